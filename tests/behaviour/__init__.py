@@ -1,0 +1,1 @@
+"""The cases in which the libraries differ, and the one rule that every backend follows in each."""
