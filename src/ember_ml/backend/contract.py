@@ -1,0 +1,118 @@
+"""What a backend must provide, and the form in which its bodies may come.
+
+A backend is a package with the attributes of :class:`BackendModule`, and one module per family of ops. A module
+function named like an op is that op's body. Bodies get every declared argument, positionally, in declared order; tensors
+arrive native, on one device, in the dtype that the op's rule settled; ``dtype`` arguments arrive as native dtypes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol
+
+from ember_ml.dtypes import EmberDType
+
+__all__ = ["BackendModule", "Body", "ByDType", "FastPath"]
+
+Body = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ByDType:
+    """A body that the library computes rightly for all dtypes but some; those have a body of their own.
+
+    ``native`` is called straight from the hot path. ``others`` maps the dtypes for which it deviates from the contract
+    to the body that corrects it.
+    """
+
+    native: Body
+    others: Mapping[EmberDType, Body]
+
+
+@dataclass(frozen=True, slots=True)
+class FastPath:
+    """The lines that decide, inside an op's own frame, whether the native function may be called at once.
+
+    They are source text: ``{x}`` and ``{y}`` stand for the tensor arguments and ``{args}`` for all arguments. They may use
+    the names NATIVE (the tensor class), BODY (the native function), OK (the native dtypes that it computes as the contract
+    says), WEAK (those of them which take a Python number as it is) and F32. They return the result, or fall through to the slow path;
+    an exception falls through as well.
+    """
+
+    unary: str = "if type({x}) is NATIVE and {x}.dtype in OK:\n    return BODY({args})"
+    binary: str = (
+        "if type({x}) is NATIVE:\n"
+        "    d = {x}.dtype\n"
+        "    if type({y}) is NATIVE:\n"
+        "        if d == {y}.dtype and d in OK:\n"
+        "            return BODY({args})\n"
+        "    elif (type({y}) is float or type({y}) is int) and d in WEAK:\n"
+        "        return BODY({args})"
+    )
+    sequence: str = (
+        "d = {x}[0].dtype\n"
+        "if d in OK:\n"
+        "    for t in {x}:\n"
+        "        if type(t) is not NATIVE or t.dtype != d:\n"
+        "            break\n"
+        "    else:\n"
+        "        return BODY({args})"
+    )
+
+
+class BackendModule(Protocol):
+    """The attributes of a backend package; ``ember_ml.backend.numpy`` is the simplest example."""
+
+    name: str
+    tensor_type: type
+    dtypes: Mapping[EmberDType, Any]
+    """The dtypes that the library holds, with its own object for each."""
+    weak_dtypes: frozenset[EmberDType]
+    """Dtypes whose tensors take Python numbers in native calls exactly as the contract says."""
+    families: tuple[ModuleType, ...]
+    fast_path: Callable[[Any, Any], FastPath]
+    """Gets the op and its body; gives the lines of its hot path."""
+
+    def is_native(self, x: Any) -> bool:
+        """Whether ``x`` is a tensor of this library, subclasses included."""
+        ...
+
+    def dtype_of(self, x: Any) -> EmberDType: ...
+    def device_of(self, x: Any) -> str: ...
+    def from_host(self, array: Any, device: str | None) -> Any:
+        """A native tensor of a NumPy array, dtype kept, memory shared only where both sides may be changed safely."""
+        ...
+
+    def to_host(self, x: Any) -> Any:
+        """A NumPy array of a native tensor; read-only where it shares memory with an immutable tensor."""
+        ...
+
+    def cast(self, x: Any, dtype: Any) -> Any:
+        """``x`` in another native dtype: float to integer saturates and NaN gives 0, integers wrap."""
+        ...
+
+    def scalar(self, value: Any, dtype: Any, device: str | None) -> Any:
+        """A 0-d tensor of a Python number that is known to fit."""
+        ...
+
+    def finish(self, result: Any) -> Any:
+        """What a body gave, as a native tensor where the library gave something lesser (NumPy scalars)."""
+        ...
+
+    def translate(self, error: Exception) -> Exception | None:
+        """The contract's exception for one that the library raised, or None where it is right as it is."""
+        ...
+
+    def to_device(self, x: Any, device: str) -> Any: ...
+    def available_devices(self) -> tuple[str, ...]: ...
+    def initial_device(self) -> str:
+        """Where new tensors go until the user says otherwise: the accelerator where there is one."""
+        ...
+
+    def synchronize(self, device: str | None) -> None: ...
+    def memory_info(self, device: str) -> dict[str, int | None]: ...
+    def is_traced(self, x: Any) -> bool:
+        """Whether the value of ``x`` cannot be read now, because a compiled function is being traced."""
+        ...

@@ -1,0 +1,78 @@
+"""Devices: names that mean the same on every backend, the default one, and the nearest to one that is not there."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ember_ml.errors import DeviceError
+
+__all__ = ["default_device", "resolve_device", "set_default", "use_device"]
+
+_defaults: dict[str, str] = {}
+_scope: ContextVar[str | None] = ContextVar("ember_ml_device", default=None)
+_warned: set[tuple[str, str]] = set()
+# Names for one accelerator, whichever library speaks of it.
+_ACCELERATORS = ("cuda", "mps", "gpu", "metal")
+
+
+def nearest_device(backend: Any, device: str) -> str | None:
+    """The backend's own name for ``device`` on this machine, or None where it has nothing like it."""
+    available = backend.available_devices()
+    if device in available:
+        return device
+    kind, _, number = device.partition(":")
+    matching = [name for name in available if name.partition(":")[0] == kind]
+    if matching and not number:
+        return matching[0]
+    if kind in _ACCELERATORS and not number:
+        others = [name for name in available if name.partition(":")[0] in _ACCELERATORS]
+        return others[0] if others else None
+    return None
+
+
+def resolve_device(backend: Any, device: str | None, strict: bool = False) -> str:
+    """The device that ``device`` means on ``backend``; the nearest one, with one warning, where it is not there.
+
+    None means the default device. With ``strict`` a device that this machine lacks raises ``DeviceError``.
+    """
+    if device is None:
+        return default_device(backend)
+    if not isinstance(device, str):
+        device = str(device)
+    found = nearest_device(backend, device)
+    if found is not None:
+        return found
+    message = f"{backend.name} has no device {device!r} here; it has {', '.join(backend.available_devices())}"
+    if strict or device.partition(":")[0] not in (*_ACCELERATORS, "cpu"):
+        raise DeviceError(message)
+    nearest = nearest_device(backend, device.partition(":")[0]) or "cpu"
+    if (backend.name, device) not in _warned:
+        _warned.add((backend.name, device))
+        warnings.warn(f"{message}; using {nearest!r} instead", stacklevel=3)
+    return nearest
+
+
+def default_device(backend: Any) -> str:
+    """Where the backend puts new tensors: the scope's device, else the default that was set, else the CPU."""
+    scoped = _scope.get()
+    if scoped is not None:
+        return resolve_device(backend, scoped)
+    return _defaults.get(backend.name) or backend.initial_device()
+
+
+def set_default(backend: Any, device: str, strict: bool = False) -> None:
+    _defaults[backend.name] = resolve_device(backend, device, strict)
+
+
+@contextmanager
+def use_device(device: str) -> Iterator[None]:
+    """Create tensors on ``device`` inside the ``with`` block, for this thread or task."""
+    token = _scope.set(device)
+    try:
+        yield
+    finally:
+        _scope.reset(token)

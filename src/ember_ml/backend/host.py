@@ -1,0 +1,158 @@
+"""From Python data to NumPy arrays and on to any backend: the hub through which all data enters.
+
+NumPy is always there, shares memory with PyTorch and MLX where that is safe, and reads every array-like, so data of
+any origin becomes a NumPy array first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ember_ml import dtypes as dt
+from ember_ml.backend import backend_of
+from ember_ml.dtypes import EmberDType, find_dtype
+from ember_ml.promotion import integer_range, promote
+
+__all__ = ["as_host", "cast_host", "host_dtypes", "read_portable_with"]
+
+host_dtypes: dict[EmberDType, np.dtype] = {
+    dtype: np.dtype(ml_dtypes.bfloat16) if dtype is dt.bfloat16 else np.dtype(dtype.name) for dtype in dt.ALL
+}
+_PYTHON_SCALARS = {bool, int, float, complex}
+_EMBER_TENSOR_HOOK: list[Callable[[Any], Any]] = []
+
+
+def _leaves(data: Any, kinds: set[type], depth: int = 0) -> None:
+    """Collect the types of the innermost elements of nested lists and tuples."""
+    if depth > 64:
+        raise ValueError("the data is nested more than 64 deep; a tensor has at most 64 dimensions")
+    types = set(map(type, data))
+    nested = types & {list, tuple}
+    kinds |= types - nested
+    if nested:
+        for item in data:
+            if type(item) is list or type(item) is tuple:
+                _leaves(item, kinds, depth + 1)
+
+
+def as_host(data: Any, dtype: EmberDType | None = None) -> np.ndarray:
+    """A NumPy array of ``data``: Python numbers take the default dtypes, typed data keeps its own.
+
+    With ``dtype`` the result has that dtype; Python integers that do not fit raise ``OverflowError``, floats that become
+    integers are truncated. The result may share memory with ``data``.
+    """
+    kind = type(data)
+    if kind is np.ndarray:
+        array = data
+    elif kind in _PYTHON_SCALARS:
+        return _of_numbers(data, {kind}, dtype)
+    elif kind is list or kind is tuple:
+        kinds: set[type] = set()
+        _leaves(data, kinds)
+        if kinds <= _PYTHON_SCALARS:
+            return _of_numbers(data, kinds, dtype)
+        array = _of_mixed(data)
+    else:
+        array = _of_object(data)
+    own = find_dtype(array.dtype.newbyteorder("=") if not array.dtype.isnative else array.dtype)
+    if own is None:
+        raise TypeError(f"a tensor cannot hold the dtype {array.dtype} of this {kind.__name__}")
+    if not array.dtype.isnative or host_dtypes[own] is not array.dtype:
+        array = array.astype(host_dtypes[own])
+    return array if dtype is None or dtype is own else cast_host(array, host_dtypes[dtype])
+
+
+def _of_numbers(data: Any, kinds: set[type], dtype: EmberDType | None) -> np.ndarray:
+    """Pure Python numbers: exact in double precision first, then in the dtype asked for or the default one."""
+    try:
+        array = np.array(data)
+    except ValueError as error:
+        raise ValueError(f"nested lists must have equal lengths at each level ({error})") from error
+    if array.dtype == object or array.dtype == np.uint64:
+        if dtype is None or dtype.kind in ("int", "uint", "bool"):
+            return _big_integers(data, dtype)
+        array = np.array(data, dtype=np.complex128 if complex in kinds else np.float64)
+    if dtype is None:
+        dtype = promote((), kinds) if kinds else dt.DEFAULT_FLOAT
+    elif dtype.kind in ("int", "uint") and array.dtype.kind == "i" and array.size:
+        _check_range(int(array.min()), int(array.max()), dtype)
+    elif array.dtype.kind == "c" and dtype.kind != "complex":
+        raise TypeError(f"complex numbers cannot become {dtype}; take real() or imag() first")
+    return cast_host(array, host_dtypes[dtype])
+
+
+def _check_range(low: int, high: int, dtype: EmberDType) -> None:
+    smallest, largest = integer_range(dtype)
+    if low < smallest or high > largest:
+        worst = low if low < smallest else high
+        raise OverflowError(f"the integer {worst} does not fit {dtype} ({smallest} to {largest})")
+
+
+def _big_integers(data: Any, dtype: EmberDType | None) -> np.ndarray:
+    array = np.array(data, dtype=object)
+    flat = [x if type(x) in (int, bool) else int(x) for x in array.ravel().tolist()]
+    _check_range(min(flat), max(flat), dtype or dt.DEFAULT_INT)
+    return np.array(flat, dtype=host_dtypes[dtype or dt.DEFAULT_INT]).reshape(array.shape)
+
+
+def _of_mixed(data: Any) -> np.ndarray:
+    """Lists that hold tensors or typed scalars: stacked in their common dtype."""
+    parts = [as_host(item) for item in data]
+    scalars = {type(item) for item in data if type(item) in _PYTHON_SCALARS}
+    typed = [find_dtype(part.dtype) for part, item in zip(parts, data, strict=True) if type(item) not in _PYTHON_SCALARS]
+    common = promote([dtype for dtype in typed if dtype is not None], scalars)
+    if len({part.shape for part in parts}) > 1:
+        raise ValueError(f"a tensor cannot be made of parts of different shapes: {[part.shape for part in parts]}")
+    return np.stack([cast_host(part, host_dtypes[common]) for part in parts])
+
+
+def _of_object(data: Any) -> np.ndarray:
+    """Tensors of any library, NumPy scalars and subclasses, buffers, data frames: whatever NumPy can read."""
+    for read in _EMBER_TENSOR_HOOK:
+        found = read(data)
+        if found is not None:
+            return found
+    owner = backend_of(data)
+    if owner is not None:
+        return owner.to_host(data)
+    if data is None or isinstance(data, str | bytes | dict | set):
+        raise TypeError(f"a tensor cannot be made of {type(data).__name__} {str(data)[:40]!r}")
+    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
+        return np.from_dlpack(data)
+    array = np.asarray(data)
+    if array.dtype == object:
+        raise TypeError(f"a tensor cannot be made of {type(data).__name__}: its elements are not numbers")
+    return array
+
+
+def read_portable_with(read: Callable[[Any], Any]) -> None:
+    """Let ``read`` turn portable tensors into NumPy arrays; the floor above registers itself here."""
+    _EMBER_TENSOR_HOOK.append(read)
+
+
+def cast_host(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """``array`` in another dtype: float to integer saturates and NaN gives 0, integers wrap, complex to real raises."""
+    if array.dtype is dtype or array.dtype == dtype:
+        return array
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
+        raise TypeError(f"{array.dtype} cannot become {dtype}; take real() or imag() first")
+    if dtype.kind in "iu" and (array.dtype.kind == "f" or array.dtype == host_dtypes[dt.bfloat16]):
+        return _saturate(array, dtype)
+    with np.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
+def _saturate(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    if array.dtype.itemsize < 4:  # halves reach neither bound of the wider integers
+        array = array.astype(np.float32)
+    info = np.iinfo(dtype)
+    with np.errstate(all="ignore"):
+        result = array.astype(dtype)
+        # the upper bound rounds up to a power of two as a float, so reaching it is already too large
+        result = np.where(array >= float(info.max), dtype.type(info.max), result)
+        result = np.where(array <= float(info.min), dtype.type(info.min), result)
+    return np.where(np.isnan(array), dtype.type(0), result)

@@ -1,0 +1,158 @@
+"""The MLX backend: lazy, on Apple's GPU or the CPU; float64 on the CPU only, and no complex128."""
+
+from __future__ import annotations
+
+from ember_ml.backend.mlx import blas  # isort: skip  (must come before mlx.core is loaded)
+
+import operator
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from ember_ml import dtypes as dt
+from ember_ml.backend.contract import ByDType, FastPath
+from ember_ml.backend.host import host_dtypes
+from ember_ml.backend.mlx import elementwise
+from ember_ml.dtypes import EmberDType
+from ember_ml.errors import LinAlgError, UnsupportedDType
+
+name = "mlx"
+tensor_type = mx.array
+dtypes: dict[EmberDType, mx.Dtype] = {
+    dtype: mx.bool_ if dtype is dt.bool_ else getattr(mx, dtype.name) for dtype in dt.ALL if dtype is not dt.complex128
+}
+weak_dtypes = frozenset({dt.float32, dt.float64})
+families = (elementwise,)
+blas_library = blas.library
+
+_EMBER = {native: dtype for dtype, native in dtypes.items()}
+
+# Reading and hashing a dtype costs more here than anywhere else, and the width of an element much less. What is four bytes
+# wide is float32, int32 or uint32, and MLX's own functions promote and compute those as the contract says.
+_FOUR_BYTES = FastPath(
+    unary=(
+        "if type({x}) is NATIVE and ({x}.itemsize == 4 or {x}.dtype in OK):\n"
+        "    return BODY({args})"
+    ),
+    binary=(
+        "if type({x}) is NATIVE:\n"
+        "    if type({y}) is NATIVE:\n"
+        "        if {x}.itemsize == 4 == {y}.itemsize or ({x}.dtype == {y}.dtype and {x}.dtype in OK):\n"
+        "            return BODY({args})\n"
+        "    elif (type({y}) is float or type({y}) is int) and {x}.dtype in WEAK:\n"
+        "        return BODY({args})"
+    ),
+)
+_BY_DTYPE = FastPath()
+_NATIVE_FUNCTIONS = (type(mx.add), type(operator.add))
+_FOUR_BYTE_DTYPES = frozenset({dt.float32, dt.int32, dt.uint32})
+
+
+def fast_path(op: Any, body: Any) -> FastPath:
+    takes_all = op.rule.lift or op.rule.domain >= _FOUR_BYTE_DTYPES
+    corrected = isinstance(body, ByDType) and not body.others.keys().isdisjoint(_FOUR_BYTE_DTYPES)
+    native = body.native if isinstance(body, ByDType) else body
+    if isinstance(native, _NATIVE_FUNCTIONS) and op.rule.promotes and takes_all and not corrected:
+        return _FOUR_BYTES
+    return _BY_DTYPE
+
+
+def is_native(x: Any) -> bool:
+    return type(x) is mx.array
+
+
+def dtype_of(x: mx.array) -> EmberDType:
+    return _EMBER[x.dtype]
+
+
+def device_of(x: mx.array) -> str:
+    return mx.default_device().type.name
+
+
+def from_host(array: np.ndarray, device: str | None) -> mx.array:
+    if array.dtype == np.complex128:
+        raise UnsupportedDType("MLX has no complex128; cast to complex64, or use another backend")
+    return mx.array(array, dtype=dtypes[_HOST[array.dtype]])  # without the dtype MLX narrows float64
+
+
+_HOST = {native: dtype for dtype, native in host_dtypes.items()}
+
+
+def to_host(x: mx.array) -> np.ndarray:
+    mx.eval(x)  # NumPy would otherwise read a value that failed to compute, without an error
+    if x.dtype == mx.bfloat16:
+        return _read_only(np.array(x.view(mx.uint16), copy=False)).view(host_dtypes[dt.bfloat16])
+    return _read_only(np.array(x, copy=False))
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
+    source = x.dtype
+    if source == dtype:
+        return x
+    if source == mx.complex64 and dtype != mx.bool_:
+        raise TypeError(f"{source} cannot become {dtype}; take real() or imag() first")
+    if mx.issubdtype(source, mx.floating) and mx.issubdtype(dtype, mx.integer):
+        return _saturate(x, dtype)
+    return x.astype(dtype)
+
+
+def _saturate(x: mx.array, dtype: mx.Dtype) -> mx.array:
+    if x.dtype.size < 4:
+        x = x.astype(mx.float32)
+    info = mx.iinfo(dtype)
+    result = mx.where(mx.isfinite(x), x, 0).astype(dtype)
+    result = mx.where(x >= float(info.max), scalar(info.max, dtype, None), result)
+    result = mx.where(x <= float(info.min), scalar(info.min, dtype, None), result)
+    return mx.where(mx.isnan(x), scalar(0, dtype, None), result)
+
+
+def scalar(value: Any, dtype: mx.Dtype, device: str | None) -> mx.array:
+    if dtype == mx.uint64 and value >= 2**63:  # MLX reads Python integers as int64
+        high, low = mx.array(value >> 32, dtype=mx.uint64), mx.array(value & 0xFFFFFFFF, dtype=mx.uint64)
+        return mx.left_shift(high, mx.array(32, dtype=mx.uint64)) + low
+    return mx.array(value, dtype=dtype)
+
+
+def finish(result: Any) -> Any:
+    return result
+
+
+def translate(error: Exception) -> Exception | None:
+    if type(error) is RuntimeError:
+        return LinAlgError(str(error)) if "eval_cpu" in str(error) else ValueError(str(error))
+    return None
+
+
+def to_device(x: mx.array, device: str) -> mx.array:
+    return x
+
+
+def available_devices() -> tuple[str, ...]:
+    return ("cpu", "gpu") if mx.metal.is_available() else ("cpu",)
+
+
+def initial_device() -> str:
+    return mx.default_device().type.name
+
+
+def synchronize(device: str | None) -> None:
+    mx.synchronize()
+
+
+def memory_info(device: str) -> dict[str, int | None]:
+    return {"allocated": mx.get_active_memory(), "peak": mx.get_peak_memory(), "total": None}
+
+
+def is_traced(x: mx.array) -> bool:
+    """MLX does not tell; it refuses to evaluate a traced array, and that is the test."""
+    try:
+        mx.eval(x)
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,38 @@
+"""A real BLAS for MLX on Linux, loaded before MLX itself.
+
+The wheel brings the reference BLAS, whose matmul takes 17 times as long. Any library that exports the standard symbols
+and is loaded globally first takes its place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from ctypes.util import find_library
+from pathlib import Path
+
+__all__ = ["library"]
+
+
+def _candidates() -> list[str]:
+    found = find_library("openblas")
+    names = [found] if found else []
+    names += ["libopenblas.so.0", "libmkl_rt.so.3", "libmkl_rt.so.2"]
+    names += [str(path) for path in sorted(Path(sys.prefix, "lib").glob("libmkl_rt.so.*"))]
+    return names
+
+
+def _load() -> str | None:
+    if sys.platform != "linux" or "mlx.core" in sys.modules:
+        return None
+    for name in _candidates():
+        try:
+            ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            continue
+        return name
+    return None
+
+
+library = _load()
+"""The BLAS that was loaded for MLX, or None where MLX uses its own."""

@@ -1,0 +1,115 @@
+"""The NumPy backend: always there, eager, on the CPU; bfloat16 through ml_dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml import dtypes as dt
+from ember_ml.backend.contract import ByDType, FastPath
+from ember_ml.backend.host import cast_host, host_dtypes
+from ember_ml.backend.numpy import elementwise
+from ember_ml.dtypes import EmberDType, find_dtype
+from ember_ml.errors import LinAlgError
+
+name = "numpy"
+tensor_type = np.ndarray
+dtypes = host_dtypes
+weak_dtypes = frozenset({dt.float32, dt.float64})
+families = (elementwise,)
+
+_EMBER = {native: dtype for dtype, native in host_dtypes.items()}
+
+# A ufunc call is so short that checking arguments first would double it. The call is made, and its result tells: a
+# float32 array can only come of what the contract also computes in float32, except from integers with float16.
+_UFUNC = FastPath(
+    unary=(
+        "r = BODY({args})\n"
+        "if type(r) is NATIVE:\n"
+        "    d = r.dtype\n"
+        "    if d is F32 or (d in OK and type({x}) is NATIVE and {x}.dtype is d):\n"
+        "        return r"
+    ),
+    binary=(
+        "r = BODY({args})\n"
+        "if type(r) is NATIVE:\n"
+        "    d = r.dtype\n"
+        "    if d is F32 and {x}.dtype is d:\n"
+        "        return r\n"
+        "    if d in OK and {x}.dtype is d and (type({y}) is float or {y}.dtype is d):\n"
+        "        return r"
+    ),
+)
+_ARRAY = FastPath()
+
+
+def fast_path(op: Any, body: Any) -> FastPath:
+    native = body.native if isinstance(body, ByDType) else body
+    return _UFUNC if isinstance(native, np.ufunc) and op.rule.result == "same" else _ARRAY
+
+
+def is_native(x: Any) -> bool:
+    return type(x) is np.ndarray
+
+
+def dtype_of(x: np.ndarray) -> EmberDType:
+    found = _EMBER.get(x.dtype) or find_dtype(x.dtype)
+    if found is None:
+        raise TypeError(f"a tensor cannot hold the dtype {x.dtype}")
+    return found
+
+
+def device_of(x: np.ndarray) -> str:
+    return "cpu"
+
+
+def from_host(array: np.ndarray, device: str | None) -> np.ndarray:
+    return array
+
+
+def to_host(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+cast = cast_host
+
+
+def scalar(value: Any, dtype: np.dtype, device: str | None) -> np.ndarray:
+    return np.array(value, dtype=dtype)
+
+
+def finish(result: Any) -> Any:
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
+def translate(error: Exception) -> Exception | None:
+    if isinstance(error, np.linalg.LinAlgError):
+        return LinAlgError(str(error))
+    if isinstance(error, np.exceptions.AxisError):
+        return IndexError(str(error))
+    return None
+
+
+def to_device(x: np.ndarray, device: str) -> np.ndarray:
+    return x
+
+
+def available_devices() -> tuple[str, ...]:
+    return ("cpu",)
+
+
+def initial_device() -> str:
+    return "cpu"
+
+
+def synchronize(device: str | None) -> None:
+    """NumPy has computed before it returns."""
+
+
+def memory_info(device: str) -> dict[str, int | None]:
+    return {"allocated": None, "peak": None, "total": None}
+
+
+def is_traced(x: np.ndarray) -> bool:
+    return False

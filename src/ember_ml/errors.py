@@ -1,0 +1,61 @@
+"""The exceptions that Ember ML raises, the same ones on every backend.
+
+Ordinary mistakes raise Python's own classes: a wrong shape is a ``ValueError``, a wrong dtype a ``TypeError``, a wrong
+axis or index an ``IndexError``, a Python integer that does not fit its dtype an ``OverflowError``. The classes here are
+for what Python has no name for; each one is also the built-in exception that a careful caller would catch.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BackendError",
+    "BrokenBackend",
+    "ConfigError",
+    "DeviceError",
+    "EmberError",
+    "LinAlgError",
+    "MissingBackend",
+    "UnknownBackend",
+    "UnsupportedDType",
+    "UnsupportedOp",
+]
+
+
+class EmberError(Exception):
+    """The base of every exception class that Ember ML defines."""
+
+
+class BackendError(EmberError):
+    """A backend cannot be used."""
+
+
+class UnknownBackend(BackendError, ValueError):
+    """No backend has that name, neither built in nor registered by an installed package."""
+
+
+class MissingBackend(BackendError, ImportError):
+    """The backend is known, but the library that computes for it is not installed."""
+
+
+class BrokenBackend(BackendError, ImportError):
+    """The backend's library is installed, but importing it failed."""
+
+
+class ConfigError(EmberError, ValueError):
+    """A configuration file or variable holds something that cannot be used."""
+
+
+class DeviceError(EmberError, ValueError):
+    """The device does not exist on this machine, and the caller asked for exactly that one."""
+
+
+class UnsupportedOp(EmberError, NotImplementedError):
+    """The backend cannot compute this op at all; the message says what to do instead."""
+
+
+class UnsupportedDType(UnsupportedOp, TypeError):
+    """The backend cannot hold or compute this dtype."""
+
+
+class LinAlgError(EmberError, ValueError):
+    """A matrix is singular, not positive definite, or its factorization did not converge."""

@@ -1,0 +1,151 @@
+"""Declaring ops: each one once, with its signature, its meaning, its dtype rule.
+
+``@primitive(rule)`` declares an op for which every backend brings a body. ``@derived(rule)`` declares one whose body, written
+on other ops, serves every backend that has nothing better. What is public is one function object per op, for good: a
+switch of the backend changes the code inside it, so that no reference to it can be stale.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeVar
+
+from ember_ml import backend as backends
+from ember_ml.backend.contract import ByDType
+from ember_ml.errors import UnsupportedOp
+from ember_ml.ops.rules import Rule
+
+__all__ = ["DEVICE", "DTYPE", "INDEX", "MASK", "OPS", "SEQUENCE", "TENSOR", "Op", "derived", "primitive"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The roles of parameters that dispatch prepares; all others reach the body as they are.
+TENSOR, SEQUENCE, INDEX, MASK, DTYPE, DEVICE = "tensor", "sequence", "index", "mask", "dtype", "device"
+_ROLES = {
+    "TensorLike": TENSOR,
+    "Sequence[TensorLike]": SEQUENCE,
+    "IndexLike": INDEX,
+    "MaskLike": MASK,
+    "DTypeLike": DTYPE,
+    "DeviceLike": DEVICE,
+}
+
+OPS: dict[str, Op] = {}
+"""Every declared op by name."""
+
+
+class Op:
+    """One declared op: what dispatch, the tests, the inventory and the reference pages know of it."""
+
+    __slots__ = (
+        "aliases",
+        "bodies",
+        "declaration",
+        "derived",
+        "family",
+        "function",
+        "name",
+        "namespace",
+        "parameters",
+        "roles",
+        "rule",
+    )
+
+    def __init__(self, declaration: FunctionType, rule: Rule, is_derived: bool, aliases: tuple[str, ...]) -> None:
+        self.name = declaration.__name__
+        self.family = declaration.__module__.rsplit(".", 1)[-1]
+        self.declaration = declaration
+        self.rule = rule
+        self.derived = is_derived
+        self.aliases = aliases
+        code = declaration.__code__
+        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.roles = tuple(
+            (index, role)
+            for index, parameter in enumerate(self.parameters)
+            if (role := _ROLES.get(declaration.__annotations__.get(parameter, "").removesuffix(" | None")))
+        )
+        self.bodies: dict[str, ByDType | Callable[..., Any]] = {}
+        self.namespace: dict[str, Any] = {"OP": self}
+        self.function = FunctionType(_start.__code__, self.namespace, self.name, declaration.__defaults__)
+        self.function.__kwdefaults__ = declaration.__kwdefaults__
+        functools.update_wrapper(self.function, declaration)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    @property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.declaration)
+
+    def body(self, backend: Any) -> ByDType | Callable[..., Any]:
+        """The backend's body; the derived one where it has none; one that raises where there is neither."""
+        found = self.bodies.get(backend.name)
+        if found is None:
+            found = self._find(backend)
+            self.bodies[backend.name] = found
+        return found
+
+    def has_own_body(self, backend: Any) -> bool:
+        """Whether the backend itself brings a body, rather than inheriting the derived one or lacking it."""
+        return any(self.name in vars(family) for family in backend.families)
+
+    def _find(self, backend: Any) -> ByDType | Callable[..., Any]:
+        for family in backend.families:
+            found = vars(family).get(self.name)
+            if found is not None:
+                return found
+        return self.declaration if self.derived else _missing(self.name, backend.name)
+
+
+def _missing(op: str, backend: str) -> Callable[..., Any]:
+    def body(*args: Any) -> Any:
+        raise UnsupportedOp(
+            f"ops.{op} has no body on the backend {backend!r}; switch with ember_ml.use_backend(...), "
+            "and see `ember-ml ops --gaps` for what each backend lacks"
+        )
+
+    return body
+
+
+def _start(*args: Any, **kwargs: Any) -> Any:
+    """The code of every op until the backend is first known."""
+    from ember_ml.backend import active
+
+    active()
+    return OP.function(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _declare(rule: Rule, is_derived: bool, aliases: tuple[str, ...]) -> Callable[[F], F]:
+    def register(declaration: F) -> F:
+        op = Op(declaration, rule, is_derived, aliases)  # type: ignore[arg-type]
+        if op.name in OPS:
+            raise ValueError(f"the op {op.name} is declared twice")
+        OPS[op.name] = op
+        return op.function  # type: ignore[return-value]
+
+    return register
+
+
+def primitive(rule: Rule, *aliases: str) -> Callable[[F], F]:
+    """Declare an op for which every backend brings a body."""
+    return _declare(rule, False, aliases)
+
+
+def derived(rule: Rule, *aliases: str) -> Callable[[F], F]:
+    """Declare an op whose body, written on other ops, serves any backend that has nothing better."""
+    return _declare(rule, True, aliases)
+
+
+def install(backend: Any) -> None:
+    """Give every op the code for ``backend``; for None, code that asks for the backend at each call."""
+    from ember_ml.ops.fastpath import code_for
+
+    for op in tuple(OPS.values()):
+        op.function.__code__ = code_for(op, backend)
+
+
+backends.on_switch(install)

@@ -1,0 +1,218 @@
+"""The way of a call that the hot path did not take: bring the arguments over, settle the dtype, run the body, wrap.
+
+Bodies only ever see native tensors of agreed dtypes on one device. Whatever else callers pass is dealt with here, for
+every op and every backend alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import backend as backends
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.devices import default_device, resolve_device
+from ember_ml.backend.host import as_host
+from ember_ml.dtypes import EmberDType, as_dtype
+from ember_ml.errors import EmberError, UnsupportedDType
+from ember_ml.ops.declare import DEVICE, DTYPE, SEQUENCE, TENSOR, Op
+from ember_ml.promotion import integer_range
+from ember_ml.tensor.ember_tensor import EmberTensor, wrap
+
+__all__ = ["bring", "dispatch", "native_dtype"]
+
+_SCALARS = frozenset({bool, int, float, complex})
+
+
+def native_dtype(backend: Any, dtype: EmberDType) -> Any:
+    """The backend's own object for ``dtype``; ``UnsupportedDType`` where it has none."""
+    found = backend.dtypes.get(dtype)
+    if found is None:
+        raise UnsupportedDType(f"the backend {backend.name!r} has no {dtype}; cast first, or use another backend")
+    return found
+
+
+def bring(value: Any, backend: Any, device: str | None = None) -> Any:
+    """``value`` as a native tensor of ``backend``, without a copy where that is safe."""
+    if type(value) is EmberTensor:
+        value = value._array
+    if type(value) is backend.tensor_type or backend.is_native(value):
+        return value
+    host = as_host(value)
+    native_dtype(backend, as_dtype(host.dtype))
+    return backend.from_host(host, device)
+
+
+class _Call:
+    """The state of one call: which backend, whether a portable tensor was seen, which device the data joins."""
+
+    __slots__ = ("backend", "device", "op", "portable")
+
+    def __init__(self, op: Op, backend: Any, portable: bool) -> None:
+        self.op, self.backend, self.portable, self.device = op, backend, portable, None
+
+    def take(self, value: Any) -> Any:
+        """A tensor argument as a native tensor; Python scalars stay what they are until the dtype is settled."""
+        if type(value) in _SCALARS:
+            return value
+        if type(value) is EmberTensor:
+            self.portable = True
+            value = value._array
+        backend = self.backend
+        if type(value) is backend.tensor_type or backend.is_native(value):
+            device = backend.device_of(value)
+            if self.device is None:
+                self.device = device
+            elif device != self.device:
+                raise ValueError(
+                    f"ops.{self.op.name}: the tensors are on two devices, {self.device} and {device}; "
+                    "move one of them with ops.to_device"
+                )
+        return value
+
+    def place(self, value: Any) -> Any:
+        """What ``take`` left foreign, brought to the device of the others."""
+        if type(value) in _SCALARS:
+            return value
+        return bring(value, self.backend, self.device)
+
+
+def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool = False) -> Any:
+    """Run ``op`` on any arguments; the result is portable if ``portable`` or any tensor argument is."""
+    if backend is None:
+        backend = backends.active()
+    call = _Call(op, backend, portable)
+    values = list(args)
+    settled = _prepare(call, values)
+    body = op.body(backend)
+    if isinstance(body, ByDType):
+        body = body.others.get(settled, body.native) if settled is not None else body.native
+    try:
+        if body is op.declaration and backend is not backends.active():
+            with backends.use_backend(backend.name):  # a derived body calls ops, which ask for the active backend
+                result = body(*values)
+        else:
+            result = body(*values)
+    except EmberError:
+        raise
+    except Exception as error:
+        translated = backend.translate(error) or error
+        raise _explained(call, values, translated) from error
+    if type(result) is not backend.tensor_type:
+        result = _finish(result, backend)
+    return wrap(result, backend) if call.portable else result
+
+
+def _finish(result: Any, backend: Any) -> Any:
+    if isinstance(result, tuple):
+        parts = [_finish(part, backend) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+    if isinstance(result, list):
+        return [_finish(part, backend) for part in result]
+    return backend.finish(result)
+
+
+def _prepare(call: _Call, values: list[Any]) -> EmberDType | None:
+    """Replace the arguments in ``values`` by what the body gets; the dtype that was settled for the tensors."""
+    op, backend = call.op, call.backend
+    device_slot = None
+    for index, role in op.roles:
+        value = values[index]
+        if role is DEVICE:
+            device_slot = index
+        elif value is None:
+            continue
+        elif role is SEQUENCE:
+            values[index] = [call.take(item) for item in _listed(op, value)]
+        elif role is DTYPE:
+            values[index] = native_dtype(backend, as_dtype(value))
+        else:
+            values[index] = call.take(value)
+    if call.device is None:
+        call.device = default_device(backend)
+    if device_slot is not None:
+        asked = values[device_slot]
+        values[device_slot] = call.device if asked is None else resolve_device(backend, asked)
+    group: list[Any] = []
+    for index, role in op.roles:
+        value = values[index]
+        if value is None or role is DTYPE or role is DEVICE:
+            continue
+        if role is SEQUENCE:
+            values[index] = [call.place(item) for item in value]
+            group.extend(values[index])
+        elif role is TENSOR:
+            values[index] = call.place(value)
+            group.append(values[index])
+        else:
+            values[index] = bring(value, backend, call.device)
+    return _promote(call, values, group)
+
+
+def _listed(op: Op, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return value
+    if type(value) is EmberTensor or hasattr(value, "__iter__"):
+        return list(value)
+    raise TypeError(f"ops.{op.name} takes a list or tuple of tensors, not {type(value).__name__}")
+
+
+def _promote(call: _Call, values: list[Any], group: list[Any]) -> EmberDType | None:
+    op, backend, rule = call.op, call.backend, call.op.rule
+    if not group:
+        return None
+    if not rule.promotes:
+        settled = None
+        for index, role in op.roles:
+            if role is TENSOR and values[index] is not None:
+                values[index] = bring(values[index], backend, call.device)
+                settled = settled or backend.dtype_of(values[index])
+            elif role is SEQUENCE and values[index] is not None:
+                values[index] = [bring(item, backend, call.device) for item in values[index]]
+        return settled
+    dtypes = [backend.dtype_of(item) for item in group if type(item) not in _SCALARS]
+    scalars = [type(item) for item in group if type(item) in _SCALARS]
+    settled = rule.settle(op.name, dtypes, scalars)
+    native = native_dtype(backend, settled)
+
+    def convert(item: Any) -> Any:
+        if type(item) in _SCALARS:
+            if type(item) is int and settled.kind in ("int", "uint"):
+                low, high = integer_range(settled)
+                if not low <= item <= high:
+                    raise OverflowError(f"ops.{op.name}: the integer {item} does not fit {settled} ({low} to {high})")
+            return backend.scalar(item, native, call.device)
+        return item if item.dtype == native else backend.cast(item, native)
+
+    for index, role in op.roles:
+        value = values[index]
+        if value is None:
+            continue
+        if role is TENSOR:
+            values[index] = convert(value)
+        elif role is SEQUENCE:
+            values[index] = [convert(item) for item in value]
+    return settled
+
+
+def _describe(value: Any, backend: Any) -> str:
+    if type(value) is backend.tensor_type or backend.is_native(value):
+        return f"{backend.dtype_of(value)}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, list | tuple):
+        text = ", ".join(_describe(item, backend) for item in value[:4])
+        return f"[{text}{', ...' if len(value) > 4 else ''}]"
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+_DOCUMENTED = (ValueError, TypeError, IndexError, OverflowError, MemoryError, NotImplementedError)
+
+
+def _explained(call: _Call, values: list[Any], error: Exception) -> Exception:
+    """The error with the op and its arguments in the message, of a class that the contract names."""
+    kind = next((kind for kind in (IndexError, *_DOCUMENTED) if isinstance(error, kind)), ValueError)
+    if isinstance(error, EmberError):
+        kind = type(error)
+    arguments = ", ".join(
+        f"{name}={_describe(value, call.backend)}" for name, value in zip(call.op.parameters, values, strict=True)
+    )
+    return kind(f"ops.{call.op.name}({arguments}) on {call.backend.name}: {error}")

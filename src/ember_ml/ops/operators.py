@@ -1,0 +1,143 @@
+"""The operators of EmberTensor: the same ops, on the tensor's own backend, bound here because ops stand above tensors.
+
+Each operator is compiled from one of the templates below. Operands of one kind (backend and dtype) go straight to the
+native function that the kind holds for the op; everything else goes to dispatch.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+from ember_ml.backend import active, backend_of
+from ember_ml.backend.contract import ByDType
+from ember_ml.ops.declare import OPS, Op
+from ember_ml.ops.dispatch import dispatch
+from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind
+
+__all__ = ["own_backend"]
+
+_ALL = BINARY_OPERATORS | COMPARISONS | UNARY_OPERATORS
+_COMMUTATIVE = {"add", "mul", "and", "or", "xor"}
+_SYMBOLS = {"sub": "-", "truediv": "/"}
+
+_UNARY_SOURCE = """
+def {method}(self):
+    k = self._kind
+    try:
+        f = k.{op}
+        r = f(self._array)
+        if type(r) is k.native:
+            t = NEW(CLS)
+            t._array = r
+            t._kind = {kind}
+            return t
+    except Exception:
+        pass
+    return SLOW(OP, (self,))
+"""
+_BINARY_SOURCE = """
+def {method}(self, other):
+    k = self._kind
+    try:
+        if type(other) is CLS:
+            if other._kind is k:
+                f = k.{op}
+                r = f(self._array, other._array)
+                if type(r) is k.native:
+                    t = NEW(CLS)
+                    t._array = r
+                    t._kind = {kind}
+                    return t
+        elif (type(other) is float or type(other) is int) and k.weak:
+            f = k.{op}
+            r = f(self._array, other)
+            if type(r) is k.native:
+                t = NEW(CLS)
+                t._array = r
+                t._kind = {kind}
+                return t
+    except Exception:
+        pass
+    return SLOW(OP, (self, other))
+"""
+# Only numbers and native tensors reach a reflected operator; the library's own operator takes numbers on the left, its
+# functions may not.
+_REFLECTED_SOURCE = """
+def {method}(self, other):
+    k = self._kind
+    if (type(other) is float or type(other) is int) and k.weak:
+        try:
+            r = other {symbol} self._array
+            if type(r) is k.native:
+                t = NEW(CLS)
+                t._array = r
+                t._kind = k
+                return t
+        except Exception:
+            pass
+    return SLOW(OP, (other, self))
+"""
+_REFLECTED_SLOW_SOURCE = """
+def {method}(self, other):
+    return SLOW(OP, (other, self))
+"""
+
+
+def _bind_kind(kind: Kind) -> None:
+    """Fill the kind's slots with the native functions that compute their ops for it as the contract says."""
+    for name in _ALL.values():
+        op = OPS[name]
+        body = op.body(kind.backend)
+        others = body.others if isinstance(body, ByDType) else {}
+        if kind.dtype in op.rule.domain and kind.dtype not in others and body is not op.declaration:
+            setattr(kind, name, body.native if isinstance(body, ByDType) else body)
+    kind.is_bound = True
+
+
+def own_backend(values: tuple[Any, ...]) -> Any:
+    """The backend that the tensors among ``values`` share; the active one where they differ, or where there are none."""
+    found = None
+    for value in values:
+        owner = value._kind.backend if type(value) is EmberTensor else backend_of(value)
+        if owner is None or owner is found:
+            continue
+        if found is not None:
+            return active()
+        found = owner
+    return found or active()
+
+
+def _operate(op: Op, values: tuple[Any, ...]) -> Any:
+    for value in values:
+        if type(value) is EmberTensor:
+            if not value._kind.is_bound:
+                _bind_kind(value._kind)
+        elif not isinstance(value, complex | float | int) and backend_of(value) is None:
+            return NotImplemented
+    return dispatch(op, values, own_backend(values), portable=True)
+
+
+def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
+    namespace = {"CLS": EmberTensor, "NEW": object.__new__, "SLOW": _operate, "OP": op}
+    kind = "k.boolean" if op.rule.result == "bool" else "k"
+    exec(compile(source.format(method=method, op=op.name, kind=kind, symbol=symbol), f"<EmberTensor.{method}>", "exec"), namespace)
+    function = namespace[method]
+    assert isinstance(function, FunctionType)
+    function.__doc__ = f"``ops.{op.name}`` on this tensor's own backend."
+    function.__qualname__ = f"EmberTensor.{method}"
+    setattr(EmberTensor, method, function)
+
+
+for _short, _name in UNARY_OPERATORS.items():
+    _bind(f"__{_short}__", OPS[_name], _UNARY_SOURCE)
+for _short, _name in (BINARY_OPERATORS | COMPARISONS).items():
+    _bind(f"__{_short}__", OPS[_name], _BINARY_SOURCE)
+for _short, _name in BINARY_OPERATORS.items():
+    if _short in _COMMUTATIVE:
+        _bind(f"__r{_short}__", OPS[_name], _BINARY_SOURCE)
+    elif _short in _SYMBOLS:
+        _bind(f"__r{_short}__", OPS[_name], _REFLECTED_SOURCE, _SYMBOLS[_short])
+    else:
+        _bind(f"__r{_short}__", OPS[_name], _REFLECTED_SLOW_SOURCE)

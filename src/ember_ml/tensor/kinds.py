@@ -1,0 +1,87 @@
+"""The kind of a tensor: which backend holds it, in which dtype.
+
+There is one object per pair, so that an operator learns in one comparison that its operands agree in both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml.dtypes import EmberDType, bool_, float32, float64
+
+__all__ = ["BINARY_OPERATORS", "COMPARISONS", "UNARY_OPERATORS", "Kind", "kind_of", "kinds_of"]
+
+
+# The ops behind EmberTensor's operators, by the name between the underscores.
+BINARY_OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "mod",
+    "pow": "power",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+UNARY_OPERATORS = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+
+
+class Kind:
+    """A backend and a dtype.
+
+    ``boolean`` is the kind of a comparison's result. The slots named after ops hold the native function that computes the
+    op for this kind as the contract says; the floor above fills them, and leaves out those that need dispatch.
+    """
+
+    __slots__ = (
+        "backend",
+        "boolean",
+        "dtype",
+        "is_bound",
+        "native",
+        "weak",
+        *(BINARY_OPERATORS | COMPARISONS | UNARY_OPERATORS).values(),
+    )
+
+    def __init__(self, backend: Any, dtype: EmberDType) -> None:
+        self.backend = backend
+        self.dtype = dtype
+        self.native: type = backend.tensor_type
+        self.weak = dtype is float32 or dtype is float64
+        self.is_bound = False
+        self.boolean: Kind = self
+
+    def __repr__(self) -> str:
+        return f"<kind {self.backend.name} {self.dtype}>"
+
+
+_KINDS: dict[str, dict[EmberDType, Kind]] = {}
+
+
+def kinds_of(backend: Any) -> dict[EmberDType, Kind]:
+    """The kinds of a backend by dtype."""
+    found = _KINDS.get(backend.name)
+    if found is None:
+        found = {dtype: Kind(backend, dtype) for dtype in backend.dtypes}
+        for kind in found.values():
+            kind.boolean = found[bool_]
+        _KINDS[backend.name] = found
+    return found
+
+
+def kind_of(backend: Any, native: Any) -> Kind:
+    """The kind of a native tensor of ``backend``."""
+    return kinds_of(backend)[backend.dtype_of(native)]
