@@ -1,5 +1,24 @@
-"""Every op, flat: one meaning on every backend."""
+"""Every op, flat: one meaning on every backend.
+
+The sub-namespaces (``ops.stats``, ``ops.linearalg``, ``ops.signal``) are views of the same table.
+"""
 
 from ember_ml.backend import get_backend, set_backend
 from ember_ml.ops.elementwise import *
+from ember_ml.ops.special import *
+from ember_ml.ops.comparison import *
+from ember_ml.ops.bitwise import *
+from ember_ml.ops.creation import *
+from ember_ml.ops.conversion import *
+from ember_ml.ops.shape import *
+from ember_ml.ops.device import *
+from ember_ml.ops.indexing import *
+from ember_ml.ops.scatter import *
+from ember_ml.ops.sets import *
+from ember_ml.ops.reductions import *
+from ember_ml.ops.sorting import *
+from ember_ml.ops.cumulative import *
+from ember_ml.ops.linearalg import *
+from ember_ml.ops.factorizations import *
+from ember_ml.ops.fft import *
 from ember_ml.ops import operators as _operators

@@ -1,10 +1,12 @@
-"""Elementwise arithmetic and mathematical functions."""
+"""Arithmetic and mathematical functions, element by element."""
 
 from __future__ import annotations
 
 from ember_ml.ops.declare import primitive
-from ember_ml.ops.rules import BITWISE, EQUALITY, FLOATING, NUMERIC, ORDER
+from ember_ml.ops.rules import FLOATING, NUMERIC
 from ember_ml.typing import Tensor, TensorLike
+
+__all__: list[str] = ["add", "subtract", "multiply", "divide", "sin", "floor_divide", "mod", "power", "negative", "positive", "abs"]
 
 
 @primitive(NUMERIC)
@@ -56,78 +58,6 @@ def power(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 @primitive(NUMERIC)
-def matmul(x: TensorLike, y: TensorLike) -> Tensor:
-    """matmul."""
-    ...
-
-
-@primitive(BITWISE)
-def bitwise_and(x: TensorLike, y: TensorLike) -> Tensor:
-    """bitwise_and."""
-    ...
-
-
-@primitive(BITWISE)
-def bitwise_or(x: TensorLike, y: TensorLike) -> Tensor:
-    """bitwise_or."""
-    ...
-
-
-@primitive(BITWISE)
-def bitwise_xor(x: TensorLike, y: TensorLike) -> Tensor:
-    """bitwise_xor."""
-    ...
-
-
-@primitive(BITWISE)
-def bitwise_left_shift(x: TensorLike, y: TensorLike) -> Tensor:
-    """bitwise_left_shift."""
-    ...
-
-
-@primitive(BITWISE)
-def bitwise_right_shift(x: TensorLike, y: TensorLike) -> Tensor:
-    """bitwise_right_shift."""
-    ...
-
-
-@primitive(EQUALITY)
-def equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """equal."""
-    ...
-
-
-@primitive(EQUALITY)
-def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """not_equal."""
-    ...
-
-
-@primitive(ORDER)
-def less(x: TensorLike, y: TensorLike) -> Tensor:
-    """less."""
-    ...
-
-
-@primitive(ORDER)
-def less_equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """less_equal."""
-    ...
-
-
-@primitive(ORDER)
-def greater(x: TensorLike, y: TensorLike) -> Tensor:
-    """greater."""
-    ...
-
-
-@primitive(ORDER)
-def greater_equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """greater_equal."""
-    ...
-
-
-@primitive(NUMERIC)
 def negative(x: TensorLike) -> Tensor:
     """negative."""
     ...
@@ -142,10 +72,4 @@ def positive(x: TensorLike) -> Tensor:
 @primitive(NUMERIC)
 def abs(x: TensorLike) -> Tensor:
     """abs."""
-    ...
-
-
-@primitive(BITWISE)
-def bitwise_invert(x: TensorLike) -> Tensor:
-    """bitwise_invert."""
     ...

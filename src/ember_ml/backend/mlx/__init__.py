@@ -13,7 +13,25 @@ import numpy as np
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath
 from ember_ml.backend.host import host_dtypes
-from ember_ml.backend.mlx import elementwise
+from ember_ml.backend.mlx import (
+    bitwise,
+    comparison,
+    conversion,
+    creation,
+    cumulative,
+    device,
+    elementwise,
+    factorizations,
+    fft,
+    indexing,
+    linearalg,
+    reductions,
+    scatter,
+    sets,
+    shape,
+    sorting,
+    special,
+)
 from ember_ml.dtypes import EmberDType
 from ember_ml.errors import LinAlgError, UnsupportedDType
 
@@ -23,7 +41,25 @@ dtypes: dict[EmberDType, mx.Dtype] = {
     dtype: mx.bool_ if dtype is dt.bool_ else getattr(mx, dtype.name) for dtype in dt.ALL if dtype is not dt.complex128
 }
 weak_dtypes = frozenset({dt.float32, dt.float64})
-families = (elementwise,)
+families = (
+    elementwise,
+    special,
+    comparison,
+    bitwise,
+    creation,
+    conversion,
+    shape,
+    device,
+    indexing,
+    scatter,
+    sets,
+    reductions,
+    sorting,
+    cumulative,
+    linearalg,
+    factorizations,
+    fft,
+)
 blas_library = blas.library
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}

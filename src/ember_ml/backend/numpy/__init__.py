@@ -9,7 +9,25 @@ import numpy as np
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath
 from ember_ml.backend.host import cast_host, host_dtypes
-from ember_ml.backend.numpy import elementwise
+from ember_ml.backend.numpy import (
+    bitwise,
+    comparison,
+    conversion,
+    creation,
+    cumulative,
+    device,
+    elementwise,
+    factorizations,
+    fft,
+    indexing,
+    linearalg,
+    reductions,
+    scatter,
+    sets,
+    shape,
+    sorting,
+    special,
+)
 from ember_ml.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LinAlgError
 
@@ -17,7 +35,25 @@ name = "numpy"
 tensor_type = np.ndarray
 dtypes = host_dtypes
 weak_dtypes = frozenset({dt.float32, dt.float64})
-families = (elementwise,)
+families = (
+    elementwise,
+    special,
+    comparison,
+    bitwise,
+    creation,
+    conversion,
+    shape,
+    device,
+    indexing,
+    scatter,
+    sets,
+    reductions,
+    sorting,
+    cumulative,
+    linearalg,
+    factorizations,
+    fft,
+)
 
 _EMBER = {native: dtype for dtype, native in host_dtypes.items()}
 

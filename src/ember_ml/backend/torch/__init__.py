@@ -11,7 +11,25 @@ import torch
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import FastPath
 from ember_ml.backend.host import host_dtypes
-from ember_ml.backend.torch import elementwise
+from ember_ml.backend.torch import (
+    bitwise,
+    comparison,
+    conversion,
+    creation,
+    cumulative,
+    device,
+    elementwise,
+    factorizations,
+    fft,
+    indexing,
+    linearalg,
+    reductions,
+    scatter,
+    sets,
+    shape,
+    sorting,
+    special,
+)
 from ember_ml.dtypes import EmberDType
 from ember_ml.errors import LinAlgError
 
@@ -19,7 +37,25 @@ name = "torch"
 tensor_type = torch.Tensor
 dtypes: dict[EmberDType, torch.dtype] = {dtype: getattr(torch, dtype.name) for dtype in dt.ALL}
 weak_dtypes = frozenset({dt.float32, dt.float64})
-families = (elementwise,)
+families = (
+    elementwise,
+    special,
+    comparison,
+    bitwise,
+    creation,
+    conversion,
+    shape,
+    device,
+    indexing,
+    scatter,
+    sets,
+    reductions,
+    sorting,
+    cumulative,
+    linearalg,
+    factorizations,
+    fft,
+)
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 _FAST = FastPath(

@@ -1,0 +1,3 @@
+"""Bitwise ops, on MLX."""
+
+from __future__ import annotations

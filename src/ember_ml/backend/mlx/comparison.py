@@ -1,0 +1,3 @@
+"""Comparison and logic, on MLX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Making tensors, on MLX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Running sums, differences, correlation, on MLX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Devices, on MLX."""
+
+from __future__ import annotations

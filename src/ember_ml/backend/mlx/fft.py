@@ -1,0 +1,3 @@
+"""Fourier transforms, on MLX."""
+
+from __future__ import annotations

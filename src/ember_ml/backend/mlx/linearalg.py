@@ -1,0 +1,3 @@
+"""Linear algebra, on MLX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Reductions, on MLX."""
+
+from __future__ import annotations

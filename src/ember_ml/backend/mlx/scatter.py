@@ -1,0 +1,3 @@
+"""Scatter and segment ops, on MLX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Reshaping, joining, splitting, padding, flipping, on MLX."""
+
+from __future__ import annotations

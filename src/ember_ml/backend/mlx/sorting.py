@@ -1,0 +1,3 @@
+"""Sorting and order statistics, on MLX."""
+
+from __future__ import annotations

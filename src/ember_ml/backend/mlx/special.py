@@ -1,0 +1,3 @@
+"""Special functions and the activations that the foundation needs: erf and its kin, sigmoid, softmax, on MLX."""
+
+from __future__ import annotations

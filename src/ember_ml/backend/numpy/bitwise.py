@@ -1,0 +1,3 @@
+"""Bitwise ops, on NumPy."""
+
+from __future__ import annotations

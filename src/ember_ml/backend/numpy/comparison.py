@@ -1,0 +1,3 @@
+"""Comparison and logic, on NumPy."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Making tensors, on NumPy."""
+
+from __future__ import annotations

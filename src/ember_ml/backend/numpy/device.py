@@ -1,0 +1,3 @@
+"""Devices, on NumPy."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Fourier transforms, on NumPy."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Linear algebra, on NumPy."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Reductions, on NumPy."""
+
+from __future__ import annotations

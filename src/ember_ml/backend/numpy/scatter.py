@@ -1,0 +1,3 @@
+"""Scatter and segment ops, on NumPy."""
+
+from __future__ import annotations

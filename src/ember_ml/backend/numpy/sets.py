@@ -1,0 +1,3 @@
+"""Searching, sets and counting, on NumPy."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Bitwise ops, on PyTorch."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Comparison and logic, on PyTorch."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Bringing data in and out, dtypes and their facts, on PyTorch."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Making tensors, on PyTorch."""
+
+from __future__ import annotations

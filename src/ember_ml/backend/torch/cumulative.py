@@ -1,0 +1,3 @@
+"""Running sums, differences, correlation, on PyTorch."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Devices, on PyTorch."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Fourier transforms, on PyTorch."""
+
+from __future__ import annotations

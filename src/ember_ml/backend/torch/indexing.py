@@ -1,0 +1,3 @@
+"""Reading and replacing parts of tensors, on PyTorch."""
+
+from __future__ import annotations

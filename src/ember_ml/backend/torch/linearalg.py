@@ -1,0 +1,3 @@
+"""Linear algebra, on PyTorch."""
+
+from __future__ import annotations

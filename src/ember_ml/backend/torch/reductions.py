@@ -1,0 +1,3 @@
+"""Reductions, on PyTorch."""
+
+from __future__ import annotations

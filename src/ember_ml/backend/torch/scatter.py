@@ -1,0 +1,3 @@
+"""Scatter and segment ops, on PyTorch."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Searching, sets and counting, on PyTorch."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Sorting and order statistics, on PyTorch."""
+
+from __future__ import annotations

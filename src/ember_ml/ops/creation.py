@@ -1,0 +1,5 @@
+"""Making tensors."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

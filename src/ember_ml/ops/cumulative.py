@@ -1,0 +1,5 @@
+"""Running sums, differences, correlation."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,5 @@
+"""Searching, sets and counting."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,5 @@
+"""Reshaping, joining, splitting, padding, flipping."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
