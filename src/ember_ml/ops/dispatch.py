@@ -92,7 +92,7 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
                 result = body(*values)
         else:
             result = body(*values)
-    except EmberError:
+    except (EmberError, Warning, FloatingPointError):
         raise
     except Exception as error:
         translated = backend.translate(error) or error
@@ -204,15 +204,31 @@ def _describe(value: Any, backend: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-_DOCUMENTED = (ValueError, TypeError, IndexError, OverflowError, MemoryError, NotImplementedError)
+_DOCUMENTED = (IndexError, TypeError, ValueError, OverflowError, MemoryError, NotImplementedError)
 
 
 def _explained(call: _Call, values: list[Any], error: Exception) -> Exception:
     """The error with the op and its arguments in the message, of a class that the contract names."""
-    kind = next((kind for kind in (IndexError, *_DOCUMENTED) if isinstance(error, kind)), ValueError)
+    kind = next((kind for kind in _DOCUMENTED if isinstance(error, kind)), ValueError)
     if isinstance(error, EmberError):
         kind = type(error)
+    elif _axis_is_wrong(call, values):
+        kind = IndexError
     arguments = ", ".join(
         f"{name}={_describe(value, call.backend)}" for name, value in zip(call.op.parameters, values, strict=True)
     )
     return kind(f"ops.{call.op.name}({arguments}) on {call.backend.name}: {error}")
+
+
+def _axis_is_wrong(call: _Call, values: list[Any]) -> bool:
+    """Whether an axis argument lies outside the dimensions of the first tensor."""
+    if "axis" not in call.op.parameters:
+        return False
+    axis = values[call.op.parameters.index("axis")]
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    for index, role in call.op.roles:
+        value = values[index]
+        first = value[0] if role is SEQUENCE and value else value
+        if role in (TENSOR, SEQUENCE) and call.backend.is_native(first):
+            return any(isinstance(a, int) and not -first.ndim <= a < max(first.ndim, 1) for a in axes)
+    return False

@@ -1,7 +1,8 @@
 """The code inside each op's function: the hot path of one backend, compiled from the op's signature.
 
 A call whose tensors are the active backend's own, of one dtype that the library computes as the contract says, goes
-straight to the native function, one Python frame in all. Everything else, and every exception, goes to :func:`dispatch`.
+straight to the native function, one Python frame in all; so does one whose portable tensors hold such. Everything else,
+and every exception, goes to :func:`dispatch`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath
 from ember_ml.ops.declare import DEVICE, DTYPE, INDEX, MASK, SEQUENCE, TENSOR, Op
 from ember_ml.ops.dispatch import dispatch
+from ember_ml.tensor.ember_tensor import EmberTensor, wrap
+from ember_ml.tensor.kinds import kinds_of
 
 __all__ = ["bind", "code_for"]
 
@@ -75,27 +78,52 @@ def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
         return ()
     fast = {dtype for dtype in op.rule.domain if dtype in backend.dtypes and dtype not in others}
     suffix = backend.name
+    kinds = kinds_of(backend)
     names = {
         "NATIVE": backend.tensor_type,
         "BODY": native,
         "OK": frozenset(backend.dtypes[dtype] for dtype in fast),
+        "KINDS": frozenset(kinds[dtype] for dtype in fast),
         "WEAK": frozenset(backend.dtypes[dtype] for dtype in fast & backend.weak_dtypes),
         "F32": backend.dtypes[dt.float32],
+        "BACKEND": backend,
     }
     op.namespace.update({f"{name}_{suffix}": value for name, value in names.items()})
+    op.namespace.update(CLS=EmberTensor, NEW=object.__new__, WRAP=wrap)
     source = template.format(x=x, y=y, args=", ".join(op.parameters))
-    for name in sorted(names, key=len, reverse=True):
-        source = _rename(source, name, f"{name}_{suffix}")
+    if not sequences:
+        source = _portable_lines(op, x, y) + "else:\n" + "".join(f"    {line}\n" for line in source.split("\n"))
+    for name in names:
+        source = re.sub(rf"\b{name}\b", f"{name}_{suffix}", source)
     # a dtype or device that the caller names is for dispatch to resolve
     unset = [f"{op.parameters[i]} is None" for i, role in op.roles if role in (DTYPE, DEVICE)]
-    lines = source.split("\n")
+    lines = source.rstrip().split("\n")
     if unset:
         lines = [f"if {' and '.join(unset)}:", *(f"    {line}" for line in lines)]
     return tuple(lines)
 
 
-def _rename(source: str, name: str, new: str) -> str:
-    return re.sub(rf"\b{name}\b", new, source)
+def _portable_lines(op: Op, x: str, y: str) -> str:
+    """The hot path of portable tensors of one kind: the native function on what they hold, its result wrapped."""
+    unwrapped = [f"{name}._array" if name in (x, y) else name for name in op.parameters]
+    one_weak = [f"{name}._array" if name == x else name for name in op.parameters]
+    if op.rule.result in ("same", "bool"):
+        kind = "k" if op.rule.result == "same" else "k.boolean"
+        finish = f"if type(r) is NATIVE:\n    t = NEW(CLS)\n    t._array = r\n    t._kind = {kind}\n    return t\n"
+    else:
+        finish = "return WRAP(r, BACKEND)\n"
+    call = f"r = BODY({', '.join(unwrapped)})\n" + finish
+    weak = f"r = BODY({', '.join(one_weak)})\n" + finish
+    if not y:
+        inside = _indent(call)
+    else:
+        inside = _indent(f"if type({y}) is CLS:\n    if {y}._kind is k:\n" + _indent(_indent(call)))
+        inside += _indent(f"elif (type({y}) is float or type({y}) is int) and k.weak:\n" + _indent(weak))
+    return f"if type({x}) is CLS:\n    k = {x}._kind\n    if k in KINDS:\n" + _indent(inside)
+
+
+def _indent(source: str) -> str:
+    return "".join(f"    {line}\n" for line in source.rstrip("\n").split("\n"))
 
 
 @cache
