@@ -47,11 +47,13 @@ class Op:
         "derived",
         "family",
         "function",
+        "is_plain_group",
         "name",
         "namespace",
         "parameters",
         "roles",
         "rule",
+        "settled",
     )
 
     def __init__(self, declaration: FunctionType, rule: Rule, is_derived: bool, aliases: tuple[str, ...]) -> None:
@@ -68,6 +70,8 @@ class Op:
             for index, parameter in enumerate(self.parameters)
             if (role := _ROLES.get(declaration.__annotations__.get(parameter, "").removesuffix(" | None")))
         )
+        self.is_plain_group = rule.promotes and not rule.by_value and {role for _, role in self.roles} == {TENSOR}
+        self.settled: dict[str, dict[Any, Any]] = {}
         self.bodies: dict[str, ByDType | Callable[..., Any]] = {}
         self.namespace: dict[str, Any] = {"OP": self}
         self.function = FunctionType(_start.__code__, self.namespace, self.name, declaration.__defaults__)

@@ -6,6 +6,7 @@ every op and every backend alike.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from ember_ml import backend as backends
@@ -82,10 +83,10 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
         backend = backends.active()
     call = _Call(op, backend, portable)
     values = list(args)
-    settled = _prepare(call, values)
-    body = op.body(backend)
-    if isinstance(body, ByDType):
-        body = body.others.get(settled, body.native) if settled is not None else body.native
+    if op.is_plain_group and _has_one_device(backend):
+        body = _prepare_group(call, values)
+    else:
+        body = _select(op.body(backend), _prepare(call, values))
     try:
         if body is op.declaration and backend is not backends.active():
             with backends.use_backend(backend.name):  # a derived body calls ops, which ask for the active backend
@@ -100,6 +101,72 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
     if type(result) is not backend.tensor_type:
         result = _finish(result, backend)
     return wrap(result, backend) if call.portable else result
+
+
+def _select(body: Any, settled: EmberDType | None) -> Any:
+    """The function that computes the settled dtype."""
+    if not isinstance(body, ByDType):
+        return body
+    return body.others.get(settled, body.native) if settled is not None else body.native
+
+
+@cache
+def _has_one_device(backend: Any) -> bool:
+    return len(backend.available_devices()) == 1
+
+
+def _prepare_group(call: _Call, values: list[Any]) -> Any:
+    """``_prepare`` for ops whose tensors are all promoted together, on a backend with one device; gives the body.
+
+    What the dtypes and Python scalar types settle is remembered per op and backend.
+    """
+    op, backend = call.op, call.backend
+    native = backend.tensor_type
+    key: list[Any] = []
+    for index, _ in op.roles:
+        value = values[index]
+        kind = type(value)
+        if kind is EmberTensor:
+            call.portable = True
+            value = values[index] = value._array
+            kind = type(value)
+        if kind is native:
+            key.append(value.dtype)
+        elif kind in _SCALARS or value is None:
+            key.append(kind)
+        else:
+            value = values[index] = bring(value, backend)
+            key.append(value.dtype)
+    memory = op.settled.setdefault(backend.name, {})
+    found = memory.get(tuple(key))
+    if found is None:
+        found = memory[tuple(key)] = _settle(op, backend, key)
+    dtype, body, bounds = found
+    for (index, _), own in zip(op.roles, key, strict=True):
+        if own in _SCALARS:
+            value = values[index]
+            if own is int and bounds is not None and not bounds[0] <= value <= bounds[1]:
+                raise _overflow(op, value, bounds)
+            values[index] = backend.scalar(value, dtype, None)
+        elif own is not _NONE and own != dtype:
+            values[index] = backend.cast(values[index], dtype)
+    return body
+
+
+_NONE = type(None)
+
+
+def _settle(op: Op, backend: Any, key: list[Any]) -> tuple[Any, Any, tuple[int, int] | None]:
+    """The native dtype that these dtypes and scalar types settle, the body for it, and the range of its integers."""
+    scalars = [own for own in key if own in _SCALARS]
+    tensors = [as_dtype(own) for own in key if own not in _SCALARS and own is not _NONE]
+    settled = op.rule.settle(op.name, tensors, scalars)
+    bounds = integer_range(settled) if settled.kind in ("int", "uint") else None
+    return native_dtype(backend, settled), _select(op.body(backend), settled), bounds
+
+
+def _overflow(op: Op, value: int, bounds: tuple[int, int]) -> OverflowError:
+    return OverflowError(f"ops.{op.name}: the integer {value} does not fit its tensor's dtype ({bounds[0]} to {bounds[1]})")
 
 
 def _finish(result: Any, backend: Any) -> Any:
@@ -179,7 +246,7 @@ def _promote(call: _Call, values: list[Any], group: list[Any]) -> EmberDType | N
             if type(item) is int and settled.kind in ("int", "uint"):
                 low, high = integer_range(settled)
                 if not low <= item <= high:
-                    raise OverflowError(f"ops.{op.name}: the integer {item} does not fit {settled} ({low} to {high})")
+                    raise _overflow(op, item, (low, high))
             return backend.scalar(item, native, call.device)
         return item if item.dtype == native else backend.cast(item, native)
 

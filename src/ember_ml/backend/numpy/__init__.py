@@ -73,7 +73,7 @@ _UFUNC = FastPath(
         "    d = r.dtype\n"
         "    if d is F32 and {x}.dtype is d:\n"
         "        return r\n"
-        "    if d in OK and {x}.dtype is d and (type({y}) is float or {y}.dtype is d):\n"
+        "    if d in OK and {x}.dtype is d and (type({y}) is float or type({y}) is int or {y}.dtype is d):\n"
         "        return r"
     ),
 )
