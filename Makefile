@@ -1,0 +1,66 @@
+# Every target sets up what it needs: `make test` and `make demo` work on a bare machine with Python 3.11 or newer.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+STAMP := $(VENV)/.set-up
+DOCS_STAMP := $(VENV)/.set-up-docs
+BENCH_STAMP := $(VENV)/.set-up-bench
+# MLX has wheels for Linux and for Macs with Apple silicon; its extra is empty elsewhere
+EXTRAS := dev,torch,mlx,lsp
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help setup test test-long lint format demo bench docs docs-serve clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP) ## make .venv and install everything that this platform has
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed and was not found; say which: make PYTHON=..."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e '.[$(EXTRAS)]'
+	@touch $@
+
+test: setup ## the whole suite, 20 examples per property
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not long" $(ARGS)
+
+test-long: setup ## 200 examples per property, fuzz and stress runs
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+lint: setup ## ruff, pyright, import-linter
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: setup ## put the code into its one form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: setup ## one computation on every installed backend, switching in one process
+	$(BIN)/ember-ml demo
+
+$(BENCH_STAMP): $(STAMP)
+	$(INSTALL) -e '.[bench]'
+	@touch $@
+
+bench: $(BENCH_STAMP) ## what a call costs, beside the native call and Keras
+	$(BIN)/python benchmarks/op_overhead.py
+	$(BIN)/python benchmarks/large_ops.py
+	$(BIN)/ember-ml bench
+
+$(DOCS_STAMP): $(STAMP)
+	$(INSTALL) -e '.[docs]'
+	@touch $@
+
+docs: $(DOCS_STAMP) ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+docs-serve: $(DOCS_STAMP) ## serve the documentation on this machine
+	$(BIN)/mkdocs serve
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
