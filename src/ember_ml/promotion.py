@@ -13,7 +13,7 @@ from functools import cache
 from ember_ml import dtypes as dt
 from ember_ml.dtypes import EmberDType
 
-__all__ = ["can_hold", "integer_range", "promote", "promote_types", "weak_promote"]
+__all__ = ["can_hold", "check_scalar", "integer_range", "promote", "promote_types", "weak_promote"]
 
 _KIND_RANK = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 _SCALAR_DTYPES: dict[type, EmberDType] = {
@@ -85,3 +85,13 @@ def can_hold(source: EmberDType, target: EmberDType) -> bool:
         return promote_types(source, target) is target
     except TypeError:
         return False
+
+
+def check_scalar(op: str, value: complex, dtype: EmberDType) -> None:
+    """Refuse a Python number that a tensor of ``dtype`` cannot take: of a higher kind, or an integer out of range."""
+    if weak_promote(dtype, type(value)) is not dtype:
+        raise TypeError(f"ops.{op} cannot store the {type(value).__name__} {value!r} into a tensor of {dtype}; cast one of them")
+    if type(value) is int and dtype.kind in ("int", "uint"):
+        low, high = integer_range(dtype)
+        if not low <= value <= high:
+            raise OverflowError(f"ops.{op}: the integer {value} does not fit {dtype} ({low} to {high})")

@@ -2,7 +2,8 @@
 
 ``Tensor`` is any tensor (native or portable); ``TensorLike`` is what ops accept: tensors, Python numbers, nested lists
 and anything that NumPy can read. ``IndexLike`` and ``MaskLike`` say what a tensor argument means: dispatch brings them to
-the backend but never promotes them together with the others.
+the backend but never promotes them together with the others. ``KeyLike`` is what may stand between the brackets of
+``x[...]``, ``ValueLike`` what may be stored into a tensor, which keeps its own dtype.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ __all__ = [
     "DTypeLike",
     "DeviceLike",
     "IndexLike",
+    "KeyLike",
     "MaskLike",
     "Numeric",
     "Shape",
@@ -24,6 +26,7 @@ __all__ = [
     "TensorInterface",
     "TensorLike",
     "TensorTypes",
+    "ValueLike",
 ]
 
 # A native tensor is whatever the active library uses; no static type covers four libraries, three of which may be absent.
@@ -31,6 +34,8 @@ Tensor: TypeAlias = Any
 TensorLike: TypeAlias = Any
 IndexLike: TypeAlias = Any
 MaskLike: TypeAlias = Any
+KeyLike: TypeAlias = Any
+ValueLike: TypeAlias = Any
 TensorTypes: TypeAlias = Any
 DTypeLike: TypeAlias = Any
 DeviceLike: TypeAlias = str

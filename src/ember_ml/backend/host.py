@@ -15,9 +15,9 @@ import numpy as np
 from ember_ml import dtypes as dt
 from ember_ml.backend import backend_of
 from ember_ml.dtypes import EmberDType, find_dtype
-from ember_ml.promotion import integer_range, promote
+from ember_ml.promotion import integer_range, promote, weak_promote
 
-__all__ = ["as_host", "cast_host", "host_dtypes", "read_portable_with"]
+__all__ = ["as_host", "as_host_for", "cast_host", "host_dtypes", "read_portable_with"]
 
 host_dtypes: dict[EmberDType, np.dtype] = {
     dtype: np.dtype(ml_dtypes.bfloat16) if dtype is dt.bfloat16 else np.dtype(dtype.name) for dtype in dt.ALL
@@ -64,6 +64,16 @@ def as_host(data: Any, dtype: EmberDType | None = None) -> np.ndarray:
     if not array.dtype.isnative or host_dtypes[own] is not array.dtype:
         array = array.astype(host_dtypes[own])
     return array if dtype is None or dtype is own else cast_host(array, host_dtypes[dtype])
+
+
+def as_host_for(data: Any, dtype: EmberDType) -> np.ndarray:
+    """A NumPy array of ``data`` to be stored into a tensor of ``dtype``: lists of Python numbers of no higher kind take it."""
+    if type(data) is list or type(data) is tuple:
+        kinds: set[type] = set()
+        _leaves(data, kinds)
+        if kinds <= _PYTHON_SCALARS and all(weak_promote(dtype, kind) is dtype for kind in kinds):
+            return _of_numbers(data, kinds, dtype)
+    return as_host(data)
 
 
 def _of_numbers(data: Any, kinds: set[type], dtype: EmberDType | None) -> np.ndarray:
@@ -156,3 +166,18 @@ def _saturate(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         result = np.where(array >= float(info.max), dtype.type(info.max), result)
         result = np.where(array <= float(info.min), dtype.type(info.min), result)
     return np.where(np.isnan(array), dtype.type(0), result)
+
+
+def from_bytes(data: bytes, dtype: EmberDType, shape: tuple[int, ...]) -> np.ndarray:
+    """The array whose elements ``data`` holds in C order."""
+    return np.frombuffer(bytearray(data), dtype=host_dtypes[dtype]).reshape(shape)
+
+
+def to_python(array: np.ndarray) -> Any:
+    """The elements as nested lists of Python numbers; of a 0-d array, the number."""
+    return (array.astype(np.float32) if array.dtype == host_dtypes[dt.bfloat16] else array).tolist()
+
+
+def text_of(array: np.ndarray, prefix: str) -> str:
+    """The elements as text, long ones abridged, in lines that stand under ``prefix``."""
+    return np.array2string(array, separator=", ", prefix=prefix)

@@ -18,12 +18,26 @@ from ember_ml.backend.contract import ByDType
 from ember_ml.errors import UnsupportedOp
 from ember_ml.ops.rules import Rule
 
-__all__ = ["DEVICE", "DTYPE", "INDEX", "MASK", "OPS", "SEQUENCE", "TENSOR", "Op", "derived", "primitive"]
+__all__ = [
+    "DEVICE",
+    "DTYPE",
+    "INDEX",
+    "KEY",
+    "MASK",
+    "OPS",
+    "SEQUENCE",
+    "TENSOR",
+    "VALUE",
+    "Op",
+    "derived",
+    "primitive",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # The roles of parameters that dispatch prepares; all others reach the body as they are.
 TENSOR, SEQUENCE, INDEX, MASK, DTYPE, DEVICE = "tensor", "sequence", "index", "mask", "dtype", "device"
+KEY, VALUE = "key", "value"
 _ROLES = {
     "TensorLike": TENSOR,
     "Sequence[TensorLike]": SEQUENCE,
@@ -31,6 +45,8 @@ _ROLES = {
     "MaskLike": MASK,
     "DTypeLike": DTYPE,
     "DeviceLike": DEVICE,
+    "KeyLike": KEY,
+    "ValueLike": VALUE,
 }
 
 OPS: dict[str, Op] = {}

@@ -15,7 +15,8 @@ from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host import as_host
 from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.errors import EmberError, UnsupportedDType
-from ember_ml.ops.declare import DEVICE, DTYPE, SEQUENCE, TENSOR, Op
+from ember_ml.ops.declare import DEVICE, DTYPE, KEY, SEQUENCE, TENSOR, VALUE, Op
+from ember_ml.ops.keys import read_key, read_value
 from ember_ml.promotion import integer_range
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 
@@ -186,12 +187,14 @@ def _prepare(call: _Call, values: list[Any]) -> EmberDType | None:
         value = values[index]
         if role is DEVICE:
             device_slot = index
-        elif value is None:
+        elif value is None and role is not KEY:
             continue
         elif role is SEQUENCE:
             values[index] = [call.take(item) for item in _listed(op, value)]
         elif role is DTYPE:
             values[index] = native_dtype(backend, as_dtype(value))
+        elif role is KEY:
+            values[index] = [call.take(item) for item in (value if type(value) is tuple else (value,))]
         else:
             values[index] = call.take(value)
     if call.device is None:
@@ -202,7 +205,7 @@ def _prepare(call: _Call, values: list[Any]) -> EmberDType | None:
     group: list[Any] = []
     for index, role in op.roles:
         value = values[index]
-        if value is None or role is DTYPE or role is DEVICE:
+        if value is None or role is DTYPE or role is DEVICE or role is VALUE:
             continue
         if role is SEQUENCE:
             values[index] = [call.place(item) for item in value]
@@ -210,9 +213,15 @@ def _prepare(call: _Call, values: list[Any]) -> EmberDType | None:
         elif role is TENSOR:
             values[index] = call.place(value)
             group.append(values[index])
+        elif role is KEY:
+            values[index] = tuple(read_key(item, backend, call.device) for item in value)
         else:
             values[index] = bring(value, backend, call.device)
-    return _promote(call, values, group)
+    settled = _promote(call, values, group)
+    for index, role in op.roles:
+        if role is VALUE and values[index] is not None and settled is not None:
+            values[index] = read_value(op.name, values[index], settled, backend, call.device)
+    return settled
 
 
 def _listed(op: Op, value: Any) -> Any:

@@ -1,0 +1,140 @@
+"""What a key means for a tensor of a given shape, by NumPy's rules: worked out once, on shapes alone, for every backend.
+
+A key is read in two steps. Its integers, slices, ``None`` and ``...`` are basic: they give a tensor of which each
+dimension is kept, dropped or new. Its index tensors and masks then replace dimensions of that tensor by the dimensions to
+which they broadcast; :class:`Plan` says where those go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Plan", "broadcast_indices", "plan", "shape_of_values", "spans"]
+
+_WHOLE = slice(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The two steps of reading a key.
+
+    ``basic``: ints in range, slices in range, and None, one for each dimension of the tensor or new one. ``advanced``: index
+    tensors and masks, each with the first dimension it stands for in what ``basic`` gives; a mask stands for as many as
+    it has, one without dimensions for a new one. ``position``: where the dimensions to which they broadcast go in the
+    result.
+    """
+
+    basic: tuple[Any, ...]
+    advanced: tuple[tuple[int, Any], ...]
+    position: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the basic step leaves the tensor as it is."""
+        return all(item is _WHOLE for item in self.basic)
+
+    @property
+    def reverses(self) -> bool:
+        """Whether a slice of the basic step goes backwards."""
+        return any(type(item) is slice and item.step is not None and item.step < 0 for item in self.basic)
+
+
+def plan(key: tuple[Any, ...], shape: Sequence[int], is_mask: Callable[[Any], bool]) -> Plan:
+    """How to read ``key`` on a tensor of ``shape``; ``IndexError`` where it does not fit."""
+    basic: list[Any] = []
+    advanced: list[tuple[int, Any]] = []
+    made = kept = 0  # dimensions made by the basic step, kept in the result
+    position = -1
+    is_open = True  # whether all indices so far stand next to each other
+    for item, axis, width in spans(key, len(shape), is_mask):
+        if item is None or item is Ellipsis or type(item) is slice:
+            new = [None] if item is None else [_within(item, shape[axis])] if type(item) is slice else [_WHOLE] * width
+            basic.extend(new)
+            made, kept = made + len(new), kept + len(new)
+            is_open = is_open and position < 0
+            continue
+        # NumPy leaves the dimensions of indices that stand together in place, and puts others in front
+        position = kept if position < 0 else position if is_open else 0
+        if type(item) is int:
+            basic.append(_counted(item, shape[axis], axis))
+            continue
+        if is_mask(item):
+            _check_mask(tuple(item.shape), tuple(shape[axis : axis + width]))
+        advanced.append((made, item))
+        basic.extend([_WHOLE] * width or [None])
+        made += width or 1
+    return Plan(tuple(basic), tuple(advanced), max(position, 0))
+
+
+def spans(key: tuple[Any, ...], ndim: int, is_mask: Callable[[Any], bool]) -> list[tuple[Any, int, int]]:
+    """Each item of the key with the first dimension that it stands for and how many; together they cover ``ndim``."""
+    widths = [_width(item, is_mask) for item in key]
+    count = sum(widths)
+    if count > ndim:
+        raise IndexError(f"too many indices: {count} for a tensor of {ndim} dimensions")
+    places = [number for number, item in enumerate(key) if item is Ellipsis]
+    if len(places) > 1:
+        raise IndexError("an index has one '...' at most")
+    if places:
+        widths[places[0]] = ndim - count
+    elif count < ndim:
+        key, widths = (*key, Ellipsis), [*widths, ndim - count]
+    return [(item, sum(widths[:number]), widths[number]) for number, item in enumerate(key)]
+
+
+def _width(item: Any, is_mask: Callable[[Any], bool]) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    return 1 if type(item) in (int, slice) or not is_mask(item) else len(item.shape)
+
+
+def _within(item: slice, size: int) -> slice:
+    """The slice with bounds and step no larger than the dimension."""
+    if item.start is None and item.stop is None and item.step is None:
+        return _WHOLE
+    start, stop, step = item.indices(size)
+    count = len(range(start, stop, step))
+    if count == 0:
+        return slice(0, 0, 1)
+    if count == 1:
+        return slice(start, start + 1, 1)
+    return slice(start, stop if stop >= 0 else None, step)
+
+
+def _counted(index: int, size: int, axis: int) -> int:
+    """The index counted from the front."""
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    return index + size if index < 0 else index
+
+
+def _check_mask(mask: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    if mask != shape:
+        raise IndexError(f"the mask of shape {mask} does not fit the dimensions {shape} that it selects from")
+
+
+def broadcast_indices(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The shape to which index tensors broadcast; ``IndexError`` where they do not."""
+    result: list[int] = []
+    for back in range(max(map(len, shapes), default=0)):
+        sizes = {shape[-1 - back] for shape in shapes if back < len(shape)}
+        wide = sizes - {1}
+        if len(wide) > 1:
+            raise IndexError(f"indices of the shapes {[tuple(shape) for shape in shapes]} do not broadcast to one")
+        result.append(wide.pop() if wide else 1)
+    return tuple(reversed(result))
+
+
+def shape_of_values(values: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
+    """The shape of ``values`` without the leading ones that ``target`` has no place for.
+
+    ``ValueError`` where values of that shape do not broadcast to the target.
+    """
+    extra = max(len(values) - len(target), 0)
+    own = tuple(values)[extra:]
+    leading_fits = all(size == 1 for size in values[:extra])
+    if not leading_fits or any(size not in (1, to) for size, to in zip(reversed(own), reversed(target), strict=False)):
+        raise ValueError(f"values of shape {tuple(values)} do not broadcast to the selected shape {tuple(target)}")
+    return own
