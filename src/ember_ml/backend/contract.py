@@ -8,7 +8,7 @@ arrive native, on one device, in the dtype that the op's rule settled; ``dtype``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -24,11 +24,13 @@ class ByDType:
     """A body that the library computes rightly for all dtypes but some; those have a body of their own.
 
     ``native`` is called straight from the hot path. ``others`` maps the dtypes for which it deviates from the contract
-    to the body that corrects it.
+    to the body that corrects it. ``general`` is called in place of ``native`` on all ways but the hot path; it also takes the
+    arguments that ``native`` refuses.
     """
 
     native: Body
-    others: Mapping[EmberDType, Body]
+    others: Mapping[EmberDType, Body] = field(default_factory=dict)
+    general: Body | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,11 @@ class BackendModule(Protocol):
         """The contract's exception for one that the library raised, or None where it is right as it is."""
         ...
 
+    def to_dlpack(self, x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+        """The DLPack capsule of ``x``; of an immutable tensor, that of a copy, since consumers may write to it."""
+        ...
+
+    def dlpack_device(self, x: Any) -> tuple[Any, int]: ...
     def to_device(self, x: Any, device: str) -> Any: ...
     def available_devices(self) -> tuple[str, ...]: ...
     def initial_device(self) -> str:

@@ -22,3 +22,4 @@ from ember_ml.ops.linearalg import *
 from ember_ml.ops.factorizations import *
 from ember_ml.ops.fft import *
 from ember_ml.ops import operators as _operators
+from ember_ml.ops import methods as _methods

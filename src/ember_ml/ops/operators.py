@@ -6,7 +6,8 @@ native function that the kind holds for the op; everything else goes to dispatch
 
 from __future__ import annotations
 
-from types import FunctionType
+import sys
+from types import FrameType, FunctionType
 from typing import Any
 
 from ember_ml.backend import active, backend_of
@@ -14,6 +15,7 @@ from ember_ml.backend.contract import ByDType
 from ember_ml.ops.declare import OPS, Op
 from ember_ml.ops.dispatch import dispatch
 from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.in_place import is_item_statement, refusal
 from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind
 
 __all__ = ["own_backend"]
@@ -83,6 +85,15 @@ _REFLECTED_SLOW_SOURCE = """
 def {method}(self, other):
     return SLOW(OP, (other, self))
 """
+# The object stays and holds the result from now on; other tensors and the caller's arrays never change.
+_IN_PLACE_SOURCE = """
+def {method}(self, other):
+    r = self.{plain}(other)
+    if type(r) is CLS and r._kind is self._kind and r._array.shape == self._array.shape and not HAS(self, "_is_slice"):
+        self._array = r._array
+        return self
+    return REBIND(OP, self, other, r, FRAME(1))
+"""
 
 
 def _bind_kind(kind: Kind) -> None:
@@ -119,10 +130,41 @@ def _operate(op: Op, values: tuple[Any, ...]) -> Any:
     return dispatch(op, values, own_backend(values), portable=True)
 
 
+def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any, caller: FrameType) -> Any:
+    """An in-place operator whose result is not simply one of the same dtype and shape."""
+    if result is NotImplemented:
+        return result
+    if result._kind.backend is not tensor._kind.backend:  # in place means on the tensor's own backend
+        result = dispatch(op, (tensor, other), tensor._kind.backend, portable=True)
+    if result._kind is not tensor._kind:
+        raise TypeError(
+            f"ops.{op.name} in place would change the dtype from {tensor.dtype} to {result.dtype}; "
+            f"write x = ops.{op.name}(x, y), or cast y first"
+        )
+    if result.shape != tensor.shape:
+        raise ValueError(f"ops.{op.name} in place would change the shape from {tensor.shape} to {result.shape}")
+    if hasattr(tensor, "_is_slice"):
+        if is_item_statement(caller):
+            return result
+        raise refusal(f"ops.{op.name} in place")
+    tensor._array = result._array
+    return tensor
+
+
 def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
-    namespace = {"CLS": EmberTensor, "NEW": object.__new__, "SLOW": _operate, "OP": op}
+    namespace = {
+        "CLS": EmberTensor,
+        "FRAME": sys._getframe,
+        "HAS": hasattr,
+        "NEW": object.__new__,
+        "OP": op,
+        "REBIND": _rebind,
+        "SLOW": _operate,
+    }
     kind = "k.boolean" if op.rule.result == "bool" else "k"
-    exec(compile(source.format(method=method, op=op.name, kind=kind, symbol=symbol), f"<EmberTensor.{method}>", "exec"), namespace)
+    plain = method.replace("__i", "__", 1)
+    code = source.format(method=method, op=op.name, kind=kind, symbol=symbol, plain=plain)
+    exec(compile(code, f"<EmberTensor.{method}>", "exec"), namespace)
     function = namespace[method]
     assert isinstance(function, FunctionType)
     function.__doc__ = f"``ops.{op.name}`` on this tensor's own backend."
@@ -135,6 +177,7 @@ for _short, _name in UNARY_OPERATORS.items():
 for _short, _name in (BINARY_OPERATORS | COMPARISONS).items():
     _bind(f"__{_short}__", OPS[_name], _BINARY_SOURCE)
 for _short, _name in BINARY_OPERATORS.items():
+    _bind(f"__i{_short}__", OPS[_name], _IN_PLACE_SOURCE)
     if _short in _COMMUTATIVE:
         _bind(f"__r{_short}__", OPS[_name], _BINARY_SOURCE)
     elif _short in _SYMBOLS:

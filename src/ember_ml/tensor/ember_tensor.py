@@ -1,22 +1,41 @@
-"""EmberTensor: a tensor that behaves the same whatever library computes underneath."""
+"""EmberTensor: a tensor that behaves the same whatever library computes underneath.
+
+The class holds what a tensor is: its data, how it is read, copied and handed to other libraries. Its operators and the
+methods that compute are the ops, bound from the floor above; ``tensor/operations.py`` lists them.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
-from ember_ml.backend import backend_of
-from ember_ml.backend.host import read_portable_with
-from ember_ml.dtypes import EmberDType
+from ember_ml.backend import active, is_installed, load
+from ember_ml.backend.devices import resolve_device
+from ember_ml.backend.host import as_host, from_bytes, read_portable_with, text_of, to_python
+from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.tensor.kinds import Kind, kind_of
+from ember_ml.tensor.operations import Operations
+from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
 
 __all__ = ["EmberTensor", "wrap", "wrap_native"]
 
 _new = object.__new__
 
 
-class EmberTensor:
-    """A portable tensor: holds a native tensor and outlives a switch of the backend."""
+class EmberTensor(Operations):
+    """A portable tensor: holds a native tensor and outlives a switch of the backend.
 
+    Made of anything tensor-like, on the active backend. With ``dtype`` the data is cast; with ``device`` it is put there.
+    ``requires_grad`` marks it for differentiation.
+
+    >>> from ember_ml.nn.tensor import EmberTensor
+    >>> x = EmberTensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> (x + 1).tolist(), x.shape, x.dtype
+    ([[2.0, 3.0], [4.0, 5.0]], (2, 2), float32)
+    """
+
+    # A slice is a tensor whose slot _is_slice is set; a fresh one sets nothing but the first two.
     __slots__ = ("__weakref__", "_array", "_is_slice", "_kind", "_requires_grad")
     __array_ufunc__ = None  # NumPy's operators give way to ours
     __hash__ = None  # type: ignore[assignment]
@@ -24,13 +43,246 @@ class EmberTensor:
     _array: Any
     _kind: Kind
 
+    def __init__(
+        self,
+        data: TensorLike,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: bool = False,
+    ) -> None:
+        backend = active()
+        native = _to_native(data, backend, None if dtype is None else as_dtype(dtype), device)
+        self._array = native
+        self._kind = kind_of(backend, native)
+        if requires_grad:
+            self.requires_grad = True
+
+    # What the tensor is
+
     @property
     def dtype(self) -> EmberDType:
+        """The dtype of the elements."""
         return self._kind.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The length of each dimension."""
         return tuple(self._array.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        total = 1
+        for length in self._array.shape:
+            total *= length
+        return total
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return self._kind.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def device(self) -> str:
+        """The name of the device that holds the data."""
+        return self._kind.backend.device_of(self._array)
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend that holds the data."""
+        return self._kind.backend.name
+
+    @property
+    def native(self) -> Any:
+        """The tensor of the backend's own library that is held; shared, so do not change it."""
+        return self._array
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are wanted with respect to this tensor."""
+        return bool(getattr(self._array, "requires_grad", False) or getattr(self, "_requires_grad", False))
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value and self._kind.dtype.kind not in ("float", "complex"):
+            raise TypeError(f"a tensor of dtype {self.dtype} has no gradient; cast it to a float first")
+        if hasattr(self._array, "requires_grad_") and self._array.requires_grad != value:
+            self._array = self._array.detach().requires_grad_(value)  # PyTorch; the caller's own tensor stays as it is
+        self._requires_grad = bool(value)
+
+    @property
+    def T(self) -> EmberTensor:
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ValueError(
+                f"x.T is the transpose of a 2-D tensor, and this one has shape {self.shape}; "
+                "use x.mT for the last two axes, or ops.permute_dims(x, axes)"
+            )
+        return self.matrix_transpose()
+
+    @property
+    def mT(self) -> EmberTensor:
+        """The transpose of the last two axes."""
+        if self.ndim < 2:
+            raise ValueError(f"x.mT needs at least 2 dimensions, and this tensor has shape {self.shape}")
+        return self.matrix_transpose()
+
+    # Reading values
+
+    def numpy(self) -> Any:
+        """A NumPy array of the values; it may share memory, and is read-only where the tensor is immutable."""
+        return self._kind.backend.to_host(self._array)
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers; of a 0-d tensor, the number."""
+        return to_python(self.numpy())
+
+    def item(self) -> Any:
+        """The one value as a Python number; ``ValueError`` where there is not exactly one."""
+        if self.size != 1:
+            raise ValueError(f"x.item() needs exactly one element, and this tensor has shape {self.shape}")
+        return to_python(self.numpy().reshape(()))
+
+    def _single(self, target: str) -> Any:
+        if self.size != 1:
+            self._refuse(f"{target} of a tensor of shape {self.shape} is ambiguous; use all(), any() or an element")
+        return self.item()
+
+    @staticmethod
+    def _refuse(message: str) -> NoReturn:
+        raise TypeError(message)
+
+    def __bool__(self) -> bool:
+        return bool(self._single("the truth value"))
+
+    def __int__(self) -> int:
+        return int(self._single("int()"))
+
+    def __float__(self) -> float:
+        return float(self._single("float()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._single("complex()"))
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in ("int", "uint"):
+            self._refuse(f"only a 0-d integer tensor can be an index, not {self.dtype} of shape {self.shape}")
+        return self.item()
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            self._refuse("len() of a 0-d tensor")
+        return self._array.shape[0]
+
+    def __iter__(self) -> Iterator[EmberTensor]:
+        if not self.ndim:
+            self._refuse("iteration over a 0-d tensor")
+        return (self[index] for index in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        found = self == value
+        return bool(found.any()) if type(found) is EmberTensor else False
+
+    def __repr__(self) -> str:
+        backend = self._kind.backend
+        rest = f", dtype={self.dtype}, device={self.device!r}, backend={backend.name!r}"
+        if self.requires_grad:
+            rest += ", requires_grad=True"
+        if backend.is_traced(self._array):
+            return f"EmberTensor(<traced>, shape={self.shape}{rest})"
+        if not self.size:
+            rest = f", shape={self.shape}{rest}"
+        return f"EmberTensor({text_of(self.numpy(), 'EmberTensor(')}{rest})"
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        if self.ndim:
+            self._refuse(f"the format {spec!r} needs a 0-d tensor, and this one has shape {self.shape}")
+        return format(self.item(), spec)
+
+    # Copying
+
+    def __copy__(self) -> EmberTensor:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> EmberTensor:
+        copied = self.copy()
+        if self.requires_grad:
+            copied.requires_grad = True
+        return copied
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = (self.numpy().tobytes(), self.dtype.name, self.shape, self.backend, self.device, self.requires_grad)
+        return _restore, state
+
+    def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> EmberTensor:
+        """This tensor on ``device``; the nearest one, with one warning, where this machine lacks it."""
+        backend = self._kind.backend
+        return wrap_native(backend.to_device(self._array, resolve_device(backend, device)), backend)
+
+    # For other libraries
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        host = self.numpy()
+        if dtype is not None and host.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"a tensor of dtype {self.dtype} cannot become {dtype} without a copy")
+            return host.astype(dtype)
+        return host.copy() if copy else host
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        namespace = importlib.import_module("ember_ml.array_api").namespace(self.backend)
+        if api_version is not None and api_version != namespace.__array_api_version__:
+            raise ValueError(
+                f"the array API version {api_version!r} is not offered; this is {namespace.__array_api_version__}"
+            )
+        return namespace
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return self._kind.backend.to_dlpack(self._array, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self._kind.backend.dlpack_device(self._array)
+
+
+def _to_native(data: Any, backend: Any, dtype: EmberDType | None, device: str | None) -> Any:
+    """``data`` as a native tensor of ``backend``, without a copy where that is safe."""
+    native = data._array if type(data) is EmberTensor else data
+    if not backend.is_native(native):
+        return backend.from_host(as_host(native, dtype), resolve_device(backend, device))
+    if device is not None:
+        native = backend.to_device(native, resolve_device(backend, device))
+    return native if dtype is None else backend.cast(native, backend.dtypes[dtype])
+
+
+def _restore(
+    data: bytes, dtype: str, shape: tuple[int, ...], name: str, device: str, requires_grad: bool
+) -> EmberTensor:
+    """A pickled tensor, on its own backend where that is installed, else on the active one."""
+    backend = load(name) if is_installed(name) else active()
+    native = backend.from_host(from_bytes(data, as_dtype(dtype), shape), resolve_device(backend, device))
+    tensor = wrap_native(native, backend)
+    if requires_grad:
+        tensor.requires_grad = True
+    return tensor
 
 
 def _read(value: Any) -> Any:

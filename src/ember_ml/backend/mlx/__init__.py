@@ -165,6 +165,17 @@ def translate(error: Exception) -> Exception | None:
     return None
 
 
+def to_dlpack(x: mx.array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    if copy is False:
+        raise BufferError("MLX arrays are immutable: they are exported as a copy")
+    host = to_host(x).copy()
+    return host.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+
+
+def dlpack_device(x: mx.array) -> tuple[Any, int]:
+    return 1, 0  # the copy lies in host memory
+
+
 def to_device(x: mx.array, device: str) -> mx.array:
     return x
 

@@ -127,6 +127,16 @@ def translate(error: Exception) -> Exception | None:
     return None
 
 
+def to_dlpack(x: np.ndarray, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    if not x.flags.writeable and (copy is None and max_version is None):
+        x = x.copy()  # an old consumer cannot be told that the memory is not to be written
+    return x.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def dlpack_device(x: np.ndarray) -> tuple[Any, int]:
+    return x.__dlpack_device__()
+
+
 def to_device(x: np.ndarray, device: str) -> np.ndarray:
     return x
 

@@ -153,6 +153,16 @@ def translate(error: Exception) -> Exception | None:
     return None
 
 
+def to_dlpack(x: torch.Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    if x.requires_grad:
+        x = x.detach()
+    return x.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def dlpack_device(x: torch.Tensor) -> tuple[Any, int]:
+    return x.__dlpack_device__()
+
+
 def to_device(x: torch.Tensor, device: str) -> torch.Tensor:
     return x.to(device)
 

@@ -1,0 +1,1 @@
+"""Modules: callables that hold parameters, and the activations."""

@@ -1,0 +1,77 @@
+"""The methods and the indexing of EmberTensor: the ops of those names, on the tensor's own backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml.ops.declare import OPS, Op
+from ember_ml.ops.dispatch import dispatch
+from ember_ml.ops.fastpath import bind
+from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.in_place import refusal
+from ember_ml.tensor.operations import METHODS
+
+__all__: list[str] = []
+
+
+def _on_own_backend(op: Op, args: tuple[Any, ...]) -> Any:
+    return dispatch(op, args, args[0]._kind.backend, portable=True)
+
+
+def _is_basic(key: Any) -> bool:
+    """Whether a key selects by position alone: what NumPy and PyTorch answer with a view."""
+    if type(key) is tuple:
+        return all(_is_basic(item) for item in key)
+    return key is None or key is Ellipsis or isinstance(key, slice) or type(key) is int
+
+
+def _get_item(self: EmberTensor, key: Any) -> EmberTensor:
+    """The part of this tensor that ``key`` selects: integers, slices, None, ``...``, masks and integer tensors."""
+    result = dispatch(OPS["get_item"], (self, key), self._kind.backend, portable=True)
+    if _is_basic(key):
+        result._is_slice = True
+    return result
+
+
+def _set_item(self: EmberTensor, key: Any, value: Any) -> None:
+    """Replace the part that ``key`` selects; the tensor holds a changed copy, whatever shared its data keeps its own."""
+    if hasattr(self, "_is_slice"):
+        raise refusal("this assignment")
+    result = dispatch(OPS["index_update"], (self, key, value), self._kind.backend, portable=True)
+    self._array = result._array
+
+
+def _gathered(values: tuple[Any, ...]) -> Any:
+    """``f(2, 3)`` and ``f((2, 3))`` mean the same."""
+    return values[0] if len(values) == 1 and not isinstance(values[0], int) else values
+
+
+def _reshape(self: EmberTensor, *shape: Any) -> EmberTensor:
+    """This tensor in another shape, given as one tuple or as separate lengths."""
+    return _on_own_backend(OPS["reshape"], (self, _gathered(shape), *_defaults(OPS["reshape"], 2)))
+
+
+def _transpose(self: EmberTensor, *axes: Any) -> EmberTensor:
+    """This tensor with its axes reversed, or in the order of ``axes``, given as one tuple or as separate numbers."""
+    return _on_own_backend(OPS["transpose"], (self, _gathered(axes) if axes else None, *_defaults(OPS["transpose"], 2)))
+
+
+def _defaults(op: Op, given: int) -> tuple[Any, ...]:
+    """The defaults of the op's parameters after the first ``given``."""
+    defaults = (*(op.declaration.__defaults__ or ()), *(op.declaration.__kwdefaults__ or {}).values())
+    return defaults[len(defaults) - (len(op.parameters) - given) :]
+
+
+def _set(name: str, function: Any) -> None:
+    function.__name__, function.__qualname__ = name, f"EmberTensor.{name}"
+    setattr(EmberTensor, name, function)
+
+
+_BY_NAME = OPS | {alias: op for op in OPS.values() for alias in op.aliases}
+for _name in METHODS:
+    if _name in _BY_NAME:
+        _set(_name, bind(_BY_NAME[_name], _on_own_backend))
+_set("reshape", _reshape)
+_set("transpose", _transpose)
+_set("__getitem__", _get_item)
+_set("__setitem__", _set_item)
