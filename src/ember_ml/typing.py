@@ -3,7 +3,8 @@
 ``Tensor`` is any tensor (native or portable); ``TensorLike`` is what ops accept: tensors, Python numbers, nested lists
 and anything that NumPy can read. ``IndexLike`` and ``MaskLike`` say what a tensor argument means: dispatch brings them to
 the backend but never promotes them together with the others. ``KeyLike`` is what may stand between the brackets of
-``x[...]``, ``ValueLike`` what may be stored into a tensor, which keeps its own dtype.
+``x[...]``, ``ValueLike`` what may be stored into a tensor, which keeps its own dtype. ``DataLike`` is ``TensorLike`` that reaches the body
+as it was given, so that Python numbers meet the dtype asked for without a detour.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ __all__ = [
     "AxisLike",
     "DTypeInterface",
     "DTypeLike",
+    "DataLike",
     "DeviceLike",
     "IndexLike",
     "KeyLike",
@@ -36,6 +38,7 @@ IndexLike: TypeAlias = Any
 MaskLike: TypeAlias = Any
 KeyLike: TypeAlias = Any
 ValueLike: TypeAlias = Any
+DataLike: TypeAlias = Any
 TensorTypes: TypeAlias = Any
 DTypeLike: TypeAlias = Any
 DeviceLike: TypeAlias = str

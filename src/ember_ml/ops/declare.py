@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 from ember_ml import backend as backends
 from ember_ml.backend.contract import ByDType
 from ember_ml.errors import UnsupportedOp
-from ember_ml.ops.rules import Rule
+from ember_ml.ops.rules import KEEP, Rule
 
 __all__ = [
+    "DATA",
     "DEVICE",
     "DTYPE",
     "INDEX",
@@ -30,6 +31,7 @@ __all__ = [
     "VALUE",
     "Op",
     "derived",
+    "plain",
     "primitive",
 ]
 
@@ -37,7 +39,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # The roles of parameters that dispatch prepares; all others reach the body as they are.
 TENSOR, SEQUENCE, INDEX, MASK, DTYPE, DEVICE = "tensor", "sequence", "index", "mask", "dtype", "device"
-KEY, VALUE = "key", "value"
+KEY, VALUE, DATA = "key", "value", "data"
 _ROLES = {
     "TensorLike": TENSOR,
     "Sequence[TensorLike]": SEQUENCE,
@@ -47,6 +49,7 @@ _ROLES = {
     "DeviceLike": DEVICE,
     "KeyLike": KEY,
     "ValueLike": VALUE,
+    "DataLike": DATA,
 }
 
 OPS: dict[str, Op] = {}
@@ -63,6 +66,7 @@ class Op:
         "derived",
         "family",
         "function",
+        "is_plain",
         "is_plain_group",
         "name",
         "namespace",
@@ -78,13 +82,19 @@ class Op:
         self.declaration = declaration
         self.rule = rule
         self.derived = is_derived
+        self.is_plain = False
         self.aliases = aliases
         code = declaration.__code__
-        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        names, first, last = code.co_varnames, code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        starred = names[last : last + 1] if code.co_flags & inspect.CO_VARARGS else ()
+        if is_derived and last + len(starred) > first:
+            raise TypeError(f"the derived op {self.name} is called with positional arguments, one for each parameter")
+        self.parameters = (*names[:first], *starred, *names[first:last])
+        roles = [_ROLES.get(declaration.__annotations__.get(p, "").removesuffix(" | None")) for p in self.parameters]
         self.roles = tuple(
-            (index, role)
-            for index, parameter in enumerate(self.parameters)
-            if (role := _ROLES.get(declaration.__annotations__.get(parameter, "").removesuffix(" | None")))
+            (index, SEQUENCE if parameter in starred else role)
+            for index, (parameter, role) in enumerate(zip(self.parameters, roles, strict=True))
+            if role
         )
         self.is_plain_group = rule.promotes and not rule.by_value and {role for _, role in self.roles} == {TENSOR}
         self.settled: dict[str, dict[Any, Any]] = {}
@@ -93,6 +103,13 @@ class Op:
         self.function = FunctionType(_start.__code__, self.namespace, self.name, declaration.__defaults__)
         self.function.__kwdefaults__ = declaration.__kwdefaults__
         functools.update_wrapper(self.function, declaration)
+
+    @classmethod
+    def of_plain(cls, function: FunctionType) -> Op:
+        """The entry of a public function that is no computation on tensors: it is what it is on every backend."""
+        op = cls(function, KEEP, False, ())
+        op.is_plain, op.roles, op.is_plain_group, op.function = True, (), False, function
+        return op
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -105,7 +122,7 @@ class Op:
         """The backend's body; the derived one where it has none; one that raises where there is neither."""
         found = self.bodies.get(backend.name)
         if found is None:
-            found = self._find(backend)
+            found = self.declaration if self.is_plain else self._find(backend)
             self.bodies[backend.name] = found
         return found
 
@@ -160,12 +177,21 @@ def derived(rule: Rule, *aliases: str) -> Callable[[F], F]:
     return _declare(rule, True, aliases)
 
 
+def plain(function: F) -> F:
+    """List a public function that gives facts, host data or settings rather than computing tensors; it stays as it is."""
+    if function.__name__ in OPS:
+        raise ValueError(f"the op {function.__name__} is declared twice")
+    OPS[function.__name__] = Op.of_plain(function)  # type: ignore[arg-type]
+    return function
+
+
 def install(backend: Any) -> None:
     """Give every op the code for ``backend``; for None, code that asks for the backend at each call."""
     from ember_ml.ops.fastpath import code_for
 
     for op in tuple(OPS.values()):
-        op.function.__code__ = code_for(op, backend)
+        if not op.is_plain:
+            op.function.__code__ = code_for(op, backend)
 
 
 backends.on_switch(install)

@@ -15,7 +15,7 @@ from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host import as_host
 from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.errors import EmberError, UnsupportedDType
-from ember_ml.ops.declare import DEVICE, DTYPE, KEY, SEQUENCE, TENSOR, VALUE, Op
+from ember_ml.ops.declare import DATA, DEVICE, DTYPE, KEY, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.ops.keys import read_key, read_value
 from ember_ml.promotion import integer_range
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
@@ -108,7 +108,8 @@ def _select(body: Any, settled: EmberDType | None) -> Any:
     """The function that computes the settled dtype."""
     if not isinstance(body, ByDType):
         return body
-    return body.others.get(settled, body.native) if settled is not None else body.native
+    general = body.general or body.native
+    return body.others.get(settled, general) if settled is not None else general
 
 
 @cache
@@ -205,7 +206,7 @@ def _prepare(call: _Call, values: list[Any]) -> EmberDType | None:
     group: list[Any] = []
     for index, role in op.roles:
         value = values[index]
-        if value is None or role is DTYPE or role is DEVICE or role is VALUE:
+        if value is None or role is DTYPE or role is DEVICE or role is VALUE or role is DATA:
             continue
         if role is SEQUENCE:
             values[index] = [call.place(item) for item in value]

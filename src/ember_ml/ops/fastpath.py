@@ -17,14 +17,14 @@ from typing import Any
 
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath
-from ember_ml.ops.declare import DEVICE, DTYPE, INDEX, KEY, MASK, SEQUENCE, TENSOR, VALUE, Op
+from ember_ml.ops.declare import DATA, DEVICE, DTYPE, INDEX, KEY, MASK, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.ops.dispatch import dispatch
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.kinds import kinds_of
 
 __all__ = ["bind", "code_for"]
 
-_SLOW_ROLES = {INDEX, MASK, KEY, VALUE}  # they have rules of their own, which dispatch applies
+_SLOW_ROLES = {INDEX, MASK, KEY, VALUE, DATA}  # they have rules of their own, which dispatch applies
 
 
 def code_for(op: Op, backend: Any) -> CodeType:
@@ -50,6 +50,10 @@ def bind(op: Op, call: Callable[[Op, tuple[Any, ...]], Any]) -> Callable[..., An
 def _signature(op: Op) -> str:
     parts, star = [], False
     for parameter in op.signature.parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            parts.append(f"*{parameter.name}")
+            star = True
+            continue
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
