@@ -1,0 +1,177 @@
+"""Independent references: NumPy and SciPy in wider precision. The one test module that may import a tensor library.
+
+Nothing here uses Ember ML. A reference gets the exact input values, widened (floats to long double, complex to complex
+long double, integers as they are), so that its own rounding is far below the tolerance of the op under test.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+__all__ = [
+    "EPS",
+    "array_of",
+    "arrays",
+    "as_array",
+    "broadcastable",
+    "close",
+    "integers_below",
+    "is_array",
+    "numpy_dtype",
+    "shapes",
+    "widen",
+]
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
+EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+EPS |= {"complex64": EPS["float32"], "complex128": EPS["float64"]}
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def as_array(value: Any, dtype: str | None = None) -> np.ndarray:
+    return np.asarray(value, dtype=None if dtype is None else numpy_dtype(dtype))
+
+
+def _elements(dtype: str, finite: bool, low: float | None, high: float | None) -> st.SearchStrategy[Any]:
+    """Values of a dtype: ordinary ones, its extremes and, unless ``finite``, NaN and the infinities."""
+    if dtype == "bool":
+        return st.booleans()
+    if dtype.startswith(("int", "uint")):
+        info = np.iinfo(dtype)
+        smallest = info.min if low is None else max(info.min, math.ceil(low))
+        largest = info.max if high is None else min(info.max, math.floor(high))
+        return st.one_of(st.integers(smallest, largest), st.integers(max(smallest, -4), min(largest, 4)))
+    if dtype in COMPLEX:
+        part = _elements("float32" if dtype == "complex64" else "float64", finite, low, high)
+        return st.builds(complex, part, part)
+    info = ml_dtypes.finfo(numpy_dtype(dtype))
+    biggest = float(info.max)
+    smallest, largest = (-biggest if low is None else low), (biggest if high is None else high)
+    inside = [v for v in (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, biggest, -biggest) if smallest <= v <= largest]
+    ordinary = st.floats(max(smallest, -100.0), min(largest, 100.0), width=32, allow_subnormal=False)
+    choices = [ordinary, st.sampled_from(inside)] if inside else [ordinary]
+    if not finite and low is None and high is None:
+        choices.append(st.sampled_from([math.nan, math.inf, -math.inf]))
+    return st.one_of(*choices)
+
+
+def shapes(min_dims: int = 0, max_dims: int = 3, min_side: int = 0, max_side: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
+    return hnp.array_shapes(min_dims=min_dims, max_dims=max_dims, min_side=min_side, max_side=max_side) if min_dims else (
+        st.one_of(st.just(()), hnp.array_shapes(min_dims=1, max_dims=max_dims, min_side=min_side, max_side=max_side))
+    )
+
+
+@st.composite
+def arrays(
+    draw: st.DrawFn,
+    dtype: str,
+    shape: st.SearchStrategy[tuple[int, ...]] | tuple[int, ...] | None = None,
+    finite: bool = False,
+    low: float | None = None,
+    high: float | None = None,
+) -> np.ndarray:
+    """Arrays of a dtype, often strided or transposed."""
+    size = shape if isinstance(shape, tuple) else draw(shape if shape is not None else shapes())
+    count = math.prod(size)
+    elements = _elements(dtype, finite, low, high)
+    values = draw(st.lists(elements, min_size=count, max_size=count))
+    with np.errstate(all="ignore"):
+        array = np.array(values, dtype=_exact_dtype(dtype)).astype(numpy_dtype(dtype)).reshape(size)
+    layout = draw(st.sampled_from(("plain", "plain", "fortran", "strided", "reversed")))
+    if layout == "fortran":
+        return np.asfortranarray(array)
+    if layout == "strided" and array.ndim:
+        wide = np.zeros((*size[:-1], 2 * size[-1]), dtype=array.dtype)
+        wide[..., ::2] = array
+        return wide[..., ::2]
+    if layout == "reversed" and array.ndim:
+        return np.ascontiguousarray(array[::-1])[::-1]
+    return array
+
+
+def _exact_dtype(dtype: str) -> Any:
+    if dtype in COMPLEX:
+        return np.complex128
+    if dtype in FLOATS:
+        return np.float64
+    return dtype
+
+
+def array_of(dtype: str, values: Any) -> np.ndarray:
+    """An array of exactly these values in a dtype."""
+    return np.array(values, dtype=_exact_dtype(dtype)).astype(numpy_dtype(dtype))
+
+
+@st.composite
+def broadcastable(draw: st.DrawFn, number: int, **limits: int) -> tuple[tuple[int, ...], ...]:
+    """``number`` shapes that broadcast together."""
+    found = draw(hnp.mutually_broadcastable_shapes(num_shapes=number, max_dims=3, max_side=4, min_side=0))
+    return found.input_shapes
+
+
+def integers_below(size: int, shape: tuple[int, ...]) -> st.SearchStrategy[np.ndarray]:
+    """Index arrays: every value valid for an axis of ``size``, negative ones included."""
+    return hnp.arrays(np.int64, shape, elements=st.integers(-size, size - 1))
+
+
+def widen(value: Any) -> Any:
+    """An input as the reference gets it: the same values in a wider dtype."""
+    if not isinstance(value, np.ndarray):
+        return [widen(item) for item in value] if isinstance(value, list) else value
+    if value.dtype.kind == "c":
+        return value.astype(np.clongdouble)
+    if value.dtype.kind == "f" or value.dtype == numpy_dtype("bfloat16"):
+        return value.astype(np.longdouble)
+    return value
+
+
+def close(got: np.ndarray, want: Any, ulps: float, scale: Any = None) -> str | None:
+    """None where ``got`` agrees with ``want`` to ``ulps`` units of its own precision; else what differs.
+
+    ``want`` is first rounded to the dtype of ``got``, so that overflow to infinity is agreement. ``scale`` is the magnitude
+    that errors are measured against (the sum of absolute terms, for sums); the result's own where it is None.
+    """
+    want = np.asarray(want)
+    if got.shape != want.shape:
+        return f"shape {got.shape}, not {want.shape}"
+    if got.dtype.kind in "biu" or got.dtype.name not in EPS:
+        same = np.array_equal(got, want.astype(got.dtype))
+        return None if same else f"{got.tolist()}, not {want.tolist()}"
+    if got.dtype.kind == "c":
+        magnitude = np.maximum(np.abs(want), 0) if scale is None else scale
+        parts = [close(getattr(got, p), getattr(want, p), ulps, magnitude) for p in ("real", "imag")]
+        return next((part for part in parts if part), None)
+    with np.errstate(all="ignore"):
+        rounded = want.astype(got.dtype).astype(np.longdouble)
+        exact = got.astype(np.longdouble)
+        magnitude = np.abs(want.astype(np.longdouble)) if scale is None else np.abs(scale).astype(np.longdouble)
+        tiny = np.longdouble(float(ml_dtypes.finfo(got.dtype).tiny))
+        slack = ulps * EPS[got.dtype.name] * np.where(np.isfinite(magnitude), magnitude, 0) + ulps * tiny
+        biggest = np.longdouble(float(ml_dtypes.finfo(got.dtype).max))
+        overflowed = (np.abs(want.astype(np.longdouble)) > biggest * (1 - ulps * EPS[got.dtype.name])) & (
+            (exact == rounded) | (np.abs(exact) >= biggest * (1 - ulps * EPS[got.dtype.name]))
+        )
+        fine = (np.isnan(exact) & np.isnan(rounded)) | (exact == rounded) | (np.abs(exact - want) <= slack) | overflowed
+    if fine.all():
+        return None
+    where = np.argwhere(~fine)[0] if fine.ndim else ()
+    index = tuple(int(i) for i in where)
+    return f"{float(exact[index])!r}, not {float(want[index])!r}, at {index}"
+
+
+Reference = Callable[..., Any]
