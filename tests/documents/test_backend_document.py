@@ -1,0 +1,133 @@
+"""What the backend document promises: its calls, its lists of names, its imports."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+import pytest
+
+import ember_ml
+from ember_ml import ops
+
+# The lists of names that the document prints.
+STATS = ["mean", "var", "median", "std", "percentile", "max", "min", "sum", "cumsum", "argmax", "sort", "argsort", "gaussian"]
+LINEARALG = ["solve", "inv", "svd", "eig", "eigvals", "det", "norm", "qr", "cholesky", "lstsq", "diag", "diagonal"]
+ACTIVATIONS = ["relu", "sigmoid", "tanh", "softmax", "softplus"]
+MASTER = [
+    *("add", "subtract", "multiply", "divide", "matmul", "dot", "mean", "sum", "max", "min"),
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("to_device", "get_device", "get_available_devices"),
+]
+
+
+def test_management_calls(backend):
+    assert ember_ml.get_backend() == backend
+    assert isinstance(ember_ml.get_backend_module(), ModuleType)
+    name, device = ember_ml.auto_select_backend()
+    assert name in ember_ml.backend.backend_names()
+    assert device is None or isinstance(device, str)
+    ops.set_backend("numpy")
+    assert ember_ml.get_backend() == "numpy"
+
+
+@pytest.mark.parametrize("name", MASTER)
+def test_master_list(backend, name):
+    assert callable(getattr(ops, name))
+
+
+def test_sub_namespaces_are_views(backend):
+    stats = importlib.import_module("ember_ml.ops.stats")
+    linearalg = importlib.import_module("ember_ml.ops.linearalg")
+    assert all(getattr(stats, name) is getattr(ops, name) for name in STATS)
+    assert all(getattr(linearalg, name) is getattr(ops, name) for name in LINEARALG)
+    assert ops.stats is stats
+    assert ops.linearalg is linearalg
+
+
+def test_activation_modules(backend):
+    from ember_ml.nn.modules import activations
+    from ember_ml.nn.modules.activations.relu_module import ReLU
+    from ember_ml.nn.modules.activations.sigmoid_module import Sigmoid
+
+    assert all(getattr(activations, name) is getattr(ops, name) for name in ACTIVATIONS)
+    assert ops.to_numpy(ReLU()(ops.array([-1.0, 2.0]))).tolist() == [0.0, 2.0]
+    assert ops.to_numpy(Sigmoid()(ops.array([0.0]))).tolist() == [0.5]
+
+
+def test_tensor_module_imports(backend):
+    # Import interfaces
+    # Import common implementation
+    from ember_ml.nn.tensor.common import (
+        EmberTensor,
+        arange,
+        concatenate,
+        eye,
+        full,
+        full_like,
+        linspace,
+        ones,
+        ones_like,
+        reshape,
+        split,
+        stack,
+        transpose,
+        zeros,
+        zeros_like,
+    )
+    from ember_ml.nn.tensor.common.dtypes import DType, EmberDType, from_dtype_str, get_dtype, to_dtype_str
+    from ember_ml.nn.tensor.common.dtypes import dtype as dtype_instance
+    from ember_ml.nn.tensor.interfaces import TensorInterface
+    from ember_ml.nn.tensor.interfaces.dtype import DTypeInterface
+
+    made = [zeros((2,)), ones((2,)), eye(2), arange(3), linspace(0, 1, 2), full((2,), 1.0)]
+    made += [zeros_like(made[0]), ones_like(made[0]), full_like(made[0], 2.0), reshape(made[2], (4,)), transpose(made[2])]
+    made += [concatenate([made[0], made[1]]), stack([made[0], made[1]]), *split(made[3], 3)]
+    assert all(type(x) is EmberTensor for x in made)
+    assert isinstance(made[0], TensorInterface)
+    assert isinstance(made[0].dtype, DTypeInterface)
+    assert isinstance(made[0].dtype, EmberDType)
+    assert to_dtype_str(made[0].dtype) == "float32"
+    assert from_dtype_str("float32") == made[0].dtype
+    assert get_dtype("float32") == made[0].dtype
+    assert isinstance(dtype_instance, DType)
+
+
+def test_type_aliases():
+    from ember_ml.nn import tensor
+
+    for name in ("Numeric", "Shape", "ShapeLike", "TensorLike", "TensorTypes", "Tensor"):
+        assert hasattr(tensor, name)
+
+
+def test_convert_to_tensor(backend):
+    from ember_ml.nn import tensor
+
+    x = tensor.convert_to_tensor([1.0, 2.0], dtype=tensor.float32, device="cpu", requires_grad=True)
+    assert type(x) is tensor.EmberTensor
+    assert x.requires_grad
+    assert tensor.convert_to_tensor(x) is x
+    wrapped = tensor.EmberTensor(ops.array([1.0]), dtype=tensor.float32, device="cpu", requires_grad=False)
+    assert wrapped.tolist() == [1.0]
+
+
+def test_get_device(backend):
+    from ember_ml.nn import tensor
+
+    assert ops.get_device() in ops.get_available_devices()
+    assert ops.get_device(ops.zeros((1,))) in ops.get_available_devices()
+    assert ops.get_device(tensor.zeros((1,))) in ops.get_available_devices()
+
+
+def test_from_imports_follow_the_switch():
+    from ember_ml.ops import add
+
+    for name in ember_ml.backend.installed_backends():
+        ember_ml.set_backend(name)
+        assert type(add([1], [2])) is ember_ml.get_backend_module().tensor_type
+
+
+def test_reload_keeps_the_backend(backend):
+    importlib.reload(ember_ml)
+    assert ember_ml.get_backend() == backend
+    assert type(ops.add([1], [2])) is ember_ml.get_backend_module().tensor_type
