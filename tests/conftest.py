@@ -1,11 +1,23 @@
 """Fixtures that every test shares: each test of behaviour runs on each installed backend."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import ember_ml
-from ember_ml.backend import installed_backends
+from ember_ml.backend import VARIABLE, installed_backends
+
+# The machine's load decides how long an example takes, and the first one on a backend also loads its library.
+_SETTINGS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
+settings.register_profile("quick", max_examples=20, derandomize=True, **_SETTINGS)
+settings.register_profile("long", max_examples=200, **_SETTINGS)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+# What the user has chosen for his own programs must not decide what is tested.
+os.environ.pop(VARIABLE, None)
+ember_ml.set_backend("numpy")
 
 
 @pytest.fixture(params=installed_backends())

@@ -1,0 +1,90 @@
+"""One measured ratio, what it was measured on, and how a backend is prepared for measuring."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from ember_ml.backend import get_backend, load, set_backend
+
+__all__ = ["Measurement", "active_backend", "evaluator", "machine", "native_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """How long ``way`` took for ``case`` on ``backend``, beside ``baseline``; both are the best of many, in seconds."""
+
+    group: str
+    backend: str
+    case: str
+    way: str
+    seconds: float
+    baseline: str
+    baseline_seconds: float
+    claimed: str = ""
+    """The slowdown that is commonly claimed for this, where there is such a claim."""
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long as the baseline it took."""
+        return self.seconds / self.baseline_seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """The measurement for JSON, with the ratio."""
+        return {**asdict(self), "ratio": self.ratio}
+
+
+def machine() -> dict[str, str | None]:
+    """What the figures depend on: the machine, Python, and the versions of the libraries."""
+    libraries = ("ember-ml", "numpy", "torch", "mlx", "keras")
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: _version(name) for name in libraries},
+    }
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+@contextmanager
+def active_backend(name: str) -> Iterator[Any]:
+    """Make ``name`` the backend of the process inside the block; unlike a scope, this leaves the ops their hot path."""
+    before = get_backend()
+    set_backend(name)
+    try:
+        yield load(name)
+    finally:
+        set_backend(before)
+
+
+def native_calls(backend: Any) -> dict[str, Callable[..., Any]]:
+    """The library's own function for each compared op; empty for a backend that does not say."""
+    found = _natives(backend)
+    return {} if found is None else found.calls
+
+
+def evaluator(backend: Any) -> Callable[[Any], Any]:
+    """The function that waits until a native tensor has been computed."""
+    found = _natives(backend)
+    return _as_it_is if found is None else found.evaluate
+
+
+def _natives(backend: Any) -> Any:
+    try:
+        return importlib.import_module(f"{backend.__name__}.native_calls")
+    except ModuleNotFoundError:
+        return None
+
+
+def _as_it_is(x: Any) -> Any:
+    return x

@@ -1,0 +1,265 @@
+"""The command ``ember-ml``: what is installed, which backend computes, what each can do, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ember_ml import backend as backends
+from ember_ml import dtypes as dt
+from ember_ml.backend.devices import default_device
+from ember_ml.errors import BackendError, EmberError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="ember-ml",
+    help="Machine-learning code that NumPy, PyTorch or MLX computes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+_out = Console()
+_PACKAGES = ("ember-ml", "numpy", "ml-dtypes", "torch", "mlx", "scipy", "scikit-learn", "einops", "keras")
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+def main() -> None:
+    """Run the command; what is wrong is said in one line on stderr, with exit code 2."""
+    try:
+        app()
+    except EmberError as error:
+        Console(stderr=True).print(f"[bold red]Error:[/] {escape(str(error))}", soft_wrap=True)
+        raise SystemExit(2) from None
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _choice(value: str, known: tuple[str, ...], what: str) -> str:
+    if value not in known:
+        raise typer.BadParameter(f"there is no {what} {value!r}; choose from {', '.join(known)}")
+    return value
+
+
+def _chosen_backends(names: list[str] | None) -> list[str]:
+    """The backends that were asked for, or all that are installed."""
+    for name in names or ():
+        _choice(name, backends.backend_names(), "backend")
+        backends.load(name)
+    return list(dict.fromkeys(names)) if names else _working_backends()
+
+
+def _working_backends() -> list[str]:
+    return [name for name in backends.installed_backends() if "problem" not in _backend_facts(name)]
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Show versions, backends, devices, dtypes, and how the active backend was chosen; exit code 1 if one is broken."""
+    facts = {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": {name: _version(name) for name in _PACKAGES},
+        "active": _active_facts(),
+        "backends": [_backend_facts(name) for name in backends.backend_names()],
+    }
+    if as_json:
+        _print_json(facts)
+    else:
+        _print_doctor(facts)
+    broken = [entry for entry in facts["backends"] if entry["installed"] and "problem" in entry]
+    if broken or "problem" in facts["active"]:
+        raise typer.Exit(1)
+
+
+def _active_facts() -> dict[str, Any]:
+    try:
+        return {"backend": backends.get_backend(), "chosen by": backends.chosen_by()}
+    except EmberError as error:
+        return {"problem": str(error)}
+
+
+def _backend_facts(name: str) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": name, "installed": backends.is_installed(name)}
+    try:
+        module = backends.load(name)
+    except BackendError as error:
+        return {**facts, "problem": str(error)}
+    facts["devices"] = list(module.available_devices())
+    facts["default device"] = default_device(module)
+    facts["dtypes"] = sorted(dtype.name for dtype in module.dtypes)
+    facts["missing dtypes"] = sorted(dtype.name for dtype in dt.ALL if dtype not in module.dtypes)
+    if hasattr(module, "blas"):
+        facts["blas"] = module.blas.library or "the library's own"
+    return facts
+
+
+def _print_doctor(facts: dict[str, Any]) -> None:
+    versions = ", ".join(f"{name} {found}" for name, found in facts["versions"].items() if found)
+    _out.print(f"Python {facts['python']} on {facts['system']}; {versions}", soft_wrap=True, highlight=False)
+    active = facts["active"]
+    if "problem" in active:
+        _out.print(f"[bold red]No backend is active:[/] {escape(active['problem'])}", soft_wrap=True)
+    else:
+        _out.print(
+            f"Active backend: [bold]{active['backend']}[/], chosen by {escape(active['chosen by'])}", soft_wrap=True
+        )
+    table = Table("backend", "state", "devices (default first)", "dtypes it lacks", "notes")
+    for entry in facts["backends"]:
+        if "problem" in entry:
+            state = "[red]broken[/]" if entry["installed"] else "not installed"
+            table.add_row(entry["name"], state, "", "", escape(entry["problem"]))
+            continue
+        devices = sorted(entry["devices"], key=lambda device: device != entry["default device"])
+        notes = f"BLAS: {entry['blas']}" if "blas" in entry else ""
+        table.add_row(entry["name"], "[green]ready[/]", ", ".join(devices), ", ".join(entry["missing dtypes"]), notes)
+    _out.print(table)
+
+
+@app.command()
+def use(
+    name: Annotated[str | None, typer.Argument(help="The backend that later programs start with.")] = None,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Forget the backend; it is found anew in each program.")
+    ] = False,
+) -> None:
+    """Remember a backend for later programs, in ~/.ember/backend."""
+    path = backends.backend_file()
+    if clear == (name is not None):
+        raise typer.BadParameter("give either the name of a backend or --clear")
+    if clear:
+        existed = path.exists()
+        path.unlink(missing_ok=True)
+        typer.echo(f"{path} removed" if existed else f"there was no {path}")
+        return
+    assert name is not None
+    backends.set_backend(name, persist=True)
+    typer.echo(f"{name} is now the backend of programs that choose none; written to {path}")
+
+
+@app.command()
+def ops(
+    family: Annotated[str | None, typer.Option(help="Only this family of ops.")] = None,
+    backend: Annotated[list[str] | None, typer.Option(help="Only these backends.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only ops that some backend computes this way.")] = None,
+    gaps: Annotated[bool, typer.Option("--gaps", help="Only what a backend cannot do, with the reason.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show every op and how each backend computes it: native, own body, derived from other ops, or missing."""
+    from ember_ml.ops import inventory as inv
+
+    if family is not None:
+        _choice(family, inv.families(), "family")
+    if status is not None:
+        _choice(status, (inv.NATIVE, inv.OWN, inv.DERIVED, inv.MISSING), "status")
+    modules = [backends.load(name) for name in _chosen_backends(backend)]
+    if gaps:
+        _show_gaps(modules, as_json)
+        return
+    entries = [
+        entry
+        for entry in inv.inventory(modules)
+        if family in (None, entry.family) and (status is None or status in entry.status.values())
+    ]
+    if as_json:
+        _print_json([asdict(entry) for entry in entries])
+    else:
+        _print_inventory(entries, modules)
+
+
+def _show_gaps(modules: list[Any], as_json: bool) -> None:
+    from ember_ml.ops import inventory as inv
+
+    known = [gap for module in modules for gap in inv.known_gaps(module)]
+    explained = {(gap.backend, gap.op, gap.dtype) for gap in known}
+    for module in modules:
+        missing_ops, missing_dtypes = inv.missing_from(module)
+        for op, dtype in [(op, "*") for op in sorted(missing_ops)] + [("*", dtype) for dtype in sorted(missing_dtypes)]:
+            if (module.name, op, dtype) not in explained:
+                known.append(inv.Gap(module.name, op, dtype, "not implemented by this backend", "use another backend"))
+    if as_json:
+        _print_json([asdict(gap) for gap in known])
+        return
+    table = Table("backend", "op", "dtype", "why", "instead")
+    for gap in known:
+        table.add_row(gap.backend, gap.op, gap.dtype, escape(gap.reason), escape(gap.instead))
+    _out.print(table if known else "No backend lacks anything.")
+
+
+def _print_inventory(entries: list[Any], modules: list[Any]) -> None:
+    table = Table("op", "family", "dtype rule", *(module.name for module in modules))
+    colours = {"native": "green", "own": "cyan", "derived": "blue", "missing": "bold red"}
+    for entry in entries:
+        cells = []
+        for module in modules:
+            status = entry.status[module.name]
+            mark = "*" if module.name in entry.corrected else ""
+            cells.append(f"[{colours[status]}]{status}[/]{mark}")
+        table.add_row(", ".join((entry.op, *entry.aliases)), entry.family, entry.rule, *cells)
+    _out.print(table)
+    counts = {module.name: [entry.status[module.name] for entry in entries] for module in modules}
+    for name, found in counts.items():
+        parts = ", ".join(f"{found.count(status)} {status}" for status in colours if status in found)
+        _out.print(f"{name}: {len(found)} ops: {parts}", highlight=False)
+    _out.print("* with a body of its own for some dtypes (see --json)", highlight=False)
+
+
+@app.command()
+def bench(
+    group: Annotated[list[str] | None, typer.Option(help="Only these groups.")] = None,
+    backend: Annotated[list[str] | None, typer.Option(help="Only these backends.")] = None,
+    size: Annotated[int, typer.Option(min=100, help="Elements of the large tensors.")] = 1_000_000,
+    small: Annotated[int, typer.Option(min=2, help="Elements of the tensors whose calls are timed.")] = 10,
+    seconds: Annotated[float, typer.Option(min=0.001, help="Time spent on each comparison.")] = 0.3,
+    keras: Annotated[bool, typer.Option(help="Measure Keras too, where it is installed.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what calls, conversions, operators, loops and reading values cost on this machine."""
+    from ember_ml.bench import run
+    from ember_ml.bench.measurement import machine
+
+    groups = [_choice(name, tuple(run.GROUPS), "group") for name in group or run.GROUPS]
+    names = _chosen_backends(backend)
+    found = list(run.measure(groups, names, size, small, seconds, keras))
+    if as_json:
+        _print_json({"machine": machine(), "size": size, "small": small, "results": [row.as_dict() for row in found]})
+        return
+    for name in groups:
+        rows = [row for row in found if row.group == name]
+        if rows:
+            _out.print(run.table(name, rows))
+
+
+@app.command()
+def demo(as_json: AsJson = False) -> None:
+    """Run one small computation on every installed backend, switching in one process, and compare the results."""
+    from ember_ml import demo as shown
+
+    results = shown.run(_working_backends())
+    if as_json:
+        _print_json([asdict(result) for result in results])
+    else:
+        _out.print(shown.table(results))
+    if not shown.agree(results):
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    main()

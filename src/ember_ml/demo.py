@@ -1,0 +1,109 @@
+"""The same small computation on every backend, one after the other in one process: ``ember-ml demo``.
+
+A daily signal with a yearly wave is made once, as portable tensors. Each backend in turn takes these very tensors, finds
+the wave with a Fourier transform, fits trend and wave by least squares, and reduces the rest to its principal component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import pi
+from time import perf_counter
+from typing import Any
+
+from rich.table import Table
+
+import ember_ml
+from ember_ml import ops
+from ember_ml.tensor import EmberTensor
+
+__all__ = ["Result", "agree", "run", "table"]
+
+_DAYS = 1460
+_TOLERANCE = 1e-4
+_FACTS = ("period", "trend", "amplitude", "rest", "component")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one backend found, how far that is from the first backend's, and how long it took."""
+
+    backend: str
+    facts: dict[str, float]
+    difference: float
+    milliseconds: float
+
+
+def _signal() -> tuple[Any, Any]:
+    """The time in years, and a value for each day: a trend, a wave of one year, and a small irregular part."""
+    years = ops.divide(ops.arange(_DAYS, dtype="float32"), 365.0)
+    wave = ops.multiply(3.0, ops.sin(ops.multiply(years, 2 * pi)))
+    rest = ops.multiply(0.5, ops.sin(ops.square(ops.multiply(years, 36.5))))
+    return years, ops.add(ops.add(ops.multiply(years, 4.0), wave), rest)
+
+
+def _fit(columns: list[Any], values: Any) -> tuple[Any, Any]:
+    """The coefficients with which ``columns`` come nearest to ``values``, and what they leave over."""
+    matrix = ops.stack(columns, axis=1)
+    turned = ops.transpose(matrix)
+    coefficients = ops.solve(ops.matmul(turned, matrix), ops.matmul(turned, values))
+    return coefficients, ops.subtract(values, ops.matmul(matrix, coefficients))
+
+
+def analyse(years: Any, values: Any) -> dict[str, float]:
+    """The period, trend and wave of a series, and the share of its strongest component; any backend, any tensors."""
+    line = [ops.ones_like(years), years]
+    _, detrended = _fit(line, values)
+    period = _DAYS / int(ops.argmax(ops.abs(ops.rfft(detrended))))
+    angle = ops.multiply(years, 2 * pi * 365 / period)
+    fitted, rest = _fit([*line, ops.sin(angle), ops.cos(angle)], values)
+    weeks = ops.reshape(rest[: _DAYS // 7 * 7], (-1, 7))
+    strengths = ops.square(ops.svdvals(weeks))
+    share = ops.divide(strengths[0], ops.sum(strengths))
+    amplitude = ops.sqrt(ops.add(ops.square(fitted[2]), ops.square(fitted[3])))
+    found = (period, fitted[1], amplitude, ops.std(rest), share)
+    return {name: float(value) for name, value in zip(_FACTS, found, strict=True)}
+
+
+def run(backends: Sequence[str]) -> list[Result]:
+    """Run the computation on each backend; the tensors are made on the first one and follow every switch."""
+    before = ember_ml.get_backend()
+    results: list[Result] = []
+    try:
+        ember_ml.set_backend(backends[0])
+        years, values = (EmberTensor(part) for part in _signal())
+        for name in backends:
+            ember_ml.set_backend(name)
+            analyse(years, values)  # the first run also loads what the library loads late
+            start = perf_counter()
+            facts = analyse(years, values)
+            taken = perf_counter() - start
+            first = results[0].facts if results else facts
+            difference = max(abs(facts[key] - first[key]) / abs(first[key]) for key in facts)
+            results.append(Result(name, facts, difference, taken * 1e3))
+    finally:
+        ember_ml.set_backend(before)
+    return results
+
+
+def agree(results: Sequence[Result]) -> bool:
+    """Whether every backend found the same, to float32 accuracy."""
+    return all(result.difference < _TOLERANCE for result in results)
+
+
+def table(results: Sequence[Result]) -> Table:
+    """The results, a row for each backend."""
+    shown = Table(title="One computation, every installed backend, one process", title_justify="left")
+    shown.add_column("backend")
+    for heading in (*_FACTS, "difference", "time"):
+        shown.add_column(heading, justify="right")
+    for result in results:
+        shown.add_row(
+            result.backend,
+            *(f"{value:.6g}" for value in result.facts.values()),
+            f"{result.difference:.1e}",
+            f"{result.milliseconds:.2f} ms",
+        )
+    shown.caption = "all agree" if agree(results) else f"[bold red]the backends differ by more than {_TOLERANCE:g}[/]"
+    return shown
