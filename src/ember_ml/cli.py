@@ -162,13 +162,13 @@ def ops(
     gaps: Annotated[bool, typer.Option("--gaps", help="Only what a backend cannot do, with the reason.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show every op and how each backend computes it: native, own body, derived from other ops, or missing."""
+    """Show every op and how each backend computes it: native, own body, derived, plain, or missing."""
     from ember_ml.ops import inventory as inv
 
     if family is not None:
         _choice(family, inv.families(), "family")
     if status is not None:
-        _choice(status, (inv.NATIVE, inv.OWN, inv.DERIVED, inv.MISSING), "status")
+        _choice(status, (inv.NATIVE, inv.OWN, inv.DERIVED, inv.PLAIN, inv.MISSING), "status")
     modules = [backends.load(name) for name in _chosen_backends(backend)]
     if gaps:
         _show_gaps(modules, as_json)
@@ -187,25 +187,19 @@ def ops(
 def _show_gaps(modules: list[Any], as_json: bool) -> None:
     from ember_ml.ops import inventory as inv
 
-    known = [gap for module in modules for gap in inv.known_gaps(module)]
-    explained = {(gap.backend, gap.op, gap.dtype) for gap in known}
-    for module in modules:
-        missing_ops, missing_dtypes = inv.missing_from(module)
-        for op, dtype in [(op, "*") for op in sorted(missing_ops)] + [("*", dtype) for dtype in sorted(missing_dtypes)]:
-            if (module.name, op, dtype) not in explained:
-                known.append(inv.Gap(module.name, op, dtype, "not implemented by this backend", "use another backend"))
+    found = [gap for module in modules for gap in inv.gaps(module)]
     if as_json:
-        _print_json([asdict(gap) for gap in known])
+        _print_json([asdict(gap) for gap in found])
         return
-    table = Table("backend", "op", "dtype", "why", "instead")
-    for gap in known:
-        table.add_row(gap.backend, gap.op, gap.dtype, escape(gap.reason), escape(gap.instead))
-    _out.print(table if known else "No backend lacks anything.")
+    table = Table("backend", "op", "dtype", "why")
+    for gap in found:
+        table.add_row(gap.backend, gap.op, gap.dtype, escape(gap.reason))
+    _out.print(table if found else "No backend lacks anything.")
 
 
 def _print_inventory(entries: list[Any], modules: list[Any]) -> None:
     table = Table("op", "family", "dtype rule", *(module.name for module in modules))
-    colours = {"native": "green", "own": "cyan", "derived": "blue", "missing": "bold red"}
+    colours = {"native": "green", "own": "cyan", "derived": "blue", "plain": "white", "missing": "bold red"}
     for entry in entries:
         cells = []
         for module in modules:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType
 from ember_ml.ops.declare import OPS, Op
+from ember_ml.ops.gaps import ANY, GAPS
 
-__all__ = ["DERIVED", "MISSING", "NATIVE", "OWN", "Entry", "Gap", "families", "inventory", "known_gaps", "missing_from"]
+__all__ = ["DERIVED", "MISSING", "NATIVE", "OWN", "PLAIN", "Entry", "Gap", "families", "gaps", "inventory"]
 
-NATIVE, OWN, DERIVED, MISSING = "native", "own", "derived", "missing"
+NATIVE, OWN, DERIVED, PLAIN, MISSING = "native", "own", "derived", "plain", "missing"
 """How a backend computes an op: with the library's own function, with a body that we wrote, with the body that every
-backend shares, or not at all."""
+backend shares, as a plain function that needs no backend, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +37,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that a backend cannot do: an op, a dtype, or a dtype of one op; why, and what to do instead."""
+    """Something that a backend cannot do: an op, a dtype, or one dtype of one op; and why."""
 
     backend: str
     op: str
     dtype: str
     reason: str
-    instead: str
 
 
 def inventory(backends: Iterable[Any]) -> list[Entry]:
@@ -62,7 +60,7 @@ def _entry(op: Op, backends: tuple[Any, ...]) -> Entry:
     return Entry(
         op=op.name,
         family=op.family,
-        kind="derived" if op.derived else "primitive",
+        kind="plain" if op.is_plain else "derived" if op.derived else "primitive",
         rule=op.rule.name,
         signature=str(op.signature),
         aliases=op.aliases,
@@ -72,6 +70,8 @@ def _entry(op: Op, backends: tuple[Any, ...]) -> Entry:
 
 
 def _status(op: Op, backend: Any) -> str:
+    if op.is_plain:
+        return PLAIN
     if not op.has_own_body(backend):
         return DERIVED if op.derived else MISSING
     body = op.body(backend)
@@ -90,16 +90,10 @@ def _corrected(op: Op, backend: Any) -> tuple[str, ...]:
     return tuple(sorted(dtype.name for dtype in body.others)) if isinstance(body, ByDType) else ()
 
 
-def known_gaps(backend: Any) -> list[Gap]:
-    """What the backend's own data file, ``gaps.toml``, says that it cannot do."""
-    path = files(backend.__name__) / "gaps.toml"
-    if not path.is_file():
-        return []
-    rows = tomllib.loads(path.read_text(encoding="utf-8")).get("gap", [])
-    return [Gap(backend.name, row.get("op", "*"), row.get("dtype", "*"), row["reason"], row["instead"]) for row in rows]
-
-
-def missing_from(backend: Any) -> tuple[set[str], set[str]]:
-    """The ops without any body and the dtypes without a native one, as the code itself has it."""
-    ops = {op.name for op in OPS.values() if _status(op, backend) == MISSING}
-    return ops, {dtype.name for dtype in dt.ALL if dtype not in backend.dtypes}
+def gaps(backend: Any) -> list[Gap]:
+    """What the backend cannot do: the known gaps with their reasons, and whatever else its code lacks."""
+    found = [Gap(*key, reason) for key, reason in GAPS.items() if key[0] == backend.name]
+    known = {(gap.op, gap.dtype) for gap in found}
+    lacking = [(op.name, ANY) for op in OPS.values() if _status(op, backend) == MISSING]
+    lacking += [(ANY, dtype.name) for dtype in dt.ALL if dtype not in backend.dtypes]
+    return found + [Gap(backend.name, *key, "not implemented") for key in sorted(lacking) if key not in known]
