@@ -14,12 +14,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.errors import BrokenBackend, ConfigError, MissingBackend, UnknownBackend
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+    from pathlib import Path
 
 __all__ = [
     "active",
@@ -54,6 +56,8 @@ _listeners: list[Callable[[Any], None]] = []
 
 
 def _plugins() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import
+
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
@@ -149,6 +153,8 @@ def backend_of(x: Any) -> Any:
 
 def backend_file() -> Path:
     """The file that holds the backend which :func:`set_backend` was asked to remember."""
+    from pathlib import Path  # slow to import
+
     return Path.home() / ".ember" / "backend"
 
 
