@@ -1,4 +1,43 @@
-"""Ember ML."""
+"""Ember ML: machine-learning code that is independent of the library which computes it.
 
-from ember_ml import backend
-from ember_ml.backend import *
+``ops`` holds the operations, ``nn.tensor`` the portable tensors, ``set_backend`` chooses who computes.
+"""
+
+from __future__ import annotations
+
+from ember_ml import backend, dtypes, einops_support, errors, nn, ops
+from ember_ml.backend import (
+    auto_select_backend,
+    get_backend,
+    get_backend_module,
+    set_backend,
+    use_backend,
+)
+from ember_ml.backend.checks import set_value_checks, value_checks
+from ember_ml.tensor import EmberDType, EmberTensor
+
+__all__ = [
+    "EmberDType",
+    "EmberTensor",
+    "auto_select_backend",
+    "backend",
+    "dtypes",
+    "einops_support",
+    "errors",
+    "get_backend",
+    "get_backend_module",
+    "nn",
+    "ops",
+    "set_backend",
+    "set_value_checks",
+    "use_backend",
+    "value_checks",
+]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version  # slow to import, and rarely asked for
+
+        return version("ember-ml")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

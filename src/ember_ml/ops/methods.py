@@ -7,15 +7,12 @@ from typing import Any
 from ember_ml.ops.declare import OPS, Op
 from ember_ml.ops.dispatch import dispatch
 from ember_ml.ops.fastpath import bind
+from ember_ml.ops.portable import on_own_backend
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.in_place import refusal
 from ember_ml.tensor.operations import METHODS
 
 __all__: list[str] = []
-
-
-def _on_own_backend(op: Op, args: tuple[Any, ...]) -> Any:
-    return dispatch(op, args, args[0]._kind.backend, portable=True)
 
 
 def _is_basic(key: Any) -> bool:
@@ -48,12 +45,12 @@ def _gathered(values: tuple[Any, ...]) -> Any:
 
 def _reshape(self: EmberTensor, *shape: Any) -> EmberTensor:
     """This tensor in another shape, given as one tuple or as separate lengths."""
-    return _on_own_backend(OPS["reshape"], (self, _gathered(shape), *_defaults(OPS["reshape"], 2)))
+    return on_own_backend(OPS["reshape"], (self, _gathered(shape), *_defaults(OPS["reshape"], 2)))
 
 
 def _transpose(self: EmberTensor, *axes: Any) -> EmberTensor:
     """This tensor with its axes reversed, or in the order of ``axes``, given as one tuple or as separate numbers."""
-    return _on_own_backend(OPS["transpose"], (self, _gathered(axes) if axes else None, *_defaults(OPS["transpose"], 2)))
+    return on_own_backend(OPS["transpose"], (self, _gathered(axes) if axes else None, *_defaults(OPS["transpose"], 2)))
 
 
 def _defaults(op: Op, given: int) -> tuple[Any, ...]:
@@ -70,7 +67,7 @@ def _set(name: str, function: Any) -> None:
 _BY_NAME = OPS | {alias: op for op in OPS.values() for alias in op.aliases}
 for _name in METHODS:
     if _name in _BY_NAME:
-        _set(_name, bind(_BY_NAME[_name], _on_own_backend))
+        _set(_name, bind(_BY_NAME[_name], on_own_backend))
 _set("reshape", _reshape)
 _set("transpose", _transpose)
 _set("__getitem__", _get_item)

@@ -10,15 +10,16 @@ import sys
 from types import FrameType, FunctionType
 from typing import Any
 
-from ember_ml.backend import active, backend_of
+from ember_ml.backend import backend_of
 from ember_ml.backend.contract import ByDType
 from ember_ml.ops.declare import OPS, Op
 from ember_ml.ops.dispatch import dispatch
+from ember_ml.ops.portable import on_own_backend
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.in_place import is_item_statement, refusal
 from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind
 
-__all__ = ["own_backend"]
+__all__: list[str] = []
 
 _ALL = BINARY_OPERATORS | COMPARISONS | UNARY_OPERATORS
 _COMMUTATIVE = {"add", "mul", "and", "or", "xor"}
@@ -107,19 +108,6 @@ def _bind_kind(kind: Kind) -> None:
     kind.is_bound = True
 
 
-def own_backend(values: tuple[Any, ...]) -> Any:
-    """The backend that the tensors among ``values`` share; the active one where they differ, or where there are none."""
-    found = None
-    for value in values:
-        owner = value._kind.backend if type(value) is EmberTensor else backend_of(value)
-        if owner is None or owner is found:
-            continue
-        if found is not None:
-            return active()
-        found = owner
-    return found or active()
-
-
 def _operate(op: Op, values: tuple[Any, ...]) -> Any:
     for value in values:
         if type(value) is EmberTensor:
@@ -127,7 +115,7 @@ def _operate(op: Op, values: tuple[Any, ...]) -> Any:
                 _bind_kind(value._kind)
         elif not isinstance(value, complex | float | int) and backend_of(value) is None:
             return NotImplemented
-    return dispatch(op, values, own_backend(values), portable=True)
+    return on_own_backend(op, values)
 
 
 def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any, caller: FrameType) -> Any:
