@@ -22,6 +22,7 @@ __all__ = [
     "as_array",
     "broadcastable",
     "close",
+    "close_enough",
     "integers_below",
     "is_array",
     "numpy_dtype",
@@ -175,3 +176,13 @@ def close(got: np.ndarray, want: Any, ulps: float, scale: Any = None) -> str | N
 
 
 Reference = Callable[..., Any]
+
+
+def close_enough(got: Any, want: Any, signless: bool = False, rtol: float = 2e-4, atol: float = 2e-5) -> bool:
+    """Whether two results of a client agree; shapes must be equal."""
+    first, second = np.asarray(got), np.asarray(want)
+    if first.shape != second.shape:
+        return False
+    if signless:
+        first, second = np.abs(first), np.abs(second)
+    return bool(np.allclose(first, second, rtol=rtol, atol=atol, equal_nan=True))
