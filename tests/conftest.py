@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterator
 
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # SciPy reads it when it is imported
+
 import pytest
 from hypothesis import HealthCheck, settings
 
