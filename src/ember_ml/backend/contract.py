@@ -83,8 +83,11 @@ class BackendModule(Protocol):
 
     def dtype_of(self, x: Any) -> EmberDType: ...
     def device_of(self, x: Any) -> str: ...
-    def from_host(self, array: Any, device: str | None) -> Any:
-        """A native tensor of a NumPy array, dtype kept, memory shared only where both sides may be changed safely."""
+    def from_host(self, array: Any, device: str | None, copy: bool = False) -> Any:
+        """A native tensor of a NumPy array, dtype kept, memory shared only where both sides may be changed safely.
+
+        With ``copy`` no memory is shared.
+        """
         ...
 
     def to_host(self, x: Any) -> Any:

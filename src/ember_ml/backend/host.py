@@ -17,7 +17,7 @@ from ember_ml.backend import backend_of
 from ember_ml.dtypes import EmberDType, find_dtype
 from ember_ml.promotion import integer_range, promote, weak_promote
 
-__all__ = ["as_host", "as_host_for", "cast_host", "host_dtypes", "read_portable_with"]
+__all__ = ["as_host", "as_host_for", "cast_host", "host_dtypes", "read_portable_with", "shares_memory"]
 
 host_dtypes: dict[EmberDType, np.dtype] = {
     dtype: np.dtype(ml_dtypes.bfloat16) if dtype is dt.bfloat16 else np.dtype(dtype.name) for dtype in dt.ALL
@@ -137,6 +137,11 @@ def _of_object(data: Any) -> np.ndarray:
     if array.dtype == object:
         raise TypeError(f"a tensor cannot be made of {type(data).__name__}: its elements are not numbers")
     return array
+
+
+def shares_memory(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether the two arrays lie in the same memory; empty ones always do."""
+    return not x.size or np.may_share_memory(x, y)
 
 
 def read_portable_with(read: Callable[[Any], Any]) -> None:

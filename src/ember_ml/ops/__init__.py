@@ -11,6 +11,8 @@ from ember_ml.ops.bitwise import *
 from ember_ml.ops.creation import *
 from ember_ml.ops.conversion import *
 from ember_ml.ops.shape import *
+from ember_ml.ops.facts import *
+from ember_ml.ops.dtypes import *
 from ember_ml.ops.device import *
 from ember_ml.ops.indexing import *
 from ember_ml.ops.scatter import *

@@ -106,7 +106,8 @@ def device_of(x: mx.array) -> str:
     return mx.default_device().type.name
 
 
-def from_host(array: np.ndarray, device: str | None) -> mx.array:
+def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> mx.array:
+    """MLX copies whatever it imports."""
     if array.dtype == np.complex128:
         raise UnsupportedDType("MLX has no complex128; cast to complex64, or use another backend")
     return mx.array(array, dtype=dtypes[_HOST[array.dtype]])  # without the dtype MLX narrows float64

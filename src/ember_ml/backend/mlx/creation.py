@@ -1,3 +1,30 @@
 """Making tensors, on MLX."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend.shapes import as_shape
+from ember_ml.backend.spacing import host_arange, integer_arange
+from ember_ml.dtypes import find_dtype
+
+_EXACT = 2**53  # MLX reads the bounds of a range as doubles
+
+
+def zeros(shape: Any, dtype: mx.Dtype | None, device: str) -> mx.array:
+    return mx.zeros(as_shape(shape), mx.float32 if dtype is None else dtype)
+
+
+def ones(shape: Any, dtype: mx.Dtype | None, device: str) -> mx.array:
+    return mx.ones(as_shape(shape), mx.float32 if dtype is None else dtype)
+
+
+def arange(start: Any, stop: Any, step: Any, dtype: mx.Dtype | None, device: str) -> mx.array:
+    integers = integer_arange(start, stop, step, find_dtype(dtype))
+    native = mx.int64 if dtype is None else dtype
+    if integers is not None and max(abs(integers.start), abs(integers.stop), abs(integers.step)) < _EXACT:
+        return mx.arange(integers.start, integers.stop, integers.step, dtype=native)
+    host = host_arange(start, stop, step, find_dtype(dtype))
+    return mx.array(host, dtype=mx.float32 if dtype is None and host.dtype.kind == "f" else native)

@@ -100,8 +100,8 @@ def device_of(x: np.ndarray) -> str:
     return "cpu"
 
 
-def from_host(array: np.ndarray, device: str | None) -> np.ndarray:
-    return array
+def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> np.ndarray:
+    return array.copy() if copy else array
 
 
 def to_host(x: np.ndarray) -> np.ndarray:

@@ -90,9 +90,9 @@ def device_of(x: torch.Tensor) -> str:
     return str(x.device)
 
 
-def from_host(array: np.ndarray, device: str | None) -> torch.Tensor:
+def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> torch.Tensor:
     # torch refuses negative strides, and would let an array that must not be changed be written to
-    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+    if copy or not array.flags.writeable or any(stride < 0 for stride in array.strides):
         array = array.copy()
     if array.dtype == host_dtypes[dt.bfloat16]:
         tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)

@@ -1,3 +1,11 @@
-"""Bringing data in and out, dtypes and their facts, on PyTorch."""
+"""Between dtypes, on PyTorch."""
 
 from __future__ import annotations
+
+import torch
+
+copy = torch.clone
+
+
+def view(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return (x if x.dtype.itemsize == dtype.itemsize else x.contiguous()).view(dtype)

@@ -1,3 +1,27 @@
 """Making tensors, on PyTorch."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ember_ml.backend.shapes import as_shape
+from ember_ml.backend.spacing import host_arange, integer_arange
+from ember_ml.backend.torch.unsigned import UNSIGNED
+from ember_ml.dtypes import find_dtype
+
+
+def zeros(shape: Any, dtype: torch.dtype | None, device: str) -> torch.Tensor:
+    return torch.zeros(as_shape(shape), dtype=torch.float32 if dtype is None else dtype, device=device)
+
+
+def ones(shape: Any, dtype: torch.dtype | None, device: str) -> torch.Tensor:
+    return torch.ones(as_shape(shape), dtype=torch.float32 if dtype is None else dtype, device=device)
+
+
+def arange(start: Any, stop: Any, step: Any, dtype: torch.dtype | None, device: str) -> torch.Tensor:
+    integers = None if dtype in UNSIGNED else integer_arange(start, stop, step, find_dtype(dtype))
+    if integers is None or not integers:
+        return torch.from_numpy(host_arange(start, stop, step, find_dtype(dtype))).to(device)
+    return torch.arange(integers.start, integers.stop, integers.step, dtype=dtype or torch.int64, device=device)

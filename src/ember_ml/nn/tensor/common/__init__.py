@@ -6,15 +6,17 @@ of their arguments, as everywhere.
 
 from __future__ import annotations
 
-from ember_ml.ops import conversion, creation, device, indexing, scatter, sets, shape, sorting
+from ember_ml.ops import conversion, creation, device, facts, indexing, scatter, sets, sorting
 from ember_ml.ops.conversion import *
 from ember_ml.ops.creation import *
 from ember_ml.ops.device import *
+from ember_ml.ops.facts import *
 from ember_ml.ops.indexing import *
 from ember_ml.ops.portable import make_portable
 from ember_ml.ops.scatter import *
 from ember_ml.ops.sets import *
 from ember_ml.ops.shape import *
+from ember_ml.ops.shape import __all__ as _shape_names
 from ember_ml.ops.sorting import *
 from ember_ml.tensor import EmberTensor
 from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
@@ -23,10 +25,11 @@ __all__ = ["EmberTensor", "convert_to_tensor"]
 __all__ += conversion.__all__
 __all__ += creation.__all__
 __all__ += device.__all__
+__all__ += facts.__all__
 __all__ += indexing.__all__
 __all__ += scatter.__all__
 __all__ += sets.__all__
-__all__ += shape.__all__
+__all__ += _shape_names
 __all__ += sorting.__all__
 
 make_portable(globals())  # type checkers see the signatures of the ops, and those stay

@@ -1,0 +1,88 @@
+"""Shapes and axes as callers give them, made plain tuples of ints: the same checks for every backend."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["as_axes", "as_axis", "as_shape", "broadcast", "new_shape", "sections"]
+
+_MOST_ELEMENTS = 2**48  # beyond what any machine holds, and below what overflows a library's arithmetic
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """A shape given as one int or a sequence of ints; negative lengths raise ``ValueError``."""
+    lengths = _ints(shape, "a shape")
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"the shape {lengths} has a negative length")
+    if math.prod(lengths) > _MOST_ELEMENTS:
+        raise MemoryError(f"a tensor of shape {lengths} does not fit into any memory")
+    return lengths
+
+
+def new_shape(shape: Any) -> tuple[int, ...]:
+    """A shape to give to a tensor, in which one length may be -1: whatever is left."""
+    lengths = _ints(shape, "a shape")
+    if any(length < -1 for length in lengths) or lengths.count(-1) > 1:
+        raise ValueError(f"the shape {lengths} has negative lengths; one -1 may stand for whatever is left")
+    return lengths
+
+
+def _ints(values: Any, what: str) -> tuple[int, ...]:
+    if isinstance(values, str):
+        raise TypeError(f"{what} is an int or a sequence of ints, not {values!r}")
+    try:
+        if hasattr(values, "__index__") and getattr(values, "shape", ()) == ():
+            return (operator.index(values),)
+        return tuple(operator.index(value) for value in values)
+    except TypeError as error:
+        raise TypeError(f"{what} is an int or a sequence of ints, not {values!r}") from error
+
+
+def as_axis(axis: Any, ndim: int) -> int:
+    """An axis of a tensor with ``ndim`` dimensions, counted from the front; ``IndexError`` where there is none."""
+    number = operator.index(axis)
+    if not -ndim <= number < ndim:
+        raise IndexError(f"axis {number} is out of range for a tensor of {ndim} dimensions")
+    return number % ndim
+
+
+def as_axes(axes: Any, ndim: int) -> tuple[int, ...]:
+    """Several distinct axes, or one, counted from the front."""
+    found = tuple(as_axis(axis, ndim) for axis in _ints(axes, "an axis"))
+    if len(set(found)) < len(found):
+        raise ValueError(f"the axes {axes} name one axis twice")
+    return found
+
+
+def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape to which these shapes broadcast; ``ValueError`` where they do not."""
+    shapes = [tuple(shape) for shape in shapes]
+    result: list[int] = []
+    for place in range(1, max(map(len, shapes), default=0) + 1):
+        lengths = {shape[-place] for shape in shapes if len(shape) >= place} - {1}
+        if len(lengths) > 1:
+            raise ValueError(f"the shapes {', '.join(map(str, shapes))} do not broadcast")
+        result.append(lengths.pop() if lengths else 1)
+    return tuple(reversed(result))
+
+
+def sections(parts: Any, length: int, equal: bool) -> list[slice]:
+    """The slices that split an axis of that length: into so many parts, or at these positions.
+
+    With ``equal`` a number of parts that does not divide the length raises ``ValueError``; else the first parts are longer.
+    """
+    if hasattr(parts, "__index__") and getattr(parts, "shape", ()) == ():
+        count = operator.index(parts)
+        if count <= 0:
+            raise ValueError(f"a tensor is split into 1 part or more, not {count}")
+        if equal and length % count:
+            raise ValueError(f"an axis of length {length} does not split into {count} equal parts; array_split does it")
+        short, longer = divmod(length, count)
+        ends = [index * short + min(index, longer) for index in range(count + 1)]
+    else:
+        # positions mean what they mean in x[a:b]: negative ones count from the end, large ones are clamped
+        ends = [0, *_ints(parts, "a position to split at"), length]
+    return [slice(*slice(a, b).indices(length)) for a, b in zip(ends, ends[1:], strict=False)]

@@ -1,0 +1,177 @@
+"""The dtypes as attributes of ``ops``, and their facts: limits, kinds, promotion."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from typing import Any
+
+from ember_ml import dtypes as dt
+from ember_ml.dtypes import (
+    EmberDType,
+    as_dtype,
+    bfloat16,
+    complex64,
+    complex128,
+    find_dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from ember_ml.ops.declare import plain
+from ember_ml.ops.facts import dtype as dtype_of
+from ember_ml.promotion import can_hold, integer_range, promote
+from ember_ml.typing import DTypeLike, TensorLike
+
+__all__ = [
+    "FInfo",
+    "IInfo",
+    "bfloat16",
+    "bool",
+    "can_cast",
+    "complex64",
+    "complex128",
+    "finfo",
+    "float16",
+    "float32",
+    "float64",
+    "iinfo",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "isdtype",
+    "result_type",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
+bool = dt.bool_
+
+# dtype: bits of the fraction, and the power of two that its largest number just misses
+_FLOAT_FORMATS = {float16: (10, 16), bfloat16: (7, 128), float32: (23, 128), float64: (52, 1024)}
+_PARTS = {complex64: float32, complex128: float64}
+_KINDS: dict[str, frozenset[EmberDType]] = {
+    "bool": dt.BOOL,
+    "signed integer": dt.SIGNED,
+    "unsigned integer": dt.UNSIGNED,
+    "integral": dt.INTEGERS,
+    "real floating": dt.FLOATS,
+    "complex floating": dt.COMPLEX,
+    "numeric": dt.INTEGERS | dt.FLOATS | dt.COMPLEX,
+}
+_SCALARS = frozenset({builtins.bool, int, float, complex})
+
+
+@dataclass(frozen=True, slots=True)
+class FInfo:
+    """The limits of a floating dtype; of a complex one, those of its parts."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: EmberDType
+
+
+@dataclass(frozen=True, slots=True)
+class IInfo:
+    """The limits of an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: EmberDType
+
+
+def _dtype(value: Any) -> EmberDType:
+    """The dtype that ``value`` stands for, or that it has where it is a tensor."""
+    return find_dtype(value) or dtype_of(value)
+
+
+@plain
+def finfo(type: DTypeLike | TensorLike) -> FInfo:
+    """The limits of a floating dtype, given by any of its names or by a tensor; of a complex one, those of its parts.
+
+    >>> from ember_ml import ops
+    >>> ops.finfo("float16").max, ops.finfo(ops.float32).bits
+    (65504.0, 32)
+    """
+    dtype = _dtype(type)
+    part = _PARTS.get(dtype, dtype)
+    if part not in _FLOAT_FORMATS:
+        raise TypeError(f"ops.finfo takes floating and complex dtypes, not {dtype}; ops.iinfo takes integers")
+    fraction, top = _FLOAT_FORMATS[part]
+    eps = 2.0**-fraction
+    largest = (2.0 - eps) * 2.0 ** (top - 1)
+    return FInfo(part.bits, eps, largest, -largest, 2.0 ** (2 - top), part)
+
+
+@plain
+def iinfo(type: DTypeLike | TensorLike) -> IInfo:
+    """The limits of an integer dtype, given by any of its names or by a tensor.
+
+    >>> from ember_ml import ops
+    >>> ops.iinfo("int8").min, ops.iinfo(ops.uint16).max
+    (-128, 65535)
+    """
+    dtype = _dtype(type)
+    if dtype not in dt.INTEGERS:
+        raise TypeError(f"ops.iinfo takes integer dtypes, not {dtype}; ops.finfo takes floating ones")
+    smallest, largest = integer_range(dtype)
+    return IInfo(dtype.bits, largest, smallest, dtype)
+
+
+@plain
+def isdtype(dtype: DTypeLike, kind: Any) -> builtins.bool:
+    """Whether ``dtype`` is of that kind: a kind's name, a dtype, or a tuple of them, of which one must fit.
+
+    The kinds are "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric".
+
+    >>> from ember_ml import ops
+    >>> ops.isdtype("int8", "integral"), ops.isdtype(ops.float32, ("bool", "float64"))
+    (True, False)
+    """
+    own = as_dtype(dtype)
+    if isinstance(kind, tuple):
+        return any(isdtype(own, one) for one in kind)
+    if isinstance(kind, str) and kind in _KINDS:
+        return own in _KINDS[kind]
+    found = find_dtype(kind)
+    if found is None:
+        raise ValueError(f"{kind!r} is neither a dtype nor a kind of dtypes; the kinds are {', '.join(_KINDS)}")
+    return own is found
+
+
+@plain
+def can_cast(from_: DTypeLike | TensorLike, to: DTypeLike) -> builtins.bool:
+    """Whether the promotion rules lead from that dtype, or the tensor's, to ``to``.
+
+    >>> from ember_ml import ops
+    >>> ops.can_cast("int8", "int16"), ops.can_cast("float64", "float32")
+    (True, False)
+    """
+    return can_hold(_dtype(from_), as_dtype(to))
+
+
+@plain
+def result_type(*arrays_and_dtypes: Any) -> EmberDType:
+    """The dtype that these tensors, dtypes and Python numbers have in common; numbers are weak.
+
+    >>> from ember_ml import ops
+    >>> ops.result_type("int8", "uint8"), ops.result_type(ops.zeros(2), 1), ops.result_type("int64", 1.5)
+    (int16, float32, float32)
+    """
+    scalars = [type(value) for value in arrays_and_dtypes if type(value) in _SCALARS]
+    return promote([_dtype(value) for value in arrays_and_dtypes if type(value) not in _SCALARS], scalars)
