@@ -1,0 +1,35 @@
+"""The bodies: a function named like an op is its body here, and gets every declared argument, in declared order.
+
+Ops that are derived from these work too. Any other op raises ``UnsupportedOp`` and says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Counted", "calls"]
+
+calls: Counter[str] = Counter()
+"""How often each op ran."""
+
+
+class Counted(np.ndarray):
+    """The tensors of this backend: a class of its own, so that Ember ML can tell them from NumPy's."""
+
+
+def add(x: Counted, y: Counted) -> Any:
+    calls["add"] += 1
+    return np.add(x, y)
+
+
+def multiply(x: Counted, y: Counted) -> Any:
+    calls["multiply"] += 1
+    return np.multiply(x, y)
+
+
+def sqrt(x: Counted) -> Any:
+    calls["sqrt"] += 1
+    return np.sqrt(x)

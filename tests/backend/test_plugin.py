@@ -1,0 +1,118 @@
+"""A backend from another package, found by its entry point, is a backend like any other."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import ops
+from ember_ml.errors import BrokenBackend, UnknownBackend, UnsupportedDType, UnsupportedOp
+from ember_ml.ops.declare import OPS
+from ember_ml.ops.inventory import inventory
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "third_party_backend"
+
+
+def _install(folder: Path, name: str, value: str) -> None:
+    """What pip writes for a package with such an entry point."""
+    info = folder / f"{name}_backend-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-backend\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{backends.ENTRY_POINT_GROUP}]\n{name} = {value}\n")
+
+
+@pytest.fixture
+def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The example package, installed for one test as its pyproject.toml says."""
+    points = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
+    ((name, value),) = points[backends.ENTRY_POINT_GROUP].items()
+    _install(tmp_path, name, value)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    before = ember_ml.get_backend()
+    ember_ml.set_backend("counting")
+    module = importlib.import_module("counting_backend")
+    module.calls.clear()
+    yield module
+    ember_ml.set_backend(before)
+    backends._loaded.pop("counting", None)
+    backends._owners.pop(module.tensor_type, None)
+
+
+def test_it_is_listed_and_active(counting: Any) -> None:
+    assert backends.backend_names()[-1] == "counting"
+    assert "counting" in backends.installed_backends()
+    assert ember_ml.get_backend() == "counting"
+    assert ember_ml.get_backend_module() is counting
+
+
+def test_it_computes(counting: Any) -> None:
+    x = ops.add([1.0, 2.0], 3.0)
+    assert type(x) is counting.Counted
+    assert x.dtype == np.float32
+    assert ops.sqrt(ops.add(x, x)).tolist() == pytest.approx([8.0**0.5, 10.0**0.5])
+    assert counting.calls == {"add": 2, "sqrt": 1}
+
+
+def test_tensors_of_other_backends_come_over_and_go_back(counting: Any) -> None:
+    theirs = np.array([1, 2, 3], dtype=np.int64)
+    mine = ops.multiply(theirs, 2)
+    assert type(mine) is counting.Counted
+    with ember_ml.use_backend("numpy"):
+        back = ops.add(mine, 1)
+    assert type(back) is np.ndarray
+    assert back.tolist() == [3, 5, 7]
+
+
+def test_portable_tensors_follow(counting: Any) -> None:
+    ember_ml.set_backend("numpy")
+    x = ember_ml.EmberTensor([1.0, 2.0])
+    ember_ml.set_backend("counting")
+    assert type(ops.multiply(x, x)) is ember_ml.EmberTensor
+    assert counting.calls == {"multiply": 1}
+
+
+def test_derived_ops_work_without_a_body(counting: Any) -> None:
+    derived = next(entry for entry in inventory([counting]) if entry.op == "square")
+    assert derived.status == {"counting": "derived"}
+    assert ops.square(ops.add([1.0, 2.0], 0.0)).tolist() == [1.0, 4.0]
+
+
+def test_ops_that_it_lacks_say_so(counting: Any) -> None:
+    with pytest.raises(UnsupportedOp, match=r"ops\.sin .*'counting'"):
+        ops.sin([1.0])
+
+
+def test_dtypes_that_it_lacks_say_so(counting: Any) -> None:
+    with pytest.raises(UnsupportedDType, match="counting.*complex64"):
+        ops.add(1j, 2.0)
+
+
+def test_inventory_says_what_it_has(counting: Any) -> None:
+    statuses = {entry.op: entry.status["counting"] for entry in inventory([counting])}
+    assert statuses["add"] == "own"
+    assert statuses["sin"] == "missing"
+    assert statuses.keys() == OPS.keys()
+
+
+def test_plugin_that_fails_to_import_is_a_broken_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(tmp_path, "failing", "failing_backend")
+    (tmp_path / "failing_backend.py").write_text("raise OSError('no such device')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(BrokenBackend, match="failing_backend.*no such device"):
+        ember_ml.set_backend("failing")
+    assert "failing_backend" not in sys.modules
+
+
+def test_removed_plugin_is_unknown() -> None:
+    with pytest.raises(UnknownBackend, match="counting"):
+        ember_ml.set_backend("counting")

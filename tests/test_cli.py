@@ -1,0 +1,213 @@
+"""The command `ember-ml`: what each subcommand prints, its JSON, and one clear line for wrong input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import cli
+from ember_ml.backend import installed_backends
+from ember_ml.ops.declare import OPS
+
+INSTALLED = installed_backends()
+
+
+class Outcome:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run `ember-ml` with arguments in this process, with its own home folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "160")
+    before = ember_ml.get_backend()
+
+    def run(*arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["ember-ml", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        code = ended.value.code
+        return Outcome(code if isinstance(code, int) else 0, out, err)
+
+    yield run
+    ember_ml.set_backend(before)
+
+
+def test_without_arguments_it_lists_the_commands(command: Any) -> None:
+    shown = command("--help")
+    assert shown.code == 0
+    for name in ("doctor", "use", "ops", "bench", "demo"):
+        assert name in shown.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["use"],
+        ["use", "tensorflow"],
+        ["use", "numpy", "--clear"],
+        ["ops", "--family", "nonsense"],
+        ["ops", "--backend", "tensorflow"],
+        ["ops", "--status", "nonsense"],
+        ["bench", "--group", "nonsense"],
+        ["bench", "--size", "3"],
+        ["bench", "--seconds", "fast"],
+        ["doctor", "--nonsense"],
+    ],
+)
+def test_wrong_input_is_one_clear_error_with_code_2(arguments: list[str], command: Any) -> None:
+    shown = command(*arguments)
+    assert shown.code == 2
+    assert "Traceback" not in shown.out + shown.err
+    assert "rror" in shown.err
+
+
+def test_wrong_input_shows_no_traceback_in_a_real_shell(tmp_path: Path) -> None:
+    environment = {**os.environ, "HOME": str(tmp_path), "EMBER_ML_BACKEND": "tensorflow"}
+    done = subprocess.run(
+        [sys.executable, "-m", "ember_ml.cli", "bench", "--group", "switching"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "EMBER_ML_BACKEND" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_doctor_tells_versions_backends_and_the_choice(command: Any) -> None:
+    facts = command("doctor", "--json").json
+    assert facts["versions"]["numpy"]
+    assert facts["active"] == {"backend": "numpy", "chosen by": "set_backend"}
+    found = {entry["name"]: entry for entry in facts["backends"]}
+    assert list(found)[:3] == ["numpy", "torch", "mlx"]
+    for name in INSTALLED:
+        assert "cpu" in found[name]["devices"]
+        assert "float32" in found[name]["dtypes"]
+    if "mlx" in INSTALLED:
+        assert found["mlx"]["missing dtypes"] == ["complex128"]
+        assert found["mlx"]["blas"]
+
+
+def test_doctor_prints_the_same_for_people(command: Any) -> None:
+    shown = command("doctor")
+    assert shown.code == 0
+    assert "Active backend: numpy" in shown.out
+    assert "ready" in shown.out
+
+
+def test_doctor_names_the_extra_of_a_missing_backend(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "_loaded", {"numpy": backends.load("numpy")})
+    monkeypatch.setattr(backends, "is_installed", lambda name: name == "numpy")
+    shown = command("doctor", "--json")
+    assert shown.code == 0
+    torch = next(entry for entry in shown.json["backends"] if entry["name"] == "torch")
+    assert torch["installed"] is False
+    assert "pip install 'ember-ml[torch]'" in torch["problem"]
+
+
+def test_doctor_reports_a_corrupt_file_and_fails(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = backends.backend_file()
+    path.parent.mkdir()
+    path.write_text("nonsense")
+    monkeypatch.setattr(backends, "_process", None)
+    shown = command("doctor", "--json")
+    assert shown.code == 1
+    assert str(path) in shown.json["active"]["problem"]
+
+
+def test_use_writes_and_clears_the_file(command: Any) -> None:
+    path = backends.backend_file()
+    assert command("use", "numpy").code == 0
+    assert path.read_text() == "numpy\n"
+    assert "removed" in command("use", "--clear").out
+    assert not path.exists()
+    assert command("use", "--clear").code == 0
+
+
+def test_use_writes_nothing_for_an_unknown_backend(command: Any) -> None:
+    command("use", "tensorflow")
+    assert not backends.backend_file().exists()
+
+
+def test_inventory_lists_every_op_on_every_backend(command: Any) -> None:
+    entries = command("ops", "--json").json
+    assert {entry["op"] for entry in entries} == set(OPS)
+    for entry in entries:
+        assert set(entry["status"]) == set(INSTALLED)
+    statuses = {entry["op"]: entry["status"] for entry in entries}
+    assert statuses["add"]["numpy"] == "native"
+    assert statuses["get_item"]["numpy"] == "own"
+    assert statuses["square"]["numpy"] in ("native", "derived")
+
+
+def test_inventory_filters(command: Any) -> None:
+    entries = command("ops", "--json", "--family", "elementwise", "--backend", "numpy").json
+    assert {entry["family"] for entry in entries} == {"elementwise"}
+    assert all(set(entry["status"]) == {"numpy"} for entry in entries)
+    derived = command("ops", "--json", "--status", "derived").json
+    assert derived
+    assert all("derived" in entry["status"].values() for entry in derived)
+
+
+def test_inventory_prints_a_table(command: Any) -> None:
+    shown = command("ops", "--family", "bitwise")
+    assert "bitwise_and" in shown.out
+    assert "numpy: " in shown.out
+
+
+def test_gaps_come_with_a_reason(command: Any) -> None:
+    gaps = command("ops", "--gaps", "--json").json
+    assert all(gap["reason"] for gap in gaps)
+    if "mlx" in INSTALLED:
+        assert {"backend": "mlx", "op": "*", "dtype": "complex128"}.items() <= gaps[0].items()
+    assert command("ops", "--gaps").code == 0
+
+
+def test_demo_agrees_on_every_backend(command: Any) -> None:
+    shown = command("demo", "--json")
+    assert shown.code == 0
+    assert [result["backend"] for result in shown.json] == list(INSTALLED)
+    for result in shown.json:
+        assert result["difference"] < 1e-4
+        assert result["facts"]["period"] == 365.0
+        assert abs(result["facts"]["trend"] - 4.0) < 0.05
+        assert abs(result["facts"]["amplitude"] - 3.0) < 0.05
+    assert "all agree" in command("demo").out
+
+
+def test_bench_measures_every_group(command: Any) -> None:
+    from ember_ml.bench.run import GROUPS
+
+    shown = command("bench", "--json", "--size", "100", "--seconds", "0.001", "--no-keras")
+    assert shown.code == 0
+    assert {row["group"] for row in shown.json["results"]} == (
+        set(GROUPS) if len(INSTALLED) > 1 else set(GROUPS) - {"switching", "conversions"}
+    )
+    assert all(row["seconds"] > 0 and row["ratio"] > 0 for row in shown.json["results"])
+    assert shown.json["machine"]["numpy"]
+
+
+def test_bench_prints_a_table(command: Any) -> None:
+    shown = command("bench", "--group", "copies", "--backend", "numpy", "--size", "100", "--seconds", "0.001")
+    assert shown.code == 0
+    assert "copy the operands first" in shown.out
+    assert "2-5x" in shown.out

@@ -1,0 +1,54 @@
+"""The examples in the docstrings run, and print the same, on every backend."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml.backend import backend_names
+from ember_ml.ops.declare import OPS
+from ember_ml.tensor import EmberTensor
+
+_FINDER = doctest.DocTestFinder()
+
+
+def _modules() -> list[str]:
+    """Every module of the library but the backends' own, which have no examples and may not be importable here."""
+    found = [module.name for module in pkgutil.walk_packages(ember_ml.__path__, "ember_ml.", onerror=lambda name: None)]
+    own = tuple(f"ember_ml.backend.{name}" for name in backend_names())
+    return ["ember_ml", *(name for name in found if not name.startswith(own))]
+
+
+def _run(examples: list[doctest.DocTest]) -> None:
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for example in examples:
+        runner.run(example, out=report.append)
+    assert runner.failures == 0, "".join(report)
+
+
+def _examples_of(thing: Any, name: str) -> list[doctest.DocTest]:
+    """The examples of an object, whichever module it came from."""
+    return [test for test in _FINDER.find(thing, name, module=False, globs={}) if test.examples]
+
+
+@pytest.mark.parametrize("name", sorted(OPS))
+def test_examples_of_op(name: str, backend: str) -> None:
+    examples = _examples_of(OPS[name].declaration, f"ops.{name}")
+    assert examples, f"ops.{name} has no example"
+    _run(examples)
+
+
+@pytest.mark.parametrize("name", _modules())
+def test_examples_of_module(name: str, backend: str) -> None:
+    module = importlib.import_module(name)
+    _run([test for test in _FINDER.find(module, name) if test.examples])
+
+
+def test_examples_of_the_portable_tensor(backend: str) -> None:
+    _run(_examples_of(EmberTensor, "EmberTensor"))
