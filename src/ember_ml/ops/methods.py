@@ -31,7 +31,7 @@ def _get_item(self: EmberTensor, key: Any) -> EmberTensor:
 
 
 def _set_item(self: EmberTensor, key: Any, value: Any) -> None:
-    """Replace the part that ``key`` selects; the tensor holds a changed copy, whatever shared its data keeps its own."""
+    """Replace the part that ``key`` selects: the tensor then holds a changed copy, other tensors keep their data."""
     if hasattr(self, "_is_slice"):
         raise refusal("this assignment")
     result = dispatch(OPS["index_update"], (self, key, value), self._kind.backend, portable=True)

@@ -38,7 +38,7 @@ def _on_active_backend(op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def make_portable(namespace: dict[str, Any]) -> None:
-    """Replace the ops in ``namespace`` that make tensors by functions that make portable ones, on the active backend."""
+    """Replace the ops in ``namespace`` that make tensors by functions that make portable ones."""
     for op in OPS.values():
         if not op.is_plain and (op.family == "creation" or op.name in _CONVERSIONS):
             function = bind(op, _on_active_backend)

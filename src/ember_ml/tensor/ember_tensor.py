@@ -26,8 +26,8 @@ _new = object.__new__
 class EmberTensor(Operations):
     """A portable tensor: holds a native tensor and outlives a switch of the backend.
 
-    Made of anything tensor-like, on the active backend. With ``dtype`` the data is cast; with ``device`` it is put there.
-    ``requires_grad`` marks it for differentiation.
+    Made of anything tensor-like, on the active backend. With ``dtype`` the data is cast; with ``device`` it is put
+    there. ``requires_grad`` marks it for differentiation.
 
     >>> from ember_ml.nn.tensor import EmberTensor
     >>> x = EmberTensor([[1.0, 2.0], [3.0, 4.0]])
@@ -38,7 +38,7 @@ class EmberTensor(Operations):
     # A slice is a tensor whose slot _is_slice is set; a fresh one sets nothing but the first two.
     __slots__ = ("__weakref__", "_array", "_is_slice", "_kind", "_requires_grad")
     __array_ufunc__ = None  # NumPy's operators give way to ours
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     _array: Any
     _kind: Kind

@@ -1,8 +1,8 @@
 """Whether a tensor that was made by slicing may be changed in place: only by the statement ``x[key] += y``.
 
-Python runs that statement as three steps: read ``x[key]``, add in place to what was read, store the sum into ``x[key]``. The
-middle step must not raise, although it looks like any other in-place change of a slice; what follows it in the caller's
-code tells.
+Python runs that statement as three steps: read ``x[key]``, add in place to what was read, store the sum into
+``x[key]``. The middle step must not raise, although it looks like any other in-place change of a slice; what follows it
+in the caller's code tells.
 """
 
 from __future__ import annotations

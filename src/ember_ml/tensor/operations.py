@@ -1,7 +1,7 @@
 """What a portable tensor can compute: its operators and methods, declared here for readers and type checkers.
 
-Each method is the op of the same name on the tensor's own backend, and each operator the op that ``tensor/kinds.py`` names;
-``ops`` puts the functions in place when it is imported, so that no signature or meaning is written twice.
+Each method is the op of the same name on the tensor's own backend, and each operator the op that ``tensor/kinds.py``
+names; ``ops`` puts the functions in place when it is imported.
 """
 
 from __future__ import annotations
