@@ -93,7 +93,7 @@ def test_ops_that_it_lacks_say_so(counting: Any) -> None:
 
 
 def test_dtypes_that_it_lacks_say_so(counting: Any) -> None:
-    with pytest.raises(UnsupportedDType, match="counting.*complex64"):
+    with pytest.raises(UnsupportedDType, match=r"counting.*complex64"):
         ops.add(1j, 2.0)
 
 
@@ -108,7 +108,7 @@ def test_plugin_that_fails_to_import_is_a_broken_backend(tmp_path: Path, monkeyp
     _install(tmp_path, "failing", "failing_backend")
     (tmp_path / "failing_backend.py").write_text("raise OSError('no such device')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(BrokenBackend, match="failing_backend.*no such device"):
+    with pytest.raises(BrokenBackend, match=r"failing_backend.*no such device"):
         ember_ml.set_backend("failing")
     assert "failing_backend" not in sys.modules
 
