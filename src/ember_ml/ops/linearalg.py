@@ -1,15 +1,17 @@
-"""Linear algebra."""
+"""Linear algebra: the view of every op that deals with matrices and vectors."""
 
 from __future__ import annotations
 
-from ember_ml.ops.declare import primitive
-from ember_ml.ops.rules import NUMERIC
-from ember_ml.typing import Tensor, TensorLike
+from ember_ml.ops import factorizations, norms, products, systems
+from ember_ml.ops.creation import diag
+from ember_ml.ops.factorizations import *
+from ember_ml.ops.norms import *
+from ember_ml.ops.products import *
+from ember_ml.ops.shape import matrix_transpose
+from ember_ml.ops.systems import *
 
-__all__: list[str] = ["matmul"]
-
-
-@primitive(NUMERIC)
-def matmul(x: TensorLike, y: TensorLike) -> Tensor:
-    """matmul."""
-    ...
+__all__ = ["diag", "matrix_transpose"]
+__all__ += products.__all__
+__all__ += norms.__all__
+__all__ += factorizations.__all__
+__all__ += systems.__all__

@@ -17,6 +17,7 @@ __all__ = [
     "BITWISE",
     "CONTRACTION",
     "CREATION",
+    "DIVISION",
     "EQUALITY",
     "FACTORIZATION",
     "FLOATING",
@@ -27,6 +28,7 @@ __all__ = [
     "ORDER",
     "REAL",
     "REAL_FLOATING",
+    "REAL_TRANSFORM",
     "SAME",
     "TRANSFORM",
     "Rule",
@@ -37,16 +39,18 @@ __all__ = [
 class Rule:
     """How the dtypes of an op's tensors settle the dtype in which it computes.
 
-    ``domain``: the dtypes in which it can compute. ``lift``: integers and bools are computed in the default float.
-    ``result``: the dtype of the result: ``same`` as computed, a dtype's name, ``real`` (of complex, its parts'), ``wide`` (integers
-    in 64 bits), or ``own``, where the op's documentation says it. ``promotes``: the tensors are brought to one dtype; without
-    it each keeps its own. ``contraction``: half precision does not meet wider floats. ``by_value``: Python integers out of
-    the dtype's range are compared, not refused.
+    ``domain``: the dtypes in which it can compute. ``lift``: integers and bools are computed in the default float, bools only
+    with ``lift_bool``. ``result``: the dtype of the result: ``same`` as computed, a dtype's name, ``real`` (of complex, its
+    parts'), ``complex`` (of real, the complex dtype of such parts), ``wide`` (integers in 64 bits), or ``own``, where the op's
+    documentation says it. ``promotes``: the tensors are brought to one dtype; without it each keeps its own. ``contraction``:
+    half precision does not meet wider floats. ``by_value``: Python integers out of the dtype's range, and uint64 with signed
+    integers, are compared, not refused.
     """
 
     name: str
     domain: frozenset[EmberDType]
     lift: bool = False
+    lift_bool: bool = True
     result: str = "same"
     promotes: bool = True
     contraction: bool = False
@@ -64,7 +68,7 @@ class Rule:
         dtype = promote(tensor_dtypes, scalars)
         if dtype in self.domain:
             return dtype
-        if self.lift and dtype.kind in ("bool", "int", "uint"):
+        if self.lift and (dtype.kind in ("int", "uint") or (dtype.kind == "bool" and self.lift_bool)):
             return dt.DEFAULT_FLOAT
         accepted = ", ".join(sorted(d.name for d in self.domain))
         message = f"ops.{op} does not compute {dtype}; it takes {accepted}"
@@ -90,6 +94,7 @@ KEEP = Rule("keep", dt.ALL, promotes=False)
 NUMERIC = Rule("numeric", _NUMBERS)
 REAL = Rule("real", dt.INTEGERS | dt.FLOATS)
 FLOATING = Rule("floating", dt.FLOATS | dt.COMPLEX, lift=True)
+DIVISION = Rule("division", dt.FLOATS | dt.COMPLEX, lift=True, lift_bool=False)
 REAL_FLOATING = Rule("real floating", dt.FLOATS, lift=True)
 INTEGER = Rule("integer", dt.INTEGERS)
 BITWISE = Rule("bitwise", dt.INTEGERS | dt.BOOL)
@@ -98,5 +103,6 @@ EQUALITY = Rule("equality", dt.ALL, result="bool", by_value=True)
 ORDER = Rule("order", dt.ALL - dt.COMPLEX, result="bool", by_value=True)
 CONTRACTION = Rule("contraction", _NUMBERS, contraction=True)
 FACTORIZATION = Rule("factorization", _FULL, lift=True, contraction=True)
-TRANSFORM = Rule("transform", _FULL, lift=True)
+TRANSFORM = Rule("transform", _FULL, lift=True, result="complex")
+REAL_TRANSFORM = Rule("real transform", frozenset({dt.float32, dt.float64}), lift=True, result="complex")
 CREATION = Rule("creation", dt.ALL, result="own")

@@ -22,15 +22,17 @@ from ember_ml.backend.mlx import (
     device,
     elementwise,
     factorizations,
-    fft,
+    fourier,
     indexing,
-    linearalg,
+    norms,
+    products,
     reductions,
     scatter,
     sets,
     shape,
     sorting,
     special,
+    systems,
 )
 from ember_ml.dtypes import EmberDType
 from ember_ml.errors import LinAlgError, UnsupportedDType
@@ -56,9 +58,11 @@ families = (
     reductions,
     sorting,
     cumulative,
-    linearalg,
+    products,
+    norms,
     factorizations,
-    fft,
+    systems,
+    fourier,
 )
 blas_library = blas.library
 
@@ -87,7 +91,12 @@ _FOUR_BYTE_DTYPES = frozenset({dt.float32, dt.int32, dt.uint32})
 
 def fast_path(op: Any, body: Any) -> FastPath:
     takes_all = op.rule.lift or op.rule.domain >= _FOUR_BYTE_DTYPES
-    corrected = isinstance(body, ByDType) and not body.others.keys().isdisjoint(_FOUR_BYTE_DTYPES)
+    # MLX's contractions raise for integers, which then go the slow path
+    corrected = (
+        isinstance(body, ByDType)
+        and not op.rule.contraction
+        and not body.others.keys().isdisjoint(_FOUR_BYTE_DTYPES)
+    )
     native = body.native if isinstance(body, ByDType) else body
     if isinstance(native, _NATIVE_FUNCTIONS) and op.rule.promotes and takes_all and not corrected:
         return _FOUR_BYTES

@@ -18,15 +18,17 @@ from ember_ml.backend.numpy import (
     device,
     elementwise,
     factorizations,
-    fft,
+    fourier,
     indexing,
-    linearalg,
+    norms,
+    products,
     reductions,
     scatter,
     sets,
     shape,
     sorting,
     special,
+    systems,
 )
 from ember_ml.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LinAlgError
@@ -50,9 +52,11 @@ families = (
     reductions,
     sorting,
     cumulative,
-    linearalg,
+    products,
+    norms,
     factorizations,
-    fft,
+    systems,
+    fourier,
 )
 
 _EMBER = {native: dtype for dtype, native in host_dtypes.items()}
@@ -82,7 +86,9 @@ _ARRAY = FastPath()
 
 def fast_path(op: Any, body: Any) -> FastPath:
     native = body.native if isinstance(body, ByDType) else body
-    return _UFUNC if isinstance(native, np.ufunc) and op.rule.result == "same" else _ARRAY
+    # a contraction must refuse float32 with float16, which NumPy would promote
+    is_speculative = isinstance(native, np.ufunc) and op.rule.result == "same" and not op.rule.contraction
+    return _UFUNC if is_speculative else _ARRAY
 
 
 def is_native(x: Any) -> bool:

@@ -20,15 +20,17 @@ from ember_ml.backend.torch import (
     device,
     elementwise,
     factorizations,
-    fft,
+    fourier,
     indexing,
-    linearalg,
+    norms,
+    products,
     reductions,
     scatter,
     sets,
     shape,
     sorting,
     special,
+    systems,
 )
 from ember_ml.dtypes import EmberDType
 from ember_ml.errors import LinAlgError
@@ -52,9 +54,11 @@ families = (
     reductions,
     sorting,
     cumulative,
-    linearalg,
+    products,
+    norms,
     factorizations,
-    fft,
+    systems,
+    fourier,
 )
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}

@@ -1,3 +1,89 @@
-"""Matrix factorizations and what is made of them, on PyTorch."""
+"""Factorizations of matrices, on PyTorch."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ember_ml.backend import checks
+from ember_ml.backend.matrices import NOT_DEFINITE, NOT_FINITE, check_matrix, check_square
+from ember_ml.backend.results import EighResult, EigResult, LUResult, QRResult, SVDResult
+from ember_ml.errors import LinAlgError
+
+
+def values_are_read() -> bool:
+    """Whether values are checked: not while a compiled function is traced."""
+    return checks.enabled and not torch.compiler.is_compiling()
+
+
+def or_nan(part: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
+    """``part`` where its matrix was ``whole``, else NaN."""
+    return torch.where(whole.reshape(*whole.shape, *(1,) * (part.ndim - whole.ndim)), part, torch.nan)
+
+
+def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
+    """``native`` on matrices of finite numbers: LinAlgError for others, or NaN where values are not checked.
+
+    PyTorch gives numbers for some of them, and for others dies inside its library.
+    """
+
+    def body(x: torch.Tensor, *options: Any) -> Any:
+        check(x)
+        finite = torch.isfinite(x)
+        if values_are_read():
+            if not finite.all():
+                raise LinAlgError(NOT_FINITE)
+            return native(x, *options)
+        whole = finite.flatten(-2).all(dim=-1)
+        result = native(torch.where(whole[..., None, None], x, 0), *options)
+        if isinstance(result, tuple):
+            return type(result)(*(or_nan(part, whole) for part in result))
+        return or_nan(result, whole)
+
+    return body
+
+
+def _svd(x: torch.Tensor, full_matrices: bool) -> SVDResult:
+    return SVDResult(*torch.linalg.svd(x, full_matrices))
+
+
+def _eigh(x: torch.Tensor) -> EighResult:
+    return EighResult(*torch.linalg.eigh(x))
+
+
+def _eig(x: torch.Tensor) -> EigResult:
+    return EigResult(*torch.linalg.eig(x))
+
+
+svd = _of_finite(_svd, check_matrix)
+svdvals = _of_finite(torch.linalg.svdvals, check_matrix)
+eigh = _of_finite(_eigh, check_square)
+eigvalsh = _of_finite(torch.linalg.eigvalsh, check_square)
+eig = _of_finite(_eig, check_square)
+eigvals = _of_finite(torch.linalg.eigvals, check_square)
+
+
+def qr(x: torch.Tensor, mode: str) -> QRResult:
+    check_matrix(x)
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"mode must be 'reduced' or 'complete', not {mode!r}")
+    return QRResult(*torch.linalg.qr(x, mode))
+
+
+def cholesky(x: torch.Tensor, upper: bool) -> torch.Tensor:
+    check_square(x)
+    factor, info = torch.linalg.cholesky_ex(x)
+    if values_are_read():
+        if info.any():
+            raise LinAlgError(NOT_DEFINITE)
+    else:
+        factor = or_nan(factor, info == 0)
+    return factor.mH if upper else factor
+
+
+def lu_factor(x: torch.Tensor) -> LUResult:
+    check_matrix(x)
+    lu, pivots, _ = torch.linalg.lu_factor_ex(x)
+    return LUResult(lu, pivots.to(torch.int64) - 1)  # PyTorch counts rows from 1

@@ -1,3 +1,3 @@
-"""Fourier transforms, on NumPy."""
+"""norms"""
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""Linear algebra, on PyTorch."""
+"""norms"""
 
 from __future__ import annotations

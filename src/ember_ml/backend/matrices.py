@@ -1,0 +1,32 @@
+"""The shapes that matrix ops take, checked alike for every backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["NOT_DEFINITE", "NOT_FINITE", "SINGULAR", "check_matrix", "check_square", "check_system"]
+
+SINGULAR = "the matrix is singular"
+NOT_DEFINITE = "the matrix is not positive definite"
+NOT_FINITE = "the matrix holds NaN or infinity, so it has no such factorization"
+
+
+def check_matrix(x: Any) -> None:
+    if x.ndim < 2:
+        raise ValueError(f"a matrix has at least 2 dimensions, not {x.ndim}")
+
+
+def check_square(x: Any) -> None:
+    check_matrix(x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"the matrix must be square, not {x.shape[-2]} by {x.shape[-1]}")
+
+
+def check_system(a: Any, b: Any) -> None:
+    """``a`` square, ``b`` a vector or columns of its size."""
+    check_square(a)
+    if b.ndim == 0:
+        raise ValueError("the right side of a system has at least 1 dimension")
+    rows = b.shape[0] if b.ndim == 1 else b.shape[-2]
+    if rows != a.shape[-1]:
+        raise ValueError(f"a system of {a.shape[-1]} equations has a right side of {rows}")

@@ -1,3 +1,0 @@
-"""Fourier transforms, on MLX."""
-
-from __future__ import annotations

@@ -1,3 +1,0 @@
-"""Linear algebra, on MLX."""
-
-from __future__ import annotations

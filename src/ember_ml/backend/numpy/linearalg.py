@@ -1,3 +1,0 @@
-"""Linear algebra, on NumPy."""
-
-from __future__ import annotations

@@ -1,3 +1,0 @@
-"""Fourier transforms, on PyTorch."""
-
-from __future__ import annotations

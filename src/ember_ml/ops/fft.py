@@ -1,5 +1,0 @@
-"""Fourier transforms."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

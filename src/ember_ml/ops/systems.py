@@ -1,0 +1,264 @@
+"""Linear systems and what comes of them: solutions, inverses, determinants, rank, powers.
+
+The matrices are the last two dimensions; leading ones are stacks. Integers are lifted to float32; half precision is an
+``UnsupportedDType``. A singular matrix is a ``LinAlgError``; with value checks off its result is NaN. NaN in gives NaN out.
+"""
+
+from __future__ import annotations
+
+from ember_ml import dtypes as dt
+from ember_ml import ops
+from ember_ml.backend.results import LstsqResult, SlogdetResult
+from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops.rules import CONTRACTION, FACTORIZATION
+from ember_ml.typing import IndexLike, Tensor, TensorLike
+
+__all__ = [
+    "cholesky_inverse",
+    "det",
+    "inv",
+    "logdet",
+    "lstsq",
+    "lu_solve",
+    "matrix_power",
+    "matrix_rank",
+    "pinv",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+]
+
+
+@primitive(FACTORIZATION)
+def solve(a: TensorLike, b: TensorLike) -> Tensor:
+    """The solution x of ``a @ x = b``; ``b`` is one vector where it is 1-D, else columns; leading dimensions broadcast.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0])).tolist()
+    [1.0, 0.5]
+    """
+    ...
+
+
+@primitive(FACTORIZATION)
+def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
+    """The solution x of ``a @ x = b`` for a triangular ``a``, of which only that triangle is read.
+
+    ``b`` is one vector where it is 1-D, else columns; leading dimensions broadcast. A zero on the diagonal is a
+    ``LinAlgError``.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0], lower=True)).tolist()
+    [1.0, 2.0]
+    """
+    ...
+
+
+@primitive(FACTORIZATION)
+def inv(x: TensorLike) -> Tensor:
+    """The inverses of square matrices.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.inv([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    ...
+
+
+@primitive(FACTORIZATION)
+def det(x: TensorLike) -> Tensor:
+    """The determinants of square matrices; 0 for a singular one, 1 for a matrix of no rows.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.det([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    8.0
+    """
+    ...
+
+
+@primitive(FACTORIZATION.giving("own"))
+def slogdet(x: TensorLike) -> SlogdetResult:
+    """The sign and the logarithm of the absolute value of the determinants, as a named tuple (sign, logabsdet).
+
+    A singular matrix gives 0 and minus infinity. The sign of a complex determinant is a complex number of size 1.
+
+    >>> from ember_ml import ops
+    >>> sign, logabsdet = ops.slogdet([[0.0, 1.0], [1.0, 0.0]])
+    >>> ops.to_numpy(sign).tolist(), ops.to_numpy(logabsdet).tolist()
+    (-1.0, 0.0)
+    """
+    ...
+
+
+@derived(FACTORIZATION)
+def logdet(x: TensorLike) -> Tensor:
+    """The logarithm of the determinants; NaN where one is negative, minus infinity where it is 0.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.logdet([[1.0, 0.0], [0.0, 1.0]])).tolist()
+    0.0
+    """
+    sign, logabsdet = slogdet(x)
+    if ops.dtype(x) in dt.COMPLEX:
+        return ops.add(logabsdet, ops.log(sign))
+    return ops.where(ops.less(sign, 0), float("nan"), logabsdet)
+
+
+@derived(FACTORIZATION)
+def pinv(x: TensorLike, rtol: float | Tensor | None = None) -> Tensor:
+    """The pseudo-inverses of matrices, by their singular values.
+
+    Singular values up to ``rtol`` times the largest count as 0; by default that is the larger number of rows or columns times the
+    precision of the dtype. ``rtol`` may be a tensor, one value per matrix of the stack.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.pinv([[2.0, 0.0], [0.0, 0.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+    u, s, vh = ops.svd(x, False)
+    counted = _above_cutoff(s, x, rtol)
+    inverse = ops.where(counted, ops.divide(1.0, ops.where(counted, s, 1.0)), 0.0)
+    left = ops.multiply(_adjoint(vh), ops.expand_dims(inverse, -2))
+    return ops.matmul(left, _adjoint(u))
+
+
+@derived(FACTORIZATION.giving("int64"))
+def matrix_rank(x: TensorLike, rtol: float | Tensor | None = None) -> Tensor:
+    """The number of singular values above ``rtol`` times the largest, as int64.
+
+    By default ``rtol`` is the larger number of rows or columns times the precision of the dtype.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]])).tolist()
+    1
+    """
+    return ops.sum(ops.cast(_above_cutoff(ops.svdvals(x), x, rtol), dt.int64), axis=-1)
+
+
+def _above_cutoff(s: Tensor, x: Tensor, rtol: float | Tensor | None) -> Tensor:
+    """Which singular values ``s`` of ``x`` count, by the tolerance."""
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * ops.finfo(ops.dtype(s)).eps
+    elif not isinstance(rtol, int | float):
+        rtol = ops.expand_dims(rtol, -1)
+    if s.shape[-1] == 0:
+        return ops.greater(s, 0)
+    return ops.greater(s, ops.multiply(ops.max(s, axis=-1, keepdims=True), rtol))
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    return ops.conj(ops.matrix_transpose(x))
+
+
+@derived(CONTRACTION)
+def matrix_power(x: TensorLike, n: int) -> Tensor:
+    """``x`` multiplied with itself ``n`` times; the identity for 0, powers of the inverse below 0.
+
+    Integers stay integers; their negative powers are a ``TypeError``.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.matrix_power([[1, 1], [0, 1]], 5)).tolist()
+    [[1, 5], [0, 1]]
+    """
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"matrix_power takes square matrices, not {tuple(x.shape)}")
+    if not isinstance(n, int):
+        raise TypeError(f"the power of a matrix is an integer, not {n!r}")
+    dtype = ops.dtype(x)
+    if n == 0:
+        identity = ops.eye(x.shape[-1], dtype=dtype, device=ops.get_device(x))
+        return ops.broadcast_to(identity, tuple(x.shape))
+    if n < 0:
+        if dtype in dt.INTEGERS:
+            raise TypeError(f"a negative power of {dtype} matrices is not made of integers; cast them to a float first")
+        x, n = inv(x), -n
+    result = None
+    while True:
+        if n & 1:
+            result = x if result is None else ops.matmul(result, x)
+        n >>= 1
+        if not n:
+            return result
+        x = ops.matmul(x, x)
+
+
+@derived(FACTORIZATION)
+def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
+    """The inverse of the matrix whose Cholesky factor is ``x``: of ``x @ x^H``, or with ``upper`` of ``x^H @ x``.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.cholesky_inverse([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.25, 0.0], [0.0, 0.0625]]
+    """
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"a Cholesky factor is square, not {tuple(x.shape)}")
+    identity = ops.eye(x.shape[-1], dtype=ops.dtype(x), device=ops.get_device(x))
+    inverse = solve_triangular(x, identity, lower=not upper)
+    return ops.matmul(inverse, _adjoint(inverse)) if upper else ops.matmul(_adjoint(inverse), inverse)
+
+
+@derived(FACTORIZATION)
+def lu_solve(lu: TensorLike, pivots: IndexLike, b: TensorLike) -> Tensor:
+    """The solution x of ``a @ x = b``, where ``lu`` and ``pivots`` are :func:`lu_factor` of ``a``.
+
+    ``b`` is one vector where it is 1-D, else columns; leading dimensions broadcast.
+
+    >>> from ember_ml import ops
+    >>> lu, pivots = ops.lu_factor([[1.0, 2.0], [4.0, 4.0]])
+    >>> ops.to_numpy(ops.lu_solve(lu, pivots, [3.0, 8.0])).tolist()
+    [1.0, 1.0]
+    """
+    if lu.ndim < 2 or lu.shape[-1] != lu.shape[-2]:
+        raise ValueError(f"lu_solve takes the LU decomposition of square matrices, not {tuple(lu.shape)}")
+    size = lu.shape[-1]
+    if b.ndim == 1:
+        return ops.squeeze(lu_solve(lu, pivots, ops.expand_dims(b, -1)), axis=-1)
+    order = _order_of_rows(pivots, size)
+    stack = ops.broadcast_shapes(tuple(lu.shape[:-2]), tuple(b.shape[:-2]))
+    b = ops.broadcast_to(b, (*stack, *b.shape[-2:]))
+    order = ops.broadcast_to(ops.expand_dims(order, -1), (*stack, size, b.shape[-1]))
+    b = ops.take_along_axis(b, order, axis=-2)
+    identity = ops.eye(size, dtype=ops.dtype(lu), device=ops.get_device(lu))
+    b = solve_triangular(ops.add(ops.tril(lu, -1), identity), b, lower=True)
+    return solve_triangular(lu, b, lower=False)
+
+
+def _order_of_rows(pivots: Tensor, size: int) -> Tensor:
+    """The order into which the exchanges bring the rows."""
+    places = ops.arange(size, dtype=dt.int64, device=ops.get_device(pivots))
+    order = ops.broadcast_to(places, tuple(pivots.shape))
+    for k in range(size):
+        other = ops.cast(pivots[..., k : k + 1], dt.int64)
+        here, there = order[..., k : k + 1], ops.take_along_axis(order, other, axis=-1)
+        order = ops.where(ops.equal(places, k), there, ops.where(ops.equal(places, other), here, order))
+    return order
+
+
+@derived(FACTORIZATION.giving("own"))
+def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LstsqResult:
+    """The x that minimizes the norm of ``b - a @ x``, the shortest where several do; ``a`` is 2-D, ``b`` 1-D or 2-D.
+
+    The result is a named tuple (solution, residuals, rank, singular_values): the sums of squared residuals are empty where
+    the rank is below the number of columns or there are not more rows than columns; the rank is int64. Singular values
+    up to ``rcond`` times the largest count as 0; by default the larger number of rows or columns times the precision of the dtype.
+
+    >>> from ember_ml import ops
+    >>> x = ops.lstsq([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]], [1.0, 2.0, 3.0]).solution
+    >>> [round(value, 4) + 0.0 for value in ops.to_numpy(x).tolist()]
+    [0.0, 1.0]
+    """
+    if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
+        raise ValueError(f"lstsq takes (m, n) with (m,) or (m, k), not {tuple(a.shape)} with {tuple(b.shape)}")
+    rows, columns = a.shape
+    u, s, vh = ops.svd(a, False)
+    counted = _above_cutoff(s, a, rcond)
+    inverse = ops.where(counted, ops.divide(1.0, ops.where(counted, s, 1.0)), 0.0)
+    right = b if b.ndim == 2 else ops.expand_dims(b, -1)
+    solution = ops.matmul(_adjoint(vh), ops.multiply(ops.expand_dims(inverse, -1), ops.matmul(_adjoint(u), right)))
+    rank = ops.sum(ops.cast(counted, dt.int64))
+    if rows > columns and int(ops.item(rank)) == columns:
+        difference = ops.abs(ops.subtract(right, ops.matmul(a, solution)))
+        residuals = ops.sum(ops.square(difference), axis=0)
+    else:
+        residuals = ops.zeros((0,), dtype=ops.dtype(s), device=ops.get_device(a))
+    return LstsqResult(solution if b.ndim == 2 else ops.squeeze(solution, axis=-1), residuals, rank, s)
