@@ -23,7 +23,7 @@ def _claimed(name: str) -> list[str]:
     rule = OPS[name].rule
     admitted = set(rule.domain)
     if rule.lift:
-        admitted |= dtypes.INTEGERS | dtypes.BOOL
+        admitted |= dtypes.INTEGERS | (dtypes.BOOL if rule.lift_bool else set())
     return sorted(dtype.name for dtype in admitted)
 
 

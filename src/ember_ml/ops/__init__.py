@@ -5,6 +5,9 @@ The sub-namespaces (``ops.stats``, ``ops.linearalg``, ``ops.signal``) are views 
 
 from ember_ml.backend import get_backend, set_backend
 from ember_ml.ops.elementwise import *
+from ember_ml.ops.exponential import *
+from ember_ml.ops.trigonometry import *
+from ember_ml.ops.parts import *
 from ember_ml.ops.special import *
 from ember_ml.ops.comparison import *
 from ember_ml.ops.bitwise import *
@@ -25,5 +28,6 @@ from ember_ml.ops.norms import *
 from ember_ml.ops.factorizations import *
 from ember_ml.ops.systems import *
 from ember_ml.ops.fourier import *
+from ember_ml.ops import linearalg, signal
 from ember_ml.ops import operators as _operators
 from ember_ml.ops import methods as _methods

@@ -23,8 +23,10 @@ __all__ = [
     "DEVICE",
     "DTYPE",
     "INDEX",
+    "INDICES",
     "KEY",
     "MASK",
+    "MASKS",
     "OPS",
     "SEQUENCE",
     "TENSOR",
@@ -39,12 +41,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # The roles of parameters that dispatch prepares; all others reach the body as they are.
 TENSOR, SEQUENCE, INDEX, MASK, DTYPE, DEVICE = "tensor", "sequence", "index", "mask", "dtype", "device"
-KEY, VALUE, DATA = "key", "value", "data"
+KEY, VALUE, DATA, MASKS, INDICES = "key", "value", "data", "masks", "indices"
 _ROLES = {
     "TensorLike": TENSOR,
     "Sequence[TensorLike]": SEQUENCE,
     "IndexLike": INDEX,
+    "Sequence[IndexLike]": INDICES,
     "MaskLike": MASK,
+    "Sequence[MaskLike]": MASKS,
     "DTypeLike": DTYPE,
     "DeviceLike": DEVICE,
     "KeyLike": KEY,

@@ -10,13 +10,14 @@ from functools import cache
 from typing import Any
 
 from ember_ml import backend as backends
+from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host import as_host
 from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.errors import EmberError, UnsupportedDType
-from ember_ml.ops.declare import DATA, DEVICE, DTYPE, KEY, SEQUENCE, TENSOR, VALUE, Op
-from ember_ml.ops.keys import read_key, read_value
+from ember_ml.ops.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, OPS, SEQUENCE, TENSOR, VALUE, Op
+from ember_ml.ops.keys import read_index, read_key, read_value
 from ember_ml.promotion import integer_range
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 
@@ -190,7 +191,7 @@ def _prepare(call: _Call, values: list[Any]) -> EmberDType | None:
             device_slot = index
         elif value is None and role is not KEY:
             continue
-        elif role is SEQUENCE:
+        elif role is SEQUENCE or role is MASKS or role is INDICES:
             values[index] = [call.take(item) for item in _listed(op, value)]
         elif role is DTYPE:
             values[index] = native_dtype(backend, as_dtype(value))
@@ -216,6 +217,14 @@ def _prepare(call: _Call, values: list[Any]) -> EmberDType | None:
             group.append(values[index])
         elif role is KEY:
             values[index] = tuple(read_key(item, backend, call.device) for item in value)
+        elif role is INDEX:
+            values[index] = read_index(value, backend, call.device)
+        elif role is INDICES:
+            values[index] = [read_index(item, backend, call.device) for item in value]
+        elif role is MASK:
+            values[index] = _mask(call, value)
+        elif role is MASKS:
+            values[index] = [_mask(call, item) for item in value]
         else:
             values[index] = bring(value, backend, call.device)
     settled = _promote(call, values, group)
@@ -223,6 +232,14 @@ def _prepare(call: _Call, values: list[Any]) -> EmberDType | None:
         if role is VALUE and values[index] is not None and settled is not None:
             values[index] = read_value(op.name, values[index], settled, backend, call.device)
     return settled
+
+
+def _mask(call: _Call, value: Any) -> Any:
+    mask = bring(value, call.backend, call.device)
+    dtype = call.backend.dtype_of(mask)
+    if dtype is not dt.bool_:
+        raise TypeError(f"ops.{call.op.name} takes a bool tensor as its condition, not {dtype}; compare it first, as in x != 0")
+    return mask
 
 
 def _listed(op: Op, value: Any) -> Any:
@@ -246,6 +263,8 @@ def _promote(call: _Call, values: list[Any], group: list[Any]) -> EmberDType | N
             elif role is SEQUENCE and values[index] is not None:
                 values[index] = [bring(item, backend, call.device) for item in values[index]]
         return settled
+    if rule.by_value:
+        group = values[:2] = _comparable(*group, backend)
     dtypes = [backend.dtype_of(item) for item in group if type(item) not in _SCALARS]
     scalars = [type(item) for item in group if type(item) in _SCALARS]
     settled = rule.settle(op.name, dtypes, scalars)
@@ -269,6 +288,48 @@ def _promote(call: _Call, values: list[Any], group: list[Any]) -> EmberDType | N
         elif role is SEQUENCE:
             values[index] = [convert(item) for item in value]
     return settled
+
+
+def _comparable(x: Any, y: Any, backend: Any) -> list[Any]:
+    """``x`` and ``y`` as they are, or small integers that compare alike where no dtype holds the values of both."""
+    if type(x) in _SCALARS or type(y) in _SCALARS:
+        if type(y) is int and _is_beyond(y, x, backend):
+            return [_zeros(x, backend), 1 if y > 0 else -1]
+        if type(x) is int and _is_beyond(x, y, backend):
+            return [1 if x > 0 else -1, _zeros(y, backend)]
+        return [x, y]
+    of_x, of_y = backend.dtype_of(x), backend.dtype_of(y)
+    if of_x is dt.uint64 and of_y.kind == "int":
+        return [_signs_of_difference(x, y, backend), 0]
+    if of_y is dt.uint64 and of_x.kind == "int":
+        return [0, _signs_of_difference(y, x, backend)]
+    return [x, y]
+
+
+def _is_beyond(number: int, tensor: Any, backend: Any) -> bool:
+    """Whether the dtype in which ``number`` and ``tensor`` would be compared cannot hold ``number``."""
+    if type(tensor) in _SCALARS:
+        return False
+    dtype = backend.dtype_of(tensor)
+    if dtype.kind not in ("bool", "int", "uint"):
+        return False
+    low, high = integer_range(dt.DEFAULT_INT if dtype.kind == "bool" else dtype)
+    return not low <= number <= high
+
+
+def _zeros(x: Any, backend: Any) -> Any:
+    return backend.cast(x, backend.dtypes[dt.int8]) * 0
+
+
+def _signs_of_difference(unsigned: Any, signed: Any, backend: Any) -> Any:
+    """The signs of ``unsigned - signed``: where the signed number is negative 1, elsewhere it fits the unsigned dtype."""
+    small = backend.dtypes[dt.int8]
+    fitting = backend.cast(backend.cast(signed, backend.dtypes[dt.int64]), backend.dtypes[dt.uint64])
+    above, below, negative = (
+        backend.cast(dispatch(OPS[name], pair, backend), small)
+        for name, pair in (("greater", (unsigned, fitting)), ("less", (unsigned, fitting)), ("less", (signed, 0)))
+    )
+    return dispatch(OPS["maximum"], (above - below, negative), backend)
 
 
 def _describe(value: Any, backend: Any) -> str:

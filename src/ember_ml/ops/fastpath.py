@@ -17,14 +17,14 @@ from typing import Any
 
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath
-from ember_ml.ops.declare import DATA, DEVICE, DTYPE, INDEX, KEY, MASK, SEQUENCE, TENSOR, VALUE, Op
+from ember_ml.ops.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.ops.dispatch import dispatch
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.kinds import kinds_of
 
 __all__ = ["bind", "code_for"]
 
-_SLOW_ROLES = {INDEX, MASK, KEY, VALUE, DATA}  # they have rules of their own, which dispatch applies
+_SLOW_ROLES = {INDEX, INDICES, MASK, MASKS, KEY, VALUE, DATA}  # they have rules of their own, which dispatch applies
 
 
 def code_for(op: Op, backend: Any) -> CodeType:

@@ -103,7 +103,8 @@ def _bind_kind(kind: Kind) -> None:
         op = OPS[name]
         body = op.body(kind.backend)
         others = body.others if isinstance(body, ByDType) else {}
-        if kind.dtype in op.rule.domain and kind.dtype not in others and body is not op.declaration:
+        narrows = op.rule.result == "real" and kind.dtype.kind == "complex"  # the result is of another kind
+        if kind.dtype in op.rule.domain and kind.dtype not in others and body is not op.declaration and not narrows:
             setattr(kind, name, body.native if isinstance(body, ByDType) else body)
     kind.is_bound = True
 

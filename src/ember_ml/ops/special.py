@@ -2,4 +2,149 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from ember_ml.ops.comparison import equal, isnan, logical_and, logical_not, where
+from ember_ml.ops.elementwise import multiply
+from ember_ml.ops.exponential import log
+from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops.rules import REAL, REAL_FLOATING
+from ember_ml.typing import Tensor, TensorLike
+
+__all__: list[str] = [
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "i0",
+    "lgamma",
+    "log_softmax",
+    "relu",
+    "sigmoid",
+    "softmax",
+    "xlogy",
+]
+
+
+@primitive(REAL_FLOATING)
+def erf(x: TensorLike) -> Tensor:
+    """The error function.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.erf([0.0, float("inf")])).tolist()
+    [0.0, 1.0]
+    """
+    ...
+
+
+@primitive(REAL_FLOATING)
+def erfc(x: TensorLike) -> Tensor:
+    """``1 - erf(x)``, accurate where it is small.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.erfc([0.0, float("inf")])).tolist()
+    [1.0, 0.0]
+    """
+    ...
+
+
+@primitive(REAL_FLOATING)
+def erfinv(x: TensorLike) -> Tensor:
+    """The numbers whose error function is ``x``; infinite at -1 and 1, NaN beyond.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.erfinv([0.0, 1.0])).tolist()
+    [0.0, inf]
+    """
+    ...
+
+
+@primitive(REAL_FLOATING)
+def lgamma(x: TensorLike) -> Tensor:
+    """The logarithms of the magnitude of the gamma function; infinite at 0 and the negative integers.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.lgamma([1.0, 2.0, 0.0])).tolist()
+    [0.0, 0.0, inf]
+    """
+    ...
+
+
+@primitive(REAL_FLOATING)
+def digamma(x: TensorLike) -> Tensor:
+    """The derivative of the logarithm of the gamma function.
+
+    Its limit from the right at 0, NaN at the negative integers.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.digamma([0.0])).tolist()
+    [-inf]
+    """
+    ...
+
+
+@primitive(REAL_FLOATING)
+def i0(x: TensorLike) -> Tensor:
+    """The modified Bessel function of the first kind, order 0.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.i0([0.0])).tolist()
+    [1.0]
+    """
+    ...
+
+
+@derived(REAL_FLOATING)
+def xlogy(x: TensorLike, y: TensorLike) -> Tensor:
+    """``x * log(y)``, and 0 where ``x`` is 0, unless ``y`` is NaN.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.xlogy([0.0, 2.0], [0.0, 1.0])).tolist()
+    [0.0, 0.0]
+    """
+    is_zero = logical_and(equal(x, 0), logical_not(isnan(y)))
+    return where(is_zero, 0, multiply(x, log(where(is_zero, 1, y))))
+
+
+@primitive(REAL_FLOATING)
+def sigmoid(x: TensorLike) -> Tensor:
+    """``1 / (1 + exp(-x))``, without overflow on the way.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.sigmoid([0.0, float("-inf")])).tolist()
+    [0.5, 0.0]
+    """
+    ...
+
+
+@primitive(REAL)
+def relu(x: TensorLike) -> Tensor:
+    """``x`` where it is positive, 0 elsewhere; NaN stays NaN.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.relu([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+    ...
+
+
+@primitive(REAL_FLOATING)
+def softmax(x: TensorLike, axis: int = -1) -> Tensor:
+    """``exp(x)`` divided by its sum along ``axis``; half precision is computed in float32.
+
+    Where all of a slice is minus infinity, or any of it plus infinity or NaN, it is NaN.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.softmax([0.0, 0.0])).tolist()
+    [0.5, 0.5]
+    """
+    ...
+
+
+@primitive(REAL_FLOATING)
+def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
+    """The logarithms of ``softmax(x)``, accurate where it is small; half precision is computed in float32.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.log_softmax([0.0])).tolist()
+    [0.0]
+    """
+    ...

@@ -21,10 +21,12 @@ from ember_ml.backend.mlx import (
     cumulative,
     device,
     elementwise,
+    exponential,
     factorizations,
     fourier,
     indexing,
     norms,
+    parts,
     products,
     reductions,
     scatter,
@@ -33,6 +35,7 @@ from ember_ml.backend.mlx import (
     sorting,
     special,
     systems,
+    trigonometry,
 )
 from ember_ml.dtypes import EmberDType
 from ember_ml.errors import LinAlgError, UnsupportedDType
@@ -45,6 +48,9 @@ dtypes: dict[EmberDType, mx.Dtype] = {
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = (
     elementwise,
+    exponential,
+    trigonometry,
+    parts,
     special,
     comparison,
     bitwise,

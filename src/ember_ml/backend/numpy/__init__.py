@@ -17,10 +17,12 @@ from ember_ml.backend.numpy import (
     cumulative,
     device,
     elementwise,
+    exponential,
     factorizations,
     fourier,
     indexing,
     norms,
+    parts,
     products,
     reductions,
     scatter,
@@ -29,6 +31,7 @@ from ember_ml.backend.numpy import (
     sorting,
     special,
     systems,
+    trigonometry,
 )
 from ember_ml.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LinAlgError
@@ -39,6 +42,9 @@ dtypes = host_dtypes
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = (
     elementwise,
+    exponential,
+    trigonometry,
+    parts,
     special,
     comparison,
     bitwise,

@@ -19,10 +19,12 @@ from ember_ml.backend.torch import (
     cumulative,
     device,
     elementwise,
+    exponential,
     factorizations,
     fourier,
     indexing,
     norms,
+    parts,
     products,
     reductions,
     scatter,
@@ -31,6 +33,7 @@ from ember_ml.backend.torch import (
     sorting,
     special,
     systems,
+    trigonometry,
 )
 from ember_ml.dtypes import EmberDType
 from ember_ml.errors import LinAlgError
@@ -41,6 +44,9 @@ dtypes: dict[EmberDType, torch.dtype] = {dtype: getattr(torch, dtype.name) for d
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = (
     elementwise,
+    exponential,
+    trigonometry,
+    parts,
     special,
     comparison,
     bitwise,

@@ -1,3 +1,25 @@
-"""Bitwise ops, on PyTorch."""
+"""Bitwise ops on PyTorch."""
 
 from __future__ import annotations
+
+import torch
+
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.unsigned import unsigned
+
+bitwise_and = torch.bitwise_and
+bitwise_or = torch.bitwise_or
+bitwise_xor = torch.bitwise_xor
+bitwise_invert = ByDType(torch.bitwise_not, unsigned(torch.bitwise_not))
+bitwise_left_shift = ByDType(torch.bitwise_left_shift, unsigned(torch.bitwise_left_shift))
+
+
+def _uint64_right_shift(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The first place moved brings in a 0 for the sign, so that the rest may be moved as signed."""
+    bits, places = x.view(torch.int64), y.view(torch.int64)
+    moved = ((bits >> 1) & (2**63 - 1)) >> (places - 1).clamp(min=0)
+    is_beyond = (places < 0) | (places > 63)
+    return torch.where(is_beyond, 0, torch.where(places == 0, bits, moved)).view(torch.uint64)
+
+
+bitwise_right_shift = ByDType(torch.bitwise_right_shift, unsigned(torch.bitwise_right_shift, _uint64_right_shift))

@@ -1,3 +1,34 @@
-"""Special functions and the activations that the foundation needs: erf and its kin, sigmoid, softmax, on PyTorch."""
+"""Special functions and activations on PyTorch."""
 
 from __future__ import annotations
+
+import torch
+
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.halves import in_float32
+from ember_ml.backend.torch.unsigned import UNSIGNED
+
+erf = torch.erf
+erfc = torch.erfc
+erfinv = torch.erfinv
+lgamma = torch.lgamma
+digamma = torch.digamma
+i0 = torch.i0
+xlogy = torch.xlogy
+sigmoid = torch.sigmoid
+
+
+def relu(x: torch.Tensor) -> torch.Tensor:
+    return torch.positive(x) if x.dtype in UNSIGNED else torch.relu(x)
+
+
+def _softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
+    return torch.softmax(x, axis)
+
+
+def _log_softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
+    return torch.log_softmax(x, axis)
+
+
+softmax = ByDType(_softmax, in_float32(_softmax))
+log_softmax = ByDType(_log_softmax, in_float32(_log_softmax))

@@ -15,10 +15,15 @@ from ember_ml import dtypes as dt
 from ember_ml.backend.contract import Body
 from ember_ml.dtypes import EmberDType
 
-__all__ = ["UNSIGNED", "from_ordered", "ordered", "through_bits", "through_order", "to_ordered", "unsigned"]
+__all__ = ["UNSIGNED", "from_ordered", "moved", "ordered", "through_bits", "through_order", "to_ordered", "unsigned"]
 
 UNSIGNED = frozenset({torch.uint16, torch.uint32, torch.uint64})
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64}
+_SAME_WIDTH = {
+    dt.uint16: (torch.uint16, torch.int16),
+    dt.uint32: (torch.uint32, torch.int32),
+    dt.uint64: (torch.uint64, torch.int64),
+}
 _TOP_BIT = -(2**63)
 
 
@@ -38,6 +43,11 @@ def unsigned(native: Body, uint64: Body | None = None, values: bool = True) -> d
 def ordered(native: Body, values: bool = True) -> dict[EmberDType, Body]:
     """The same for an op that compares its elements: maximum, sort, less."""
     return unsigned(native, through_order(native, values), values)
+
+
+def moved(native: Body) -> dict[EmberDType, Body]:
+    """The same for an op that only moves its elements: flip, roll, tril. The bits travel as signed integers."""
+    return {dtype: _through_signed(native, *pair) for dtype, pair in _SAME_WIDTH.items()}
 
 
 def to_ordered(x: torch.Tensor) -> torch.Tensor:
@@ -86,5 +96,12 @@ def _through(
         if back is None or not isinstance(result, torch.Tensor) or result.dtype is not signed:
             return result  # a comparison gives bool, a division floats
         return back(result)
+
+    return body
+
+
+def _through_signed(native: Body, dtype: torch.dtype, signed: torch.dtype) -> Body:
+    def body(x: torch.Tensor, *args: Any) -> torch.Tensor:
+        return native(x.view(signed), *args).view(dtype)
 
     return body

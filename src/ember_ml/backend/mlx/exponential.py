@@ -1,0 +1,89 @@
+"""Exponentials, logarithms and roots on MLX, whose exp is wrong by 8 units in float32, and float32 inside in float64."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+
+from ember_ml import dtypes as dt
+from ember_ml.backend import formulas
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.mlx.halves import in_float32
+from ember_ml.backend.mlx.parts import of_parts, power_of_two
+
+log = mx.log
+log2 = mx.log2
+log10 = mx.log10
+log1p = mx.log1p
+sqrt = mx.sqrt
+rsqrt = mx.rsqrt
+
+_LOG2_E = 1.4426950408889634
+# log(2) in two parts; the first has few bits, so that its products with small integers are exact
+_LOG_2_FLOAT = (0.693359375, -2.12194440e-4)
+_LOG_2_DOUBLE = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+
+
+def _scaled(value: mx.array, places: mx.array) -> mx.array:
+    """``value * 2**places`` in two steps, so that neither power is out of range."""
+    half = mx.floor(places * 0.5)
+    return value * power_of_two(half, value.dtype) * power_of_two(places - half, value.dtype)
+
+
+def _exp_float(x: mx.array) -> mx.array:
+    """exp(x) = 2**k * exp(r) with |r| <= log(2)/2, where MLX's own function is accurate."""
+    places = mx.stop_gradient(mx.round(mx.clip(x, -110, 90) * _LOG2_E))
+    return _scaled(mx.exp((x - places * _LOG_2_FLOAT[0]) - places * _LOG_2_FLOAT[1]), places)
+
+
+def _exp_double(x: mx.array) -> mx.array:
+    places = mx.stop_gradient(mx.round(mx.clip(x, -1100, 1030) * _LOG2_E))
+    return _scaled(mx.expm1((x - places * _LOG_2_DOUBLE[0]) - places * _LOG_2_DOUBLE[1]) + 1, places)
+
+
+exp = ByDType(mx.exp, {dt.float32: _exp_float, dt.float64: _exp_double} | in_float32(_exp_float))
+
+
+def exp_real(x: mx.array) -> mx.array:
+    """The exponential of float32 or float64."""
+    return _exp_double(x) if x.dtype == mx.float64 else _exp_float(x)
+
+
+def _exp2(x: mx.array) -> mx.array:
+    """2**x from the integer and the rest, so that no rounding of x * log(2) is magnified."""
+    limit = 1100 if x.dtype == mx.float64 else 160
+    places = mx.stop_gradient(mx.round(mx.clip(x, -limit, 1024 if x.dtype == mx.float64 else 128)))
+    rest = (x - places) * 0.6931471805599453
+    return _scaled(mx.expm1(rest) + 1, places)
+
+
+exp2 = ByDType(_exp2, in_float32(_exp2))
+
+
+def _complex_expm1(x: mx.array) -> mx.array:
+    return formulas.complex_expm1(mx, of_parts, exp_real, x)
+
+
+expm1 = ByDType(mx.expm1, {dt.complex64: _complex_expm1})  # MLX has none for complex
+
+
+def _logaddexp(x: mx.array, y: mx.array) -> mx.array:
+    top, bottom = mx.maximum(x, y), mx.minimum(x, y)
+    gap = mx.where(top == bottom, mx.zeros_like(top), bottom - top)  # equal infinities have no difference
+    return top + mx.log1p(exp_real(gap))
+
+
+def _logaddexp2(x: mx.array, y: mx.array) -> mx.array:
+    top, bottom = mx.maximum(x, y), mx.minimum(x, y)
+    gap = mx.where(top == bottom, mx.zeros_like(top), bottom - top)
+    return top + mx.log1p(_exp2(gap)) * _LOG2_E
+
+
+logaddexp = ByDType(_logaddexp, in_float32(_logaddexp))
+logaddexp2 = ByDType(_logaddexp2, in_float32(_logaddexp2))
+
+
+def _cbrt(x: mx.array) -> mx.array:
+    return formulas.cube_root(mx, x)
+
+
+cbrt = ByDType(_cbrt, in_float32(_cbrt))

@@ -1,0 +1,86 @@
+"""Circular and hyperbolic functions on MLX, whose sine and cosine of float64 are float32 inside."""
+
+from __future__ import annotations
+
+import math
+
+import mlx.core as mx
+
+from ember_ml import dtypes as dt
+from ember_ml.backend import formulas
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.mlx.halves import in_float32
+from ember_ml.backend.mlx.parts import of_parts
+
+tan = mx.tan
+arcsin = mx.arcsin
+arccos = mx.arccos
+arctan = mx.arctan
+arctan2 = mx.arctan2
+sinh = mx.sinh
+cosh = mx.cosh
+arcsinh = mx.arcsinh
+arccosh = mx.arccosh
+arctanh = mx.arctanh
+
+
+def _sin_double(x: mx.array) -> mx.array:
+    """From the tangent of half the angle, which is double; half of the smallest floats is not exact, but they are their sine."""
+    t = mx.tan(x / 2)
+    return mx.where(mx.abs(x) < 1e-8, x, 2 * t / (1 + t * t))
+
+
+def _cos_double(x: mx.array) -> mx.array:
+    """The magnitude from the tangent, accurate where the cosine is small; the sign is that of tan(x) * tan(x/2)."""
+    t = mx.tan(x)
+    magnitude = mx.rsqrt(1 + t * t)
+    is_negative = (t < 0) != (mx.tan(x / 2) < 0)
+    return mx.where(is_negative & (mx.abs(x) > 1e-8), -magnitude, magnitude)
+
+
+sin = ByDType(mx.sin, {dt.float64: _sin_double})
+cos = ByDType(mx.cos, {dt.float64: _cos_double})
+
+
+def sin_real(x: mx.array) -> mx.array:
+    """The sine of float32 or float64."""
+    return _sin_double(x) if x.dtype == mx.float64 else mx.sin(x)
+
+
+def _complex_tanh(x: mx.array) -> mx.array:
+    return formulas.complex_tanh(mx, of_parts, x)
+
+
+# MLX gives the imaginary zero at infinities the sign of sin(2b), the standard that of b
+tanh = ByDType(mx.tanh, {dt.complex64: _complex_tanh})
+
+
+def _hypot(x: mx.array, y: mx.array) -> mx.array:
+    x, y = mx.abs(x), mx.abs(y)
+    large, small = mx.maximum(x, y), mx.minimum(x, y)
+    ratio = small / mx.where(large == 0, mx.ones_like(large), large)
+    return mx.where(mx.isinf(x) | mx.isinf(y), math.inf, large * mx.sqrt(1 + ratio * ratio))
+
+
+hypot = ByDType(_hypot, in_float32(_hypot))
+
+
+def _deg2rad(x: mx.array) -> mx.array:
+    return x * (math.pi / 180)
+
+
+def _rad2deg(x: mx.array) -> mx.array:
+    return x * (180 / math.pi)
+
+
+deg2rad = ByDType(_deg2rad, in_float32(_deg2rad))
+rad2deg = ByDType(_rad2deg, in_float32(_rad2deg))
+
+
+def _sinc(x: mx.array) -> mx.array:
+    angle = x * math.pi
+    is_zero = angle == 0
+    return mx.where(is_zero, mx.ones_like(x), sin_real(angle) / mx.where(is_zero, mx.ones_like(x), angle))
+
+
+sinc = ByDType(_sinc, in_float32(_sinc))

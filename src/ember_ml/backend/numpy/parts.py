@@ -1,0 +1,35 @@
+"""The parts of numbers on NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+conj = np.conj
+signbit = np.signbit
+copysign = np.copysign
+nextafter = np.nextafter
+
+
+def of_parts(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
+    """The complex numbers of these parts; ``real + 1j*imag`` would make NaN of infinities."""
+    real = np.asarray(real)
+    result = np.empty(np.broadcast_shapes(real.shape, np.shape(imag)), dtype=f"complex{real.dtype.itemsize * 16}")
+    result.real, result.imag = real, imag
+    return result
+
+
+def real(x: np.ndarray) -> np.ndarray:
+    return x.real.copy() if x.dtype.kind == "c" else np.positive(x)
+
+
+def imag(x: np.ndarray) -> np.ndarray:
+    return x.imag.copy() if x.dtype.kind == "c" else np.zeros_like(x)
+
+
+def polar(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return of_parts(x * np.cos(y), x * np.sin(y))
+
+
+def ldexp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    # the C function takes an int, and beyond 5000 every float is 0 or infinite
+    return np.ldexp(x.astype(np.float32) if x.dtype.itemsize < 4 else x, np.clip(y, -5000, 5000).astype(np.int32)).astype(x.dtype)

@@ -1,0 +1,42 @@
+"""Circular and hyperbolic functions on NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ember_ml import dtypes as dt
+from ember_ml.backend import formulas
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.numpy.parts import of_parts
+
+sin = np.sin
+cos = np.cos
+tan = np.tan
+arcsin = np.arcsin
+arccos = np.arccos
+arctan = np.arctan
+arctan2 = np.arctan2
+sinh = np.sinh
+cosh = np.cosh
+arcsinh = np.arcsinh
+arccosh = np.arccosh
+arctanh = np.arctanh
+hypot = np.hypot
+deg2rad = np.deg2rad
+rad2deg = np.rad2deg
+
+
+def _complex_tanh(x: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return formulas.complex_tanh(np, of_parts, x)
+
+
+# NumPy gives the imaginary zero at infinities the sign of sin(2b), the standard that of b
+tanh = ByDType(np.tanh, dict.fromkeys(dt.COMPLEX, _complex_tanh))
+
+
+def sinc(x: np.ndarray) -> np.ndarray:
+    # np.sinc replaces 0 by 1e-20, which half precision does not hold
+    angle = np.multiply(x, x.dtype.type(np.pi))
+    is_zero = angle == 0
+    return np.where(is_zero, x.dtype.type(1), np.sin(angle) / np.where(is_zero, x.dtype.type(1), angle))

@@ -1,0 +1,42 @@
+"""Circular and hyperbolic functions on PyTorch."""
+
+from __future__ import annotations
+
+import torch
+
+from ember_ml import dtypes as dt
+from ember_ml.backend import formulas
+from ember_ml.backend.contract import ByDType
+
+sin = torch.sin
+cos = torch.cos
+tan = torch.tan
+arcsin = torch.arcsin
+arctan = torch.arctan
+arctan2 = torch.arctan2
+sinh = torch.sinh
+cosh = torch.cosh
+arcsinh = torch.arcsinh
+arccosh = torch.arccosh
+arctanh = torch.arctanh
+hypot = torch.hypot
+deg2rad = torch.deg2rad
+rad2deg = torch.rad2deg
+sinc = torch.sinc
+
+
+def _complex_arccos(x: torch.Tensor) -> torch.Tensor:
+    result = torch.arccos(x)
+    # the imaginary part has the sign opposite to that of the argument's; torch loses it at zero
+    return torch.complex(result.real, torch.copysign(result.imag, -x.imag))
+
+
+arccos = ByDType(torch.arccos, {dt.complex128: _complex_arccos})
+
+
+def _complex_tanh(x: torch.Tensor) -> torch.Tensor:
+    return formulas.complex_tanh(torch, torch.complex, x)
+
+
+# torch gives the imaginary zero at infinities the sign of sin(2b), the standard that of b
+tanh = ByDType(torch.tanh, dict.fromkeys(dt.COMPLEX, _complex_tanh))
