@@ -11,7 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Plan", "broadcast_indices", "plan", "shape_of_values", "spans"]
+__all__ = [
+    "Plan",
+    "broadcast_along",
+    "broadcast_indices",
+    "coordinates",
+    "flat_positions",
+    "plan",
+    "shape_of_values",
+    "spans",
+]
 
 _WHOLE = slice(None)
 
@@ -138,3 +147,37 @@ def shape_of_values(values: Sequence[int], target: Sequence[int]) -> tuple[int, 
     if not leading_fits or any(size not in (1, to) for size, to in zip(reversed(own), reversed(target), strict=False)):
         raise ValueError(f"values of shape {tuple(values)} do not broadcast to the selected shape {tuple(target)}")
     return own
+
+
+def broadcast_along(x: Sequence[int], indices: Sequence[int], axis: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shapes to which a tensor and its indices along ``axis`` broadcast: equal but for that dimension."""
+    if len(x) != len(indices):
+        raise ValueError(f"indices of shape {tuple(indices)} do not have as many dimensions as the tensor, {tuple(x)}")
+    if not -len(x) <= axis < len(x):
+        raise IndexError(f"axis {axis} is out of bounds for {len(x)} dimensions")
+    axis %= len(x)
+    wide_x, wide_indices = list(x), list(indices)
+    for other in range(len(x)):
+        if other == axis or x[other] == indices[other]:
+            continue
+        if 1 not in (x[other], indices[other]):
+            raise ValueError(f"indices of shape {tuple(indices)} do not broadcast with {tuple(x)} beside axis {axis}")
+        wide_x[other] = wide_indices[other] = indices[other] if x[other] == 1 else x[other]
+    return tuple(wide_x), tuple(wide_indices)
+
+
+def coordinates(flat: Any, shape: Sequence[int]) -> tuple[Any, ...]:
+    """The coordinates of flat positions, one integer tensor for each dimension."""
+    found = []
+    for size in reversed(shape):
+        found.append(flat % max(size, 1))
+        flat = flat // max(size, 1)
+    return tuple(reversed(found))
+
+
+def flat_positions(indices: Sequence[Any], shape: Sequence[int]) -> Any:
+    """The flat positions of coordinates."""
+    flat = indices[0]
+    for index, size in zip(indices[1:], shape[1:], strict=True):
+        flat = flat * size + index
+    return flat

@@ -8,7 +8,7 @@ from ember_ml.backend.host import as_host, as_host_for, host_dtypes
 from ember_ml.dtypes import EmberDType, int64
 from ember_ml.promotion import can_hold, check_scalar
 
-__all__ = ["read_key", "read_value"]
+__all__ = ["read_index", "read_key", "read_value"]
 
 _SCALARS = frozenset({bool, int, float, complex})
 
@@ -27,6 +27,16 @@ def read_key(item: Any, backend: Any, device: str | None) -> Any:
     dtype = backend.dtype_of(item)
     if dtype.kind not in ("int", "uint", "bool"):
         raise IndexError(f"a tensor is indexed by integers, slices, None, ... and masks, not by {dtype} values")
+    return item
+
+
+def read_index(item: Any, backend: Any, device: str | None) -> Any:
+    """A native tensor of integers; ``IndexError`` where ``item`` holds anything else."""
+    if not (type(item) is backend.tensor_type or backend.is_native(item)):
+        item = backend.from_host(_as_indices(item), device)
+    dtype = backend.dtype_of(item)
+    if dtype.kind not in ("int", "uint"):
+        raise IndexError(f"indices are integers, not {dtype}")
     return item
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
 from ember_ml.backend import checks
-from ember_ml.backend.keys import Plan, broadcast_indices, plan, shape_of_values
+from ember_ml.backend.keys import (
+    Plan,
+    broadcast_along,
+    broadcast_indices,
+    coordinates,
+    flat_positions,
+    plan,
+    shape_of_values,
+)
 
 
 def _is_mask(item: mx.array) -> bool:
@@ -24,26 +34,27 @@ def readable(x: mx.array) -> np.ndarray | None:
     return np.array(x, copy=False)
 
 
-def in_range(index: mx.array, size: int) -> mx.array:
+def in_range(index: mx.array, size: int, wraps: bool = True) -> mx.array:
     """``index`` with values from 0 to ``size - 1``: checked in eager code, clamped elsewhere.
 
-    MLX itself reads foreign memory for an index that is out of range.
+    Negative values count from the end, unless ``wraps`` is false. MLX itself reads foreign memory for an index that is
+    out of range.
     """
     if index.size == 0:
         return index.astype(mx.int64)
     if size == 0:
         raise IndexError("there is nothing to index along a dimension of size 0")
+    least = -size if wraps else 0
     values = readable(index) if checks.enabled else None
     if values is not None:
         low, high = int(values.min()), int(values.max())
-        if low < -size or high >= size:
-            worst = low if low < -size else high
-            raise IndexError(f"index {worst} is out of bounds for a dimension of size {size}")
+        if low < least or high >= size:
+            raise IndexError(f"index {low if low < least else high} is out of bounds for a dimension of size {size}")
         if low >= 0:
             return index
         index = index.astype(mx.int64)  # a narrow dtype may not hold the size
-        return mx.where(index < 0, index + size, index)
-    index = mx.clip(index.astype(mx.int64), -size, size - 1)
+    else:
+        index = mx.clip(index.astype(mx.int64), least, size - 1)
     return mx.where(index < 0, index + size, index)
 
 
@@ -100,13 +111,23 @@ def get_item(x: mx.array, key: tuple[Any, ...]) -> mx.array:
 
 def index_update(x: mx.array, key: tuple[Any, ...], values: mx.array) -> mx.array:
     how = plan(key, x.shape, _is_mask)
-    if how.advanced:
-        return _update_by_number(x, key, values)
-    target = x[how.basic].shape
-    values = mx.broadcast_to(values.reshape(shape_of_values(values.shape, target)), target)
-    result = mx.array(x)
-    result[how.basic] = values
-    return result
+    if not how.advanced:
+        target = x[how.basic].shape
+        result = mx.array(x)
+        result[how.basic] = mx.broadcast_to(values.reshape(shape_of_values(values.shape, target)), target)
+        return result
+    if len(how.advanced) == 1 and how.is_whole and x.size:
+        axis, index = how.advanced[0]
+        if _is_mask(index) and values.size == 1 and values.ndim <= 1:
+            mask = index.reshape(*index.shape, *(1,) * (x.ndim - axis - index.ndim))
+            return mx.where(mask, values.reshape(()), x)
+        if not _is_mask(index) and index.size:
+            target = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+            result = mx.array(x)
+            where = (*(slice(None),) * axis, in_range(index, x.shape[axis]))
+            result[where] = mx.broadcast_to(values.reshape(shape_of_values(values.shape, target)), target)
+            return result
+    return _update_by_number(x, key, values)
 
 
 def _update_by_number(x: mx.array, key: tuple[Any, ...], values: mx.array) -> mx.array:
@@ -118,3 +139,44 @@ def _update_by_number(x: mx.array, key: tuple[Any, ...], values: mx.array) -> mx
     result = mx.flatten(x)
     result[numbers] = values
     return result.reshape(x.shape)
+
+
+def take(x: mx.array, indices: mx.array, axis: int | None) -> mx.array:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    return mx.take(x, in_range(indices, x.shape[axis]), axis=axis)
+
+
+def take_along_axis(x: mx.array, indices: mx.array, axis: int) -> mx.array:
+    wide_x, wide_indices = broadcast_along(x.shape, indices.shape, axis)
+    indices = mx.broadcast_to(in_range(indices, x.shape[axis]), wide_indices)
+    return mx.take_along_axis(mx.broadcast_to(x, wide_x), indices, axis)
+
+
+def put_along_axis(x: mx.array, indices: mx.array, values: mx.array, axis: int) -> mx.array:
+    wide_x, wide_indices = broadcast_along(x.shape, indices.shape, axis)
+    if wide_x != tuple(x.shape):
+        raise ValueError(f"indices of shape {tuple(indices.shape)} name more places than {tuple(x.shape)} has")
+    values = mx.broadcast_to(values.reshape(shape_of_values(values.shape, wide_indices)), wide_indices)
+    indices = mx.broadcast_to(in_range(indices, x.shape[axis]), wide_indices)
+    return mx.put_along_axis(x, indices, values, axis) if indices.size else mx.array(x)
+
+
+def nonzero(x: mx.array) -> tuple[mx.array, ...]:
+    if x.ndim == 0:
+        raise ValueError("nonzero needs at least one dimension")
+    mask = x if _is_mask(x) else x != 0
+    return tuple(_from_places(part) for part in np.unravel_index(places(mask), x.shape))
+
+
+def argwhere(x: mx.array) -> mx.array:
+    return mx.stack(nonzero(x), axis=1)
+
+
+def unravel_index(indices: mx.array, shape: Sequence[int]) -> tuple[mx.array, ...]:
+    return coordinates(in_range(indices, math.prod(shape), wraps=False).astype(mx.int64), shape)
+
+
+def ravel_multi_index(multi_index: Sequence[mx.array], dims: Sequence[int]) -> mx.array:
+    parts = [in_range(index, size, wraps=False) for index, size in zip(multi_index, dims, strict=True)]
+    return flat_positions([part.astype(mx.int64) for part in parts], dims)
