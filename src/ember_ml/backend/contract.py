@@ -8,6 +8,7 @@ arrive native, on one device, in the dtype that the op's rule settled; ``dtype``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Protocol
@@ -119,6 +120,14 @@ class BackendModule(Protocol):
     def available_devices(self) -> tuple[str, ...]: ...
     def initial_device(self) -> str:
         """Where new tensors go until the user says otherwise: the accelerator where there is one."""
+        ...
+
+    def set_device(self, device: str) -> None:
+        """Learn that ``device`` is the default from now on; for libraries that compute on a device of their own choice."""
+        ...
+
+    def device_scope(self, device: str) -> AbstractContextManager[Any]:
+        """The same for the length of a ``with`` block."""
         ...
 
     def synchronize(self, device: str | None) -> None: ...

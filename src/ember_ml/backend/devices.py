@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
+from ember_ml.backend import active
 from ember_ml.errors import DeviceError
 
-__all__ = ["default_device", "resolve_device", "set_default", "use_device"]
+__all__ = ["default_device", "host_memory", "nearest_device", "resolve_device", "set_default", "use_device"]
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 _defaults: dict[str, str] = {}
 _scope: ContextVar[str | None] = ContextVar("ember_ml_device", default=None)
@@ -57,7 +65,7 @@ def resolve_device(backend: Any, device: str | None, strict: bool = False) -> st
 
 
 def default_device(backend: Any) -> str:
-    """Where the backend puts new tensors: the scope's device, else the default that was set, else the CPU."""
+    """Where the backend puts new tensors: the scope's device, else the default that was set, else its own choice."""
     scoped = _scope.get()
     if scoped is not None:
         return resolve_device(backend, scoped)
@@ -65,14 +73,38 @@ def default_device(backend: Any) -> str:
 
 
 def set_default(backend: Any, device: str, strict: bool = False) -> None:
-    _defaults[backend.name] = resolve_device(backend, device, strict)
+    """Make ``device`` the one on which ``backend`` creates tensors outside of scopes."""
+    found = resolve_device(backend, device, strict)
+    backend.set_device(found)
+    _defaults[backend.name] = found
 
 
 @contextmanager
 def use_device(device: str) -> Iterator[None]:
-    """Create tensors on ``device`` inside the ``with`` block, for this thread or task."""
+    """Create tensors on ``device`` inside the ``with`` block, for this thread or task.
+
+    >>> from ember_ml import ops
+    >>> with ops.use_device("cpu"):
+    ...     ops.get_device(ops.zeros(2))
+    'cpu'
+    """
+    backend = active()
+    found = resolve_device(backend, device)
     token = _scope.set(device)
     try:
-        yield
+        with backend.device_scope(found):
+            yield
     finally:
         _scope.reset(token)
+
+
+def host_memory() -> dict[str, int | None]:
+    """The memory of this process and this machine, as far as the operating system tells."""
+    peak = total = allocated = None
+    if resource is not None:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError, IndexError), open("/proc/self/statm", encoding="ascii") as file:
+        allocated = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return {"allocated": allocated, "peak": peak, "total": total}

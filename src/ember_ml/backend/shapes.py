@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["as_axes", "as_axis", "as_shape", "broadcast", "new_shape", "sections"]
+__all__ = ["as_axes", "as_axis", "as_shape", "broadcast", "grid", "new_shape", "pad_pairs", "roll_pairs", "sections"]
 
 _MOST_ELEMENTS = 2**48  # beyond what any machine holds, and below what overflows a library's arithmetic
 
@@ -69,6 +69,23 @@ def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(reversed(result))
 
 
+def grid(arrays: list[Any], indexing: str) -> list[tuple[Any, tuple[int, ...], tuple[int, ...]]]:
+    """Each array of a grid with the shape in which it has its own axis, and the shape of the grid."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"the indexing of a grid is 'xy' or 'ij', not {indexing!r}")
+    if any(x.ndim > 1 for x in arrays):
+        raise ValueError("a grid is made of vectors")
+    lengths = [x.shape[0] if x.ndim else 1 for x in arrays]
+    places = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        places[:2] = [1, 0]
+    shape = tuple(lengths[place] for place in places)
+    return [
+        (x, tuple(lengths[i] if axis == places[i] else 1 for axis in range(len(arrays))), shape)
+        for i, x in enumerate(arrays)
+    ]
+
+
 def sections(parts: Any, length: int, equal: bool) -> list[slice]:
     """The slices that split an axis of that length: into so many parts, or at these positions.
 
@@ -86,3 +103,35 @@ def sections(parts: Any, length: int, equal: bool) -> list[slice]:
         # positions mean what they mean in x[a:b]: negative ones count from the end, large ones are clamped
         ends = [0, *_ints(parts, "a position to split at"), length]
     return [slice(*slice(a, b).indices(length)) for a, b in zip(ends, ends[1:], strict=False)]
+
+
+def roll_pairs(shift: Any, axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """A shift for each axis, and the axes; one of either kind serves several of the other."""
+    shifts = _ints(shift, "a shift")
+    axes = tuple(as_axis(one, ndim) for one in _ints(axis, "an axis"))
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        raise ValueError(f"{len(shifts)} shifts do not fit {len(axes)} axes")
+    longest = max(len(shifts), len(axes)) if shifts and axes else 0
+    return (shifts * longest)[:longest] if len(shifts) == 1 else shifts, axes * longest if len(axes) == 1 else axes
+
+
+def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    """How many elements to add before and after, for each axis."""
+    if hasattr(pad_width, "__index__") and getattr(pad_width, "shape", ()) == ():
+        pairs = [(operator.index(pad_width),) * 2] * ndim
+    else:
+        pairs = [_ints(part, "a width") for part in pad_width]
+        if len(pairs) == 2 and all(len(part) == 1 for part in pairs) and not any(map(_is_sequence, pad_width)):
+            pairs = [(pairs[0][0], pairs[1][0])]
+        pairs = [part * 2 if len(part) == 1 else part for part in pairs]
+        if len(pairs) == 1:
+            pairs = pairs * ndim
+    if len(pairs) != ndim or any(len(part) != 2 for part in pairs):
+        raise ValueError(f"the widths {pad_width} do not fit a tensor of {ndim} dimensions: one pair per axis is needed")
+    if any(width < 0 for part in pairs for width in part):
+        raise ValueError(f"a tensor cannot be padded by negative widths: {pad_width}")
+    return [(part[0], part[1]) for part in pairs]
+
+
+def _is_sequence(value: Any) -> bool:
+    return hasattr(value, "__len__") and getattr(value, "shape", None) != ()

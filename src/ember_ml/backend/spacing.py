@@ -10,10 +10,11 @@ import numpy as np
 
 from ember_ml import dtypes as dt
 from ember_ml.backend.host import as_host, cast_host, host_dtypes
+from ember_ml.backend.shapes import as_shape
 from ember_ml.dtypes import EmberDType
 from ember_ml.promotion import integer_range
 
-__all__ = ["as_number", "host_arange", "integer_arange", "steps"]
+__all__ = ["as_number", "geometric", "host_arange", "integer_arange", "linear", "logarithmic", "steps", "triangle"]
 
 Number = int | float | complex
 
@@ -73,8 +74,49 @@ def host_arange(start: Any, stop: Any, step: Any, dtype: EmberDType | None) -> n
 
 def steps(num: int, endpoint: bool) -> np.ndarray:
     """``num`` float64 numbers from 0 to 1, the 1 included if ``endpoint``."""
-    num = operator.index(num)
-    if num < 0:
-        raise ValueError(f"the number of elements must not be negative, as {num} is")
-    divisor = num - 1 if endpoint else num
-    return np.arange(num, dtype=np.float64) / divisor if divisor > 0 else np.zeros(num)
+    return np.linspace(0.0, 1.0, _count(num), endpoint=bool(endpoint))
+
+
+def linear(start: Any, stop: Any, num: int, endpoint: bool, dtype: EmberDType | None) -> np.ndarray:
+    """``num`` evenly spaced numbers."""
+    return _finished(np.linspace(*_ends(start, stop), _count(num), endpoint=bool(endpoint)), dtype)
+
+
+def logarithmic(start: Any, stop: Any, num: int, endpoint: bool, base: Any, dtype: EmberDType | None) -> np.ndarray:
+    """``base`` to the power of ``num`` evenly spaced exponents."""
+    (base,) = _ends(base)
+    return _finished(np.logspace(*_ends(start, stop), _count(num), endpoint=bool(endpoint), base=base), dtype)
+
+
+def geometric(start: Any, stop: Any, num: int, endpoint: bool, dtype: EmberDType | None) -> np.ndarray:
+    """``num`` numbers with one ratio between neighbours."""
+    return _finished(np.geomspace(*_ends(start, stop), _count(num), endpoint=bool(endpoint)), dtype)
+
+
+def _ends(*values: Any) -> list[float | complex]:
+    numbers = [as_number(value) for value in values]
+    return [number if isinstance(number, complex) else float(number) for number in numbers]
+
+
+def _count(num: int) -> int:
+    count = operator.index(num)
+    if count < 0:
+        raise ValueError(f"the number of elements must not be negative, as {count} is")
+    return count
+
+
+def _finished(values: np.ndarray, dtype: EmberDType | None) -> np.ndarray:
+    """Double precision to the dtype asked for, downwards to integers; to the default one where none was."""
+    if dtype is None:
+        dtype = dt.DEFAULT_COMPLEX if values.dtype.kind == "c" else dt.DEFAULT_FLOAT
+    elif dtype.kind in ("int", "uint") and values.dtype.kind == "f":
+        values = np.floor(values)
+    return cast_host(values, host_dtypes[dtype])
+
+
+def triangle(n: int, k: int, m: int | None, upper: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The rows and columns of one half of an n by m matrix."""
+    rows, columns = as_shape((n, n if m is None else m))
+    mask = np.tri(rows, columns, operator.index(k) - upper, dtype=bool)
+    found = np.nonzero(~mask if upper else mask)
+    return found[0].astype(np.int64), found[1].astype(np.int64)

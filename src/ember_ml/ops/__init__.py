@@ -11,9 +11,11 @@ from ember_ml.ops.parts import *
 from ember_ml.ops.special import *
 from ember_ml.ops.comparison import *
 from ember_ml.ops.bitwise import *
-from ember_ml.ops.creation import *
 from ember_ml.ops.conversion import *
 from ember_ml.ops.shape import *
+from ember_ml.ops.joining import *
+from ember_ml.ops.matrices import *
+from ember_ml.ops.creation import *
 from ember_ml.ops.facts import *
 from ember_ml.ops.dtypes import *
 from ember_ml.ops.device import *

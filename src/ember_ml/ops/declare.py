@@ -132,10 +132,15 @@ class Op:
 
     def has_own_body(self, backend: Any) -> bool:
         """Whether the backend itself brings a body, rather than inheriting the derived one or lacking it."""
-        return any(self.name in vars(family) for family in backend.families)
+        return any(self.name in vars(family) for family in self._places(backend))
+
+    def _places(self, backend: Any) -> list[Any]:
+        """The backend's module named like this op's family, where alone its body may be; all, where there is none so named."""
+        named = [family for family in backend.families if family.__name__.rpartition(".")[2] == self.family]
+        return named or list(backend.families)
 
     def _find(self, backend: Any) -> ByDType | Callable[..., Any]:
-        for family in backend.families:
+        for family in self._places(backend):
             found = vars(family).get(self.name)
             if found is not None:
                 return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ember_ml.backend.mlx import blas  # isort: skip  (must come before mlx.core is loaded)
 
 import operator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import mlx.core as mx
@@ -12,6 +13,7 @@ import numpy as np
 
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath
+from ember_ml.backend.devices import host_memory
 from ember_ml.backend.host import host_dtypes
 from ember_ml.backend.mlx import (
     bitwise,
@@ -25,6 +27,8 @@ from ember_ml.backend.mlx import (
     factorizations,
     fourier,
     indexing,
+    joining,
+    matrices,
     norms,
     parts,
     products,
@@ -59,6 +63,8 @@ families = (
     shape,
     device,
     indexing,
+    joining,
+    matrices,
     scatter,
     sets,
     reductions,
@@ -204,12 +210,23 @@ def initial_device() -> str:
     return mx.default_device().type.name
 
 
+def set_device(device: str) -> None:
+    mx.set_default_device(mx.Device(_DEVICES[device]))
+
+
+def device_scope(device: str) -> AbstractContextManager[Any]:
+    return mx.stream(mx.Device(_DEVICES[device]))
+
+
+_DEVICES = {"cpu": mx.cpu, "gpu": mx.gpu}
+
+
 def synchronize(device: str | None) -> None:
     mx.synchronize()
 
 
 def memory_info(device: str) -> dict[str, int | None]:
-    return {"allocated": mx.get_active_memory(), "peak": mx.get_peak_memory(), "total": None}
+    return {"allocated": mx.get_active_memory(), "peak": mx.get_peak_memory(), "total": host_memory()["total"]}
 
 
 def is_traced(x: mx.array) -> bool:

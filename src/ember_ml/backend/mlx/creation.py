@@ -6,7 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.shapes import as_shape
+from ember_ml.backend.shapes import as_shape, grid
 from ember_ml.backend.spacing import host_arange, integer_arange
 from ember_ml.dtypes import find_dtype
 
@@ -21,6 +21,16 @@ def ones(shape: Any, dtype: mx.Dtype | None, device: str) -> mx.array:
     return mx.ones(as_shape(shape), mx.float32 if dtype is None else dtype)
 
 
+empty = zeros  # MLX makes no tensor without values
+
+
+def eye(n_rows: Any, n_cols: Any, k: int, dtype: mx.Dtype | None, device: str) -> mx.array:
+    shape = as_shape((n_rows, n_rows if n_cols is None else n_cols))
+    if 0 in shape or not -shape[0] < k < shape[1]:  # MLX refuses the first, and reads the second as 32-bit integers
+        return zeros(shape, dtype, device)
+    return mx.eye(*shape, k, mx.float32 if dtype is None else dtype)
+
+
 def arange(start: Any, stop: Any, step: Any, dtype: mx.Dtype | None, device: str) -> mx.array:
     integers = integer_arange(start, stop, step, find_dtype(dtype))
     native = mx.int64 if dtype is None else dtype
@@ -28,3 +38,7 @@ def arange(start: Any, stop: Any, step: Any, dtype: mx.Dtype | None, device: str
         return mx.arange(integers.start, integers.stop, integers.step, dtype=native)
     host = host_arange(start, stop, step, find_dtype(dtype))
     return mx.array(host, dtype=mx.float32 if dtype is None and host.dtype.kind == "f" else native)
+
+
+def meshgrid(arrays: list[mx.array], indexing: str) -> tuple[mx.array, ...]:
+    return tuple(mx.broadcast_to(x.reshape(own), shape) for x, own, shape in grid(arrays, indexing))

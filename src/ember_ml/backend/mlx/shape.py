@@ -1,4 +1,4 @@
-"""Shapes, on MLX."""
+"""Other shapes and orders of the same elements, on MLX."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.shapes import as_shape, new_shape
+from ember_ml.backend.shapes import as_axes, as_shape, broadcast, new_shape, roll_pairs
+
+transpose = mx.transpose
+swapaxes = mx.swapaxes
+expand_dims = mx.expand_dims
+squeeze = mx.squeeze
 
 
 def reshape(x: mx.array, shape: Any) -> mx.array:
@@ -15,3 +20,26 @@ def reshape(x: mx.array, shape: Any) -> mx.array:
 
 def broadcast_to(x: mx.array, shape: Any) -> mx.array:
     return mx.broadcast_to(x, as_shape(shape))
+
+
+def broadcast_arrays(arrays: list[mx.array]) -> tuple[mx.array, ...]:
+    shape = broadcast([x.shape for x in arrays])
+    return tuple(mx.broadcast_to(x, shape) for x in arrays)
+
+
+def flip(x: mx.array, axis: Any) -> mx.array:
+    return mx.flip(x, None if axis is None else as_axes(axis, x.ndim))
+
+
+def roll(x: mx.array, shift: Any, axis: Any) -> mx.array:
+    if not x.size:
+        return x
+    if axis is None:
+        return mx.roll(mx.flatten(x), _small(roll_pairs(shift, 0, 1)[0], (x.size,))[0]).reshape(x.shape)
+    shifts, axes = roll_pairs(shift, axis, x.ndim)
+    return mx.roll(x, _small(shifts, [x.shape[one] for one in axes]), axes) if axes else x
+
+
+def _small(shifts: Any, lengths: Any) -> tuple[int, ...]:
+    """MLX reads shifts as 32-bit integers."""
+    return tuple(shift % length for shift, length in zip(shifts, lengths, strict=True))

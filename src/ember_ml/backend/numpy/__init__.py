@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath
+from ember_ml.backend.devices import host_memory
 from ember_ml.backend.host import cast_host, host_dtypes
 from ember_ml.backend.numpy import (
     bitwise,
@@ -21,6 +23,8 @@ from ember_ml.backend.numpy import (
     factorizations,
     fourier,
     indexing,
+    joining,
+    matrices,
     norms,
     parts,
     products,
@@ -53,6 +57,8 @@ families = (
     shape,
     device,
     indexing,
+    joining,
+    matrices,
     scatter,
     sets,
     reductions,
@@ -94,11 +100,13 @@ def fast_path(op: Any, body: Any) -> FastPath:
     native = body.native if isinstance(body, ByDType) else body
     # a contraction must refuse float32 with float16, which NumPy would promote
     is_speculative = isinstance(native, np.ufunc) and op.rule.result == "same" and not op.rule.contraction
-    return _UFUNC if is_speculative else _ARRAY
+    corrected = isinstance(body, ByDType) and dt.float32 in body.others
+    return _UFUNC if is_speculative and not corrected else _ARRAY
 
 
 def is_native(x: Any) -> bool:
-    return type(x) is np.ndarray
+    """Arrays of objects, text, dates or foreign byte order are data to be read, not tensors."""
+    return type(x) is np.ndarray and x.dtype in _EMBER
 
 
 def dtype_of(x: np.ndarray) -> EmberDType:
@@ -161,12 +169,20 @@ def initial_device() -> str:
     return "cpu"
 
 
+def set_device(device: str) -> None:
+    """There is but one."""
+
+
+def device_scope(device: str) -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
 def synchronize(device: str | None) -> None:
     """NumPy has computed before it returns."""
 
 
 def memory_info(device: str) -> dict[str, int | None]:
-    return {"allocated": None, "peak": None, "total": None}
+    return host_memory()
 
 
 def is_traced(x: np.ndarray) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import FastPath
+from ember_ml.backend.devices import host_memory
 from ember_ml.backend.host import host_dtypes
 from ember_ml.backend.torch import (
     bitwise,
@@ -23,6 +25,8 @@ from ember_ml.backend.torch import (
     factorizations,
     fourier,
     indexing,
+    joining,
+    matrices,
     norms,
     parts,
     products,
@@ -55,6 +59,8 @@ families = (
     shape,
     device,
     indexing,
+    joining,
+    matrices,
     scatter,
     sets,
     reductions,
@@ -77,7 +83,17 @@ _FAST = FastPath(
         "            return BODY({args})\n"
         "    elif (type({y}) is float or type({y}) is int) and d in WEAK:\n"
         "        return BODY({args})"
-    )
+    ),
+    # torch joins an empty vector to anything, so that the numbers of dimensions are compared here
+    sequence=(
+        "d, n = {x}[0].dtype, {x}[0].ndim\n"
+        "if d in OK:\n"
+        "    for t in {x}:\n"
+        "        if type(t) is not NATIVE or t.dtype is not d or t.ndim != n:\n"
+        "            break\n"
+        "    else:\n"
+        "        return BODY({args})"
+    ),
 )
 
 
@@ -191,6 +207,14 @@ def initial_device() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
+def set_device(device: str) -> None:
+    """Tensors are computed where they are, and made where the caller says."""
+
+
+def device_scope(device: str) -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
 def synchronize(device: str | None) -> None:
     kind = (device or "").partition(":")[0]
     if kind in ("cuda", "") and torch.cuda.is_available():
@@ -212,7 +236,7 @@ def memory_info(device: str) -> dict[str, int | None]:
             "peak": None,
             "total": torch.mps.recommended_max_memory(),
         }
-    return {"allocated": None, "peak": None, "total": None}
+    return host_memory()
 
 
 def is_traced(x: torch.Tensor) -> bool:

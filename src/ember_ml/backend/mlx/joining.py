@@ -1,0 +1,52 @@
+"""Joining, splitting, repeating and padding, on MLX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend.indices import padded, repeated
+from ember_ml.backend.shapes import as_axis, as_shape, pad_pairs, sections
+
+concatenate = mx.concatenate
+stack = mx.stack
+
+
+def unstack(x: mx.array, axis: int) -> tuple[mx.array, ...]:
+    front = (slice(None),) * as_axis(axis, x.ndim)
+    return tuple(x[(*front, i)] for i in range(x.shape[axis]))
+
+
+def split(x: mx.array, indices_or_sections: Any, axis: int) -> tuple[mx.array, ...]:
+    return _parts(x, indices_or_sections, axis, True)
+
+
+def array_split(x: mx.array, indices_or_sections: Any, axis: int) -> tuple[mx.array, ...]:
+    return _parts(x, indices_or_sections, axis, False)
+
+
+def _parts(x: mx.array, parts: Any, axis: int, equal: bool) -> tuple[mx.array, ...]:
+    front = (slice(None),) * as_axis(axis, x.ndim)
+    return tuple(x[(*front, part)] for part in sections(parts, x.shape[axis], equal))
+
+
+def tile(x: mx.array, reps: Any) -> mx.array:
+    return mx.tile(x, as_shape(reps))
+
+
+def repeat(x: mx.array, repeats: Any, axis: int | None) -> mx.array:
+    if axis is None:
+        x, axis = mx.flatten(x), 0
+    if type(repeats) is int:
+        return mx.repeat(x, repeats, as_axis(axis, x.ndim))
+    return mx.take(x, mx.array(repeated(x.shape[as_axis(axis, x.ndim)], repeats)), axis=axis)
+
+
+def pad(x: mx.array, pad_width: Any, mode: str, constant_values: mx.array | None) -> mx.array:
+    pairs = pad_pairs(pad_width, x.ndim)
+    if mode == "constant":
+        return mx.pad(x, pairs, "constant", mx.zeros((), x.dtype) if constant_values is None else constant_values)
+    for axis, (before, after) in enumerate(pairs):
+        x = mx.take(x, mx.array(padded(x.shape[axis], before, after, mode)), axis=axis)
+    return x

@@ -1,0 +1,75 @@
+"""Joining, splitting, repeating and padding, on PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.indices import padded, repeated
+from ember_ml.backend.shapes import as_axis, as_shape, pad_pairs, sections
+from ember_ml.backend.torch.unsigned import moved
+
+
+def _concatenate(x: list[torch.Tensor], axis: int | None) -> torch.Tensor:
+    if axis is None:
+        return torch.cat([part.reshape(-1) for part in x])
+    if len({part.ndim for part in x}) > 1:  # torch skips empty vectors among matrices
+        raise ValueError("the tensors have different numbers of dimensions")
+    return torch.cat(x, axis)
+
+
+concatenate = ByDType(torch.cat, general=_concatenate)
+stack = torch.stack
+
+
+def unstack(x: torch.Tensor, axis: int) -> tuple[torch.Tensor, ...]:
+    return torch.unbind(x, as_axis(axis, x.ndim))
+
+
+def split(x: torch.Tensor, indices_or_sections: Any, axis: int) -> tuple[torch.Tensor, ...]:
+    return _parts(x, indices_or_sections, axis, True)
+
+
+def array_split(x: torch.Tensor, indices_or_sections: Any, axis: int) -> tuple[torch.Tensor, ...]:
+    return _parts(x, indices_or_sections, axis, False)
+
+
+def _parts(x: torch.Tensor, parts: Any, axis: int, equal: bool) -> tuple[torch.Tensor, ...]:
+    front = (slice(None),) * as_axis(axis, x.ndim)
+    return tuple(x[(*front, part)] for part in sections(parts, x.shape[axis], equal))
+
+
+def tile(x: torch.Tensor, reps: Any) -> torch.Tensor:
+    return torch.tile(x, as_shape(reps))
+
+
+def _taken(x: torch.Tensor, positions: np.ndarray, axis: int) -> torch.Tensor:
+    return torch.index_select(x, axis, torch.from_numpy(positions).to(x.device))
+
+
+def _repeat(x: torch.Tensor, repeats: Any, axis: int | None) -> torch.Tensor:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    if type(repeats) is int and repeats >= 0:
+        return torch.repeat_interleave(x, repeats, as_axis(axis, x.ndim))
+    return _taken(x, repeated(x.shape[as_axis(axis, x.ndim)], repeats), axis)
+
+
+repeat = ByDType(_repeat, moved(_repeat))
+
+
+def pad(x: torch.Tensor, pad_width: Any, mode: str, constant_values: torch.Tensor | None) -> torch.Tensor:
+    pairs = pad_pairs(pad_width, x.ndim)
+    if mode == "constant":
+        shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
+        result = torch.zeros(shape, dtype=x.dtype, device=x.device)
+        if constant_values is not None:
+            result[...] = constant_values
+        result[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, pairs, strict=True))] = x
+        return result
+    for axis, (before, after) in enumerate(pairs):
+        x = _taken(x, padded(x.shape[axis], before, after, mode), axis)
+    return x
