@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from ember_ml.array_api.adapters import ADAPTERS
 from ember_ml.array_api.info import Info
 from ember_ml.array_api.signatures import FFT, LINALG, MAIN
 from ember_ml.backend import load
@@ -79,6 +80,7 @@ def fill(namespace: dict[str, Any], name: str) -> None:
     module = namespace["__name__"]
     call = _caller(backend)
     public: dict[str, Any] = _functions(MAIN, call, module)
+    public.update(ADAPTERS)
     public.update(_CONSTANTS)
     public.update({dtype.name: dtype for dtype in backend.dtypes})
     public["linalg"] = _extension(f"{module}.linalg", LINALG, call)

@@ -1,4 +1,4 @@
-"""The functions of the array API standard 2024.12, with its signatures.
+"""The functions of the array API standard 2024.12 that are ops, with its signatures.
 
 Arguments before the slash go to the op's parameters by position, the others by name. A function that the standard names
 differently from the op is found through the op's aliases.
@@ -25,7 +25,6 @@ tril(x, /, *, k=0)
 triu(x, /, *, k=0)
 zeros(shape, *, dtype=None, device=None)
 zeros_like(x, /, *, dtype=None, device=None)
-astype(x, dtype, /, *, copy=True, device=None)
 can_cast(from_, to, /)
 finfo(type, /)
 iinfo(type, /)
@@ -112,7 +111,6 @@ flip(x, /, *, axis=None)
 moveaxis(x, source, destination, /)
 permute_dims(x, /, axes)
 repeat(x, repeats, /, *, axis=None)
-reshape(x, /, shape, *, copy=None)
 roll(x, /, shift, *, axis=None)
 squeeze(x, /, axis)
 stack(arrays, /, *, axis=0)

@@ -263,7 +263,7 @@ def _promote(call: _Call, values: list[Any], group: list[Any]) -> EmberDType | N
             elif role is SEQUENCE and values[index] is not None:
                 values[index] = [bring(item, backend, call.device) for item in values[index]]
         return settled
-    if rule.by_value:
+    if rule.by_value and len(group) == 2:
         group = values[:2] = _comparable(*group, backend)
     dtypes = [backend.dtype_of(item) for item in group if type(item) not in _SCALARS]
     scalars = [type(item) for item in group if type(item) in _SCALARS]
@@ -334,7 +334,7 @@ def _signs_of_difference(unsigned: Any, signed: Any, backend: Any) -> Any:
 
 def _describe(value: Any, backend: Any) -> str:
     if type(value) is backend.tensor_type or backend.is_native(value):
-        return f"{backend.dtype_of(value)}[{', '.join(map(str, value.shape))}]"
+        return f"{backend.dtype_of(value)}{tuple(value.shape)}"
     if isinstance(value, list | tuple):
         text = ", ".join(_describe(item, backend) for item in value[:4])
         return f"[{text}{', ...' if len(value) > 4 else ''}]"

@@ -12,6 +12,7 @@ from ember_ml.tensor.ember_tensor import EmberTensor
 
 __all__ = ["make_portable", "on_own_backend"]
 
+_FAMILIES = ("creation", "matrices")
 _CONVERSIONS = ("array", "asarray", "convert_to_tensor", "from_dlpack", "from_numpy")
 
 
@@ -40,7 +41,7 @@ def _on_active_backend(op: Op, args: tuple[Any, ...]) -> Any:
 def make_portable(namespace: dict[str, Any]) -> None:
     """Replace the ops in ``namespace`` that make tensors by functions that make portable ones."""
     for op in OPS.values():
-        if not op.is_plain and (op.family == "creation" or op.name in _CONVERSIONS):
+        if not op.is_plain and (op.family in _FAMILIES or op.name in _CONVERSIONS):
             function = bind(op, _on_active_backend)
             for name in (op.name, *op.aliases):
                 if name in namespace:

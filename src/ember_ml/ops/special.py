@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ember_ml.ops.comparison import equal, isnan, logical_and, logical_not, where
 from ember_ml.ops.elementwise import multiply
-from ember_ml.ops.exponential import log
+from ember_ml.ops.exponential import log, logaddexp
 from ember_ml.ops.declare import derived, primitive
 from ember_ml.ops.rules import REAL, REAL_FLOATING
 from ember_ml.typing import Tensor, TensorLike
@@ -20,6 +20,7 @@ __all__: list[str] = [
     "relu",
     "sigmoid",
     "softmax",
+    "softplus",
     "xlogy",
 ]
 
@@ -148,3 +149,14 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     [0.0]
     """
     ...
+
+
+@derived(REAL_FLOATING)
+def softplus(x: TensorLike) -> Tensor:
+    """``log(1 + exp(x))``, without overflow on the way: a smooth ``relu``.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.softplus([100.0, float("-inf")])).tolist()
+    [100.0, 0.0]
+    """
+    return logaddexp(x, 0.0)

@@ -1,1 +1,7 @@
-"""Modules: callables that hold parameters, and the activations."""
+"""Building blocks of networks: the activations."""
+
+from __future__ import annotations
+
+from ember_ml.nn.modules import activations
+
+__all__ = ["activations"]

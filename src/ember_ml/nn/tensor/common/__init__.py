@@ -9,6 +9,8 @@ from ember_ml.ops.creation import *
 from ember_ml.ops.device import *
 from ember_ml.ops.facts import *
 from ember_ml.ops.indexing import *
+from ember_ml.ops.joining import *
+from ember_ml.ops.matrices import *
 from ember_ml.ops.portable import make_portable as _make_portable
 from ember_ml.ops.scatter import *
 from ember_ml.ops.sets import *
