@@ -1,8 +1,8 @@
-"""What a key means for a tensor of a given shape, by NumPy's rules: worked out once, on shapes alone, for every backend.
+"""What a key means for a tensor of a given shape, by NumPy's rules: worked out once, on shapes alone.
 
 A key is read in two steps. Its integers, slices, ``None`` and ``...`` are basic: they give a tensor of which each
-dimension is kept, dropped or new. Its index tensors and masks then replace dimensions of that tensor by the dimensions to
-which they broadcast; :class:`Plan` says where those go.
+dimension is kept, dropped or new. Its index tensors and masks then replace dimensions of that tensor by the
+dimensions to which they broadcast; :class:`Plan` says where those go.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _WHOLE = slice(None)
 class Plan:
     """The two steps of reading a key.
 
-    ``basic``: ints in range, slices in range, and None, one for each dimension of the tensor or new one. ``advanced``: index
-    tensors and masks, each with the first dimension it stands for in what ``basic`` gives; a mask stands for as many as
-    it has, one without dimensions for a new one. ``position``: where the dimensions to which they broadcast go in the
-    result.
+    ``basic``: ints in range, slices in range, and None, one for each dimension of the tensor or new one.
+    ``advanced``: index tensors and masks, each with the first dimension it stands for in what ``basic`` gives; a mask
+    stands for as many as it has, one without dimensions for a new one. ``position``: where the dimensions to which
+    they broadcast go in the result.
     """
 
     basic: tuple[Any, ...]
@@ -47,7 +47,7 @@ class Plan:
     @property
     def reverses(self) -> bool:
         """Whether a slice of the basic step goes backwards."""
-        return any(type(item) is slice and item.step is not None and item.step < 0 for item in self.basic)
+        return any(isinstance(item, slice) and (item.step or 1) < 0 for item in self.basic)
 
 
 def plan(key: tuple[Any, ...], shape: Sequence[int], is_mask: Callable[[Any], bool]) -> Plan:

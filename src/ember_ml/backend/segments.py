@@ -12,7 +12,9 @@ __all__ = ["cells", "check_shapes", "partial_sums"]
 def check_shapes(data: Sequence[int], ids: Sequence[int]) -> None:
     """Refuse ids that do not name one cell for each row of the data."""
     if len(ids) != 1 or not data or data[0] != ids[0]:
-        raise ValueError(f"data of shape {tuple(data)} needs one id for each row, in one dimension; got ids of shape {tuple(ids)}")
+        raise ValueError(
+            f"data of shape {tuple(data)} needs one id for each row, in one dimension; got ids of shape {tuple(ids)}"
+        )
 
 
 def cells(data: Sequence[int], ids: Sequence[int], count: int | None, low: int, high: int) -> tuple[int, bool]:

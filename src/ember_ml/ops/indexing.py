@@ -28,10 +28,10 @@ __all__: list[str] = [
 
 @primitive(KEEP)
 def get_item(x: TensorLike, key: KeyLike) -> Tensor:
-    """What ``x[key]`` selects, by NumPy's rules: integers, slices, ``None``, ``...``, masks, index tensors, tuples of them.
+    """What ``x[key]`` selects: integers, slices, ``None``, ``...``, masks, index tensors, tuples of them, as in NumPy.
 
-    An index out of range, a float index and too many indices raise ``IndexError``. A mask selects the elements where it is
-    true, so the shape of the result depends on its values.
+    An index out of range, a float index and too many indices raise ``IndexError``. A mask selects the elements where
+    it is true, so the shape of the result depends on its values.
 
     >>> from ember_ml import ops
     >>> x = ops.array([[1.0, 2.0], [3.0, 4.0]])
@@ -59,8 +59,8 @@ def index_update(x: TensorLike, key: KeyLike, values: ValueLike) -> Tensor:
 def take(x: TensorLike, indices: IndexLike, axis: int | None = None) -> Tensor:
     """The parts of ``x`` at ``indices`` along ``axis``; without an axis, the elements of the flattened tensor.
 
-    The dimensions of ``indices`` take the place of the axis. Negative indices count from the end; one that is out of range
-    raises ``IndexError``.
+    The dimensions of ``indices`` take the place of the axis. Negative indices count from the end; one that is out of
+    range raises ``IndexError``.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.take([10.0, 20.0, 30.0], [0, -1])).tolist()
@@ -86,8 +86,8 @@ def take_along_axis(x: TensorLike, indices: IndexLike, axis: int = -1) -> Tensor
 def put_along_axis(x: TensorLike, indices: IndexLike, values: ValueLike, axis: int = -1) -> Tensor:
     """A copy of ``x`` in which the elements that ``indices`` name along ``axis`` are ``values``.
 
-    ``indices`` broadcast to ``x`` in all but ``axis``, ``values`` to ``indices``. The result has the dtype of ``x``; values that
-    it cannot hold without loss raise ``TypeError``.
+    ``indices`` broadcast to ``x`` in all but ``axis``, ``values`` to ``indices``. The result has the dtype of ``x``;
+    values that it cannot hold without loss raise ``TypeError``.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.put_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]], 0.0)).tolist()
@@ -107,14 +107,14 @@ def gather(x: TensorLike, axis: int, indices: IndexLike) -> Tensor:
     >>> ops.to_numpy(ops.gather([[1.0, 2.0], [3.0, 4.0]], 1, [[1, 0]])).tolist()
     [[2.0, 1.0]]
     """
-    if len(indices.shape) != len(x.shape):
-        raise ValueError(f"indices of shape {tuple(indices.shape)} do not have as many dimensions as x, {tuple(x.shape)}")
     if not -len(x.shape) <= axis < len(x.shape):
         raise IndexError(f"axis {axis} is out of bounds for {len(x.shape)} dimensions")
+    limits = list(x.shape)
+    limits[axis] = indices.shape[axis] if len(indices.shape) == len(limits) else 0
+    if len(indices.shape) != len(limits) or any(size > own for size, own in zip(indices.shape, limits, strict=True)):
+        raise ValueError(f"indices of shape {tuple(indices.shape)} do not fit into {tuple(x.shape)} beside axis {axis}")
     key = [builtins.slice(size) for size in indices.shape]
     key[axis] = builtins.slice(None)
-    if any(size > own for other, (size, own) in enumerate(zip(indices.shape, x.shape, strict=True)) if other != axis % len(key)):
-        raise ValueError(f"indices of shape {tuple(indices.shape)} are longer than x, {tuple(x.shape)}, beside axis {axis}")
     return take_along_axis(get_item(x, tuple(key)), indices, axis)
 
 
@@ -122,7 +122,9 @@ def _box(x: Tensor, start: Tensor, sizes: Sequence[int]) -> tuple[builtins.slice
     """The key of a box inside ``x``, given its first corner and its sizes; a dimension that is not named is whole."""
     corner = as_host(start).reshape(-1).tolist()  # their values decide whether the box lies within
     if len(corner) != len(sizes) or len(sizes) > len(x.shape):
-        raise ValueError(f"a tensor of {len(x.shape)} dimensions needs as many starts and sizes, got {corner} and {tuple(sizes)}")
+        raise ValueError(
+            f"a tensor of {len(x.shape)} dimensions needs as many starts and sizes, got {corner} and {tuple(sizes)}"
+        )
     for first, size, whole in zip(corner, sizes, x.shape, strict=False):
         if first < 0 or size < 0 or first + size > whole:
             raise IndexError(f"{size} elements from {first} do not lie within a dimension of size {whole}")

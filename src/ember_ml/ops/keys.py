@@ -77,5 +77,7 @@ def read_value(op: str, value: Any, dtype: EmberDType, backend: Any, device: str
     if own is dtype:
         return value
     if not can_hold(own, dtype):
-        raise TypeError(f"ops.{op} would lose something by storing {own} into a tensor of {dtype}; cast the values first")
+        raise TypeError(
+            f"ops.{op} would lose something by storing {own} into a tensor of {dtype}; cast the values first"
+        )
     return backend.cast(value, native)

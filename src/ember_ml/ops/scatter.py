@@ -40,9 +40,9 @@ def segment_sum(
 ) -> Tensor:
     """The sums of the rows of ``data`` that have the same id: row i of the result sums the rows whose id is i.
 
-    There are ``num_segments`` rows, or as many as the largest id asks for, and then the shape of the result depends on the
-    values. Ids that nobody has give 0. A negative or too large id raises ``IndexError``. ``sorted`` says that the ids ascend.
-    The dtype is that of ``data``; half precision is summed in float32.
+    There are ``num_segments`` rows, or as many as the largest id asks for, and then the shape of the result depends
+    on the values. Ids that nobody has give 0. A negative or too large id raises ``IndexError``. ``sorted`` says that
+    the ids ascend. The dtype is that of ``data``; half precision is summed in float32.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.segment_sum([1.0, 2.0, 4.0], [0, 2, 0])).tolist()
@@ -121,14 +121,17 @@ _BY_AGGREGATION = {
 
 
 @derived(NUMERIC.giving("own"))
-def scatter(values: TensorLike, indices: IndexLike, dim_size: int | None = None, aggr: str = "add", axis: int = 0) -> Tensor:
+def scatter(
+    values: TensorLike, indices: IndexLike, dim_size: int | None = None, aggr: str = "add", axis: int = 0
+) -> Tensor:
     """The values gathered into ``dim_size`` cells along ``axis``: cell ``indices[i]`` gets the i-th values.
 
-    Values that meet in one cell are combined by ``aggr``: ``add``, ``mean``, ``max``, ``min`` or ``mul``; a cell that gets none
-    is 0. ``softmax`` gathers nothing: it has the shape of ``values``, each divided among those of its cell. With
-    fewer indices than values the leading values are used (``softmax`` gives 0 for the rest); more raise ``ValueError``. Without
-    ``dim_size`` there are as many cells as the largest index asks for. A negative or too large index raises
-    ``IndexError``. Integers keep their dtype, but for ``mean`` and ``softmax``, which give float32.
+    Values that meet in one cell are combined by ``aggr``: ``add``, ``mean``, ``max``, ``min`` or ``mul``; a cell that
+    gets none is 0. ``softmax`` gathers nothing: it has the shape of ``values``, each divided among those of its cell.
+    With fewer indices than values the leading values are used (``softmax`` gives 0 for the rest); more raise
+    ``ValueError``. Without ``dim_size`` there are as many cells as the largest index asks for. A negative or too
+    large index raises ``IndexError``. Integers keep their dtype, but for ``mean`` and ``softmax``, which give
+    float32.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.scatter([1.0, 2.0, 4.0], [0, 2, 0], dim_size=4)).tolist()
@@ -213,8 +216,8 @@ def scatter_mean(values: TensorLike, indices: IndexLike, dim_size: int | None = 
 def scatter_update(x: TensorLike, indices: IndexLike, updates: ValueLike) -> Tensor:
     """A copy of ``x`` in which the places that ``indices`` name are ``updates``; the last update of a place stays.
 
-    The last dimension of ``indices`` holds the coordinates of one place: of an element, or of a whole part where there are
-    fewer coordinates than dimensions. The result has the dtype of ``x``.
+    The last dimension of ``indices`` holds the coordinates of one place: of an element, or of a whole part where
+    there are fewer coordinates than dimensions. The result has the dtype of ``x``.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.scatter_update([[1.0, 2.0], [3.0, 4.0]], [[0, 1], [1, 0]], [8.0, 9.0])).tolist()
@@ -222,7 +225,7 @@ def scatter_update(x: TensorLike, indices: IndexLike, updates: ValueLike) -> Ten
     """
     if not indices.shape or indices.shape[-1] > len(x.shape):
         raise ValueError(
-            f"the last dimension of the indices holds at most {len(x.shape)} coordinates, not the shape {tuple(indices.shape)}"
+            f"the last dimension of the indices holds at most {len(x.shape)} coordinates, not {tuple(indices.shape)}"
         )
     key = tuple(get_item(indices, (..., number)) for number in range(indices.shape[-1]))
     return index_update(x, key, updates)
@@ -245,8 +248,8 @@ def one_hot(x: IndexLike, num_classes: int, axis: int = -1, dtype: DTypeLike | N
 def multi_hot(x: IndexLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
     """A vector along ``axis`` for each row of ``x``: 1 at the places that the row names, 0 elsewhere.
 
-    The rows are the last dimension of ``x``. float32 unless ``dtype`` says otherwise. An integer that is no class counts
-    for nothing.
+    The rows are the last dimension of ``x``. float32 unless ``dtype`` says otherwise. An integer that is no class
+    counts for nothing.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.multi_hot([[2, 0], [1, 1]], 3)).tolist()
@@ -262,8 +265,8 @@ def multi_hot(x: IndexLike, num_classes: int, axis: int = -1, dtype: DTypeLike |
 def in_top_k(targets: IndexLike, predictions: TensorLike, k: int) -> Tensor:
     """Whether the prediction of each target class is among the ``k`` largest of its row.
 
-    Equal predictions share a place, so that more than ``k`` classes may be among them. A prediction that is not finite is
-    not. A target that is no class raises ``IndexError``.
+    Equal predictions share a place, so that more than ``k`` classes may be among them. A prediction that is not
+    finite is not. A target that is no class raises ``IndexError``.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.in_top_k([1, 0], [[0.1, 0.7, 0.2], [0.1, 0.7, 0.2]], 2)).tolist()

@@ -49,10 +49,10 @@ unique = unique_values
 
 @primitive(KEEP.giving("own"))
 def unique_all(x: TensorLike) -> UniqueAllResult:
-    """The distinct ``values`` of ``x``, the ``indices`` of their first occurrences, ``inverse_indices``, and ``counts``.
+    """The distinct ``values`` of ``x``, ``indices`` of their first occurrences, ``inverse_indices`` and ``counts``.
 
-    ``inverse_indices`` has the shape of ``x`` and rebuilds it: ``take(values, inverse_indices)``. All indices and counts are
-    int64. Values come in ascending order; each NaN is distinct; -0.0 and 0.0 are equal.
+    ``inverse_indices`` has the shape of ``x`` and rebuilds it: ``take(values, inverse_indices)``. All indices and
+    counts are int64. Values come in ascending order; each NaN is distinct; -0.0 and 0.0 are equal.
 
     >>> from ember_ml import ops
     >>> found = ops.unique_all([3, 1, 3])
@@ -77,7 +77,7 @@ def unique_counts(x: TensorLike) -> UniqueCountsResult:
 
 @primitive(KEEP.giving("own"))
 def unique_inverse(x: TensorLike) -> UniqueInverseResult:
-    """The distinct ``values`` of ``x`` in ascending order, and ``inverse_indices`` of the shape of ``x`` that rebuild it.
+    """The distinct ``values`` of ``x`` in ascending order, and ``inverse_indices`` of its shape that rebuild it.
 
     Each NaN is distinct; -0.0 and 0.0 are equal.
 
@@ -103,10 +103,10 @@ def searchsorted(x: TensorLike, y: TensorLike, side: str = "left", sorter: Index
 
 @primitive(REAL.giving("int64"))
 def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
-    """The number of the bin of each element of ``x``, in int64: 0 before the first of ``bins``, their count after the last.
+    """The number of the bin of each element of ``x``, in int64: 0 before the first of ``bins``, their count beyond.
 
-    ``bins`` ascend or descend; in ascending ones an element equal to an edge belongs above it, or below it with ``right``.
-    Bins that do neither raise ``ValueError``.
+    ``bins`` ascend or descend; in ascending ones an element equal to an edge belongs above it, or below it with
+    ``right``. Bins that do neither raise ``ValueError``.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.digitize([0.5, 1.0, 7.0], [0.0, 1.0, 2.0])).tolist()
@@ -117,10 +117,10 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
 
 @primitive(NUMERIC.giving("own"))
 def bincount(x: IndexLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
-    """How often each of the integers 0, 1, 2, ... occurs in the 1-D tensor ``x``, in int64; or the sums of their ``weights``.
+    """How often each of the integers 0, 1, 2, ... occurs in the 1-D tensor ``x``; or the sums of their ``weights``.
 
-    The result reaches to the largest integer in ``x``, and has at least ``minlength`` elements. Sums of weights have the
-    dtype of the weights. A negative integer raises ``ValueError``.
+    The result reaches to the largest integer in ``x``, and has at least ``minlength`` elements. Counts are int64;
+    sums of weights have the dtype of the weights. A negative integer raises ``ValueError``.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.bincount([0, 2, 2])).tolist()
@@ -139,9 +139,10 @@ def histogram(
 ) -> tuple[Tensor, Tensor]:
     """How many elements of ``x`` lie in each bin, and the edges of the bins.
 
-    ``bins`` is the number of bins of equal width over ``range``, or over the elements' own range; or the ascending edges. A bin
-    holds its lower edge, the last one both. What lies outside, and NaN, is not counted. Counts are int64; with ``weights``
-    they are sums of those, with ``density`` they are scaled so that the histogram has the area 1.
+    ``bins`` is the number of bins of equal width over ``range``, or over the elements' own range; or the ascending
+    edges. A bin holds its lower edge, the last one both. What lies outside, and NaN, is not counted. Counts are
+    int64; with ``weights`` they are sums of those, with ``density`` they are scaled so that the histogram has the
+    area 1.
 
     >>> from ember_ml import ops
     >>> [ops.to_numpy(part).tolist() for part in ops.histogram([1.0, 2.0, 2.0, 4.0], bins=3)]

@@ -170,7 +170,7 @@ def nonzero(x: mx.array) -> tuple[mx.array, ...]:
 
 
 def argwhere(x: mx.array) -> mx.array:
-    return mx.stack(nonzero(x), axis=1)
+    return mx.stack(list(nonzero(x)), axis=1)
 
 
 def unravel_index(indices: mx.array, shape: Sequence[int]) -> tuple[mx.array, ...]:

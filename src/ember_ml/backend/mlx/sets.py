@@ -17,7 +17,10 @@ def _unique(x: mx.array, index: bool, inverse: bool, counts: bool) -> list[mx.ar
     if values is None:
         raise ValueError("the number of distinct values must be known, but these are traced")
     found, *rest = unique_parts(values, index, inverse, counts)
-    return [mx.array(found, dtype=mx.float32 if is_half else x.dtype).astype(x.dtype), *(mx.array(part, dtype=mx.int64) for part in rest)]
+    return [
+        mx.array(found, dtype=mx.float32 if is_half else x.dtype).astype(x.dtype),
+        *(mx.array(part, dtype=mx.int64) for part in rest),
+    ]
 
 
 def unique_values(x: mx.array) -> mx.array:

@@ -34,10 +34,10 @@ def _clamped(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def get_item(x: np.ndarray, key: tuple[Any, ...]) -> Any:
-    if len(key) == 1 and isinstance(mask := key[0], np.ndarray) and _is_mask(mask) and 0 < mask.ndim <= x.ndim:
-        if mask.shape == x.shape[: mask.ndim]:
-            # a mask's positions are found and taken six times as fast as x[mask]
-            return x.reshape(mask.size, *x.shape[mask.ndim :]).take(np.flatnonzero(mask), axis=0)
+    mask = key[0] if len(key) == 1 else None
+    if isinstance(mask, np.ndarray) and _is_mask(mask) and mask.ndim and mask.shape == x.shape[: mask.ndim]:
+        # a mask's positions are found and taken six times as fast as x[mask]
+        return x.reshape(mask.size, *x.shape[mask.ndim :]).take(np.flatnonzero(mask), axis=0)
     return x[key if checks.enabled else _clamped(key, x.shape)]
 
 
@@ -91,5 +91,7 @@ def _not_negative(index: np.ndarray, size: int) -> np.ndarray:
     if index.size and not checks.enabled:
         return np.clip(index, 0, max(size - 1, 0))
     if index.size and (index.min() < 0 or index.max() >= size):
-        raise IndexError(f"index {index.min() if index.min() < 0 else index.max()} is out of bounds for {size} elements")
+        raise IndexError(
+            f"index {index.min() if index.min() < 0 else index.max()} is out of bounds for {size} elements"
+        )
     return index

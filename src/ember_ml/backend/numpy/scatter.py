@@ -44,7 +44,7 @@ def segment_mean(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | 
     sizes = np.maximum(np.bincount(ids, minlength=count), 1).reshape(-1, *(1,) * (data.ndim - 1))
     wide = _widened(data)
     sums = segment_sum(wide, ids, count, sorted)
-    return (sums / sizes.astype(wide.real.dtype)).astype(data.dtype, copy=False)
+    return (sums / sizes.astype(wide.dtype)).astype(data.dtype, copy=False)
 
 
 def _checked(data: np.ndarray, ids: np.ndarray, count: int | None) -> tuple[np.ndarray, int]:

@@ -84,7 +84,7 @@ def _sizes(x: torch.Tensor, items: tuple[Any, ...]) -> list[int]:
 
 
 def _advanced(y: torch.Tensor, how: Plan) -> tuple[torch.Tensor, tuple[Any, ...], int, bool]:
-    """The tensor, the native key, the number of dimensions that its indices give, and whether torch leaves them in place.
+    """The tensor, the native key, how many dimensions its indices give, and whether torch leaves them in place.
 
     Where torch would put them elsewhere, the indexed dimensions are moved to the front.
     """
