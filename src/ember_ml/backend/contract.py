@@ -1,8 +1,9 @@
 """What a backend must provide, and the form in which its bodies may come.
 
 A backend is a package with the attributes of :class:`BackendModule`, and one module per family of ops. A module
-function named like an op is that op's body. Bodies get every declared argument, positionally, in declared order; tensors
-arrive native, on one device, in the dtype that the op's rule settled; ``dtype`` arguments arrive as native dtypes.
+function named like an op is that op's body. Bodies get every declared argument, positionally, in declared order;
+tensors arrive native, on one device, in the dtype that the op's rule settled; ``dtype`` arguments arrive as native
+dtypes.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class ByDType:
     """A body that the library computes rightly for all dtypes but some; those have a body of their own.
 
     ``native`` is called straight from the hot path. ``others`` maps the dtypes for which it deviates from the contract
-    to the body that corrects it. ``general`` is called in place of ``native`` on all ways but the hot path; it also takes the
-    arguments that ``native`` refuses.
+    to the body that corrects it. ``general`` is called in place of ``native`` on all ways but the hot path; it also
+    takes the arguments that ``native`` refuses.
     """
 
     native: Body
@@ -38,10 +39,10 @@ class ByDType:
 class FastPath:
     """The lines that decide, inside an op's own frame, whether the native function may be called at once.
 
-    They are source text: ``{x}`` and ``{y}`` stand for the tensor arguments and ``{args}`` for all arguments. They may use
-    the names NATIVE (the tensor class), BODY (the native function), OK (the native dtypes that it computes as the contract
-    says), WEAK (those of them which take a Python number as it is) and F32. They return the result, or fall through to the slow path;
-    an exception falls through as well.
+    They are source text: ``{x}`` and ``{y}`` stand for the tensor arguments and ``{args}`` for all arguments. They may
+    use the names NATIVE (the tensor class), BODY (the native function), OK (the native dtypes that it computes as the
+    contract says), WEAK (those of them which take a Python number as it is) and F32. They return the result, or fall
+    through to the slow path; an exception falls through as well.
     """
 
     unary: str = "if type({x}) is NATIVE and {x}.dtype in OK:\n    return BODY({args})"
@@ -123,7 +124,7 @@ class BackendModule(Protocol):
         ...
 
     def set_device(self, device: str) -> None:
-        """Learn that ``device`` is the default from now on; for libraries that compute on a device of their own choice."""
+        """Make ``device`` the library's own default, where the library has such a thing."""
         ...
 
     def device_scope(self, device: str) -> AbstractContextManager[Any]:

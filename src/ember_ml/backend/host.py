@@ -42,8 +42,8 @@ def _leaves(data: Any, kinds: set[type], depth: int = 0) -> None:
 def as_host(data: Any, dtype: EmberDType | None = None) -> np.ndarray:
     """A NumPy array of ``data``: Python numbers take the default dtypes, typed data keeps its own.
 
-    With ``dtype`` the result has that dtype; Python integers that do not fit raise ``OverflowError``, floats that become
-    integers are truncated. The result may share memory with ``data``.
+    With ``dtype`` the result has that dtype; Python integers that do not fit raise ``OverflowError``, floats that
+    become integers are truncated. The result may share memory with ``data``.
     """
     kind = type(data)
     if kind is np.ndarray:
@@ -55,19 +55,25 @@ def as_host(data: Any, dtype: EmberDType | None = None) -> np.ndarray:
         _leaves(data, kinds)
         if kinds <= _PYTHON_SCALARS:
             return _of_numbers(data, kinds, dtype)
-        array = _of_mixed(data)
+        array = _of_mixed(data, kinds, dtype)
     else:
         array = _of_object(data)
-    own = find_dtype(array.dtype.newbyteorder("=") if not array.dtype.isnative else array.dtype)
-    if own is None:
-        raise TypeError(f"a tensor cannot hold the dtype {array.dtype} of this {kind.__name__}")
-    if not array.dtype.isnative or host_dtypes[own] is not array.dtype:
-        array = array.astype(host_dtypes[own])
+    own = _own_dtype(array, kind)
+    native = host_dtypes[own]
+    if array.dtype is not native:  # another object for the same dtype, or another byte order
+        array = array.view(native) if array.dtype == native else array.astype(native)
     return array if dtype is None or dtype is own else cast_host(array, host_dtypes[dtype])
 
 
+def _own_dtype(array: np.ndarray, kind: type) -> EmberDType:
+    own = find_dtype(array.dtype if array.dtype.isnative else array.dtype.newbyteorder("="))
+    if own is None:
+        raise TypeError(f"a tensor holds numbers and bools, not the {array.dtype} elements of this {kind.__name__}")
+    return own
+
+
 def as_host_for(data: Any, dtype: EmberDType) -> np.ndarray:
-    """A NumPy array of ``data`` to be stored into a tensor of ``dtype``: lists of Python numbers of no higher kind take it."""
+    """A NumPy array of what goes into a tensor of ``dtype``, which lists of Python numbers take unless of a higher kind."""
     if type(data) is list or type(data) is tuple:
         kinds: set[type] = set()
         _leaves(data, kinds)
@@ -77,21 +83,22 @@ def as_host_for(data: Any, dtype: EmberDType) -> np.ndarray:
 
 
 def _of_numbers(data: Any, kinds: set[type], dtype: EmberDType | None) -> np.ndarray:
-    """Pure Python numbers: exact in double precision first, then in the dtype asked for or the default one."""
+    """Pure Python numbers: exact in 64 bits first, then in the dtype asked for or the default one."""
+    if complex in kinds and dtype is not None and dtype.kind not in ("complex", "bool"):
+        raise TypeError(f"complex numbers cannot become {dtype}; take real() or imag() first")
+    wide = np.complex128 if complex in kinds else np.float64 if float in kinds or not kinds else np.int64
     try:
-        array = np.array(data)
+        array = np.array(data, dtype=np.bool_ if kinds == {bool} else wide)
     except ValueError as error:
         raise ValueError(f"nested lists must have equal lengths at each level ({error})") from error
-    if array.dtype == object or array.dtype == np.uint64:
-        if dtype is None or dtype.kind in ("int", "uint", "bool"):
-            return _big_integers(data, dtype)
-        array = np.array(data, dtype=np.complex128 if complex in kinds else np.float64)
+    except OverflowError as error:
+        if wide is not np.int64:
+            raise OverflowError("an integer among the numbers is too large for any floating dtype") from error
+        return _big_integers(data, dtype)
     if dtype is None:
         dtype = promote((), kinds) if kinds else dt.DEFAULT_FLOAT
     elif dtype.kind in ("int", "uint") and array.dtype.kind == "i" and array.size:
         _check_range(int(array.min()), int(array.max()), dtype)
-    elif array.dtype.kind == "c" and dtype.kind != "complex":
-        raise TypeError(f"complex numbers cannot become {dtype}; take real() or imag() first")
     return cast_host(array, host_dtypes[dtype])
 
 
@@ -103,21 +110,38 @@ def _check_range(low: int, high: int, dtype: EmberDType) -> None:
 
 
 def _big_integers(data: Any, dtype: EmberDType | None) -> np.ndarray:
+    """Integers of which some do not fit int64: for uint64, for a floating dtype that was asked for, or an error."""
+    if dtype is not None and dtype.kind in ("float", "complex"):
+        return _of_numbers(data, {float}, dtype)
     array = np.array(data, dtype=object)
-    flat = [x if type(x) in (int, bool) else int(x) for x in array.ravel().tolist()]
+    if dtype is not None and dtype.kind == "bool":
+        return array.astype(np.bool_)
+    flat = array.ravel().tolist()
     _check_range(min(flat), max(flat), dtype or dt.DEFAULT_INT)
-    return np.array(flat, dtype=host_dtypes[dtype or dt.DEFAULT_INT]).reshape(array.shape)
+    return array.astype(host_dtypes[dtype or dt.DEFAULT_INT])
 
 
-def _of_mixed(data: Any) -> np.ndarray:
-    """Lists that hold tensors or typed scalars: stacked in their common dtype."""
-    parts = [as_host(item) for item in data]
-    scalars = {type(item) for item in data if type(item) in _PYTHON_SCALARS}
-    typed = [find_dtype(part.dtype) for part, item in zip(parts, data, strict=True) if type(item) not in _PYTHON_SCALARS]
-    common = promote([dtype for dtype in typed if dtype is not None], scalars)
+def _of_mixed(data: Any, kinds: set[type], dtype: EmberDType | None) -> np.ndarray:
+    """Lists that hold tensors or typed scalars: joined in their common dtype, in which Python numbers are weak."""
+    if len(kinds) == 1 and issubclass(next(iter(kinds)), np.generic):
+        return np.array(data)
+    if dtype is None:
+        typed: list[EmberDType] = []
+        _typed_leaves(data, typed)
+        dtype = promote(typed, kinds & _PYTHON_SCALARS)
+    parts = [as_host(item, dtype) for item in data]
     if len({part.shape for part in parts}) > 1:
         raise ValueError(f"a tensor cannot be made of parts of different shapes: {[part.shape for part in parts]}")
-    return np.stack([cast_host(part, host_dtypes[common]) for part in parts])
+    return np.stack(parts)
+
+
+def _typed_leaves(data: Any, dtypes: list[EmberDType]) -> None:
+    """Collect the dtypes of the innermost elements that have one."""
+    for item in data:
+        if type(item) is list or type(item) is tuple:
+            _typed_leaves(item, dtypes)
+        elif type(item) not in _PYTHON_SCALARS:
+            dtypes.append(_own_dtype(as_host(item), type(item)))
 
 
 def _of_object(data: Any) -> np.ndarray:
@@ -131,11 +155,13 @@ def _of_object(data: Any) -> np.ndarray:
         return owner.to_host(data)
     if data is None or isinstance(data, str | bytes | dict | set):
         raise TypeError(f"a tensor cannot be made of {type(data).__name__} {str(data)[:40]!r}")
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        raise TypeError("a tensor has no masked elements; fill them first: data.filled(value)")
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
         return np.from_dlpack(data)
     array = np.asarray(data)
     if array.dtype == object:
-        raise TypeError(f"a tensor cannot be made of {type(data).__name__}: its elements are not numbers")
+        raise TypeError(f"a tensor cannot be made of {type(data).__name__}: its elements are not all numbers")
     return array
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 __all__ = ["as_axes", "as_axis", "as_shape", "broadcast", "grid", "new_shape", "pad_pairs", "roll_pairs", "sections"]
@@ -89,7 +90,8 @@ def grid(arrays: list[Any], indexing: str) -> list[tuple[Any, tuple[int, ...], t
 def sections(parts: Any, length: int, equal: bool) -> list[slice]:
     """The slices that split an axis of that length: into so many parts, or at these positions.
 
-    With ``equal`` a number of parts that does not divide the length raises ``ValueError``; else the first parts are longer.
+    With ``equal`` a number of parts that does not divide the length raises ``ValueError``; else the first parts are
+    longer.
     """
     if hasattr(parts, "__index__") and getattr(parts, "shape", ()) == ():
         count = operator.index(parts)
@@ -102,7 +104,7 @@ def sections(parts: Any, length: int, equal: bool) -> list[slice]:
     else:
         # positions mean what they mean in x[a:b]: negative ones count from the end, large ones are clamped
         ends = [0, *_ints(parts, "a position to split at"), length]
-    return [slice(*slice(a, b).indices(length)) for a, b in zip(ends, ends[1:], strict=False)]
+    return [slice(*slice(a, b).indices(length)) for a, b in pairwise(ends)]
 
 
 def roll_pairs(shift: Any, axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -127,7 +129,7 @@ def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
         if len(pairs) == 1:
             pairs = pairs * ndim
     if len(pairs) != ndim or any(len(part) != 2 for part in pairs):
-        raise ValueError(f"the widths {pad_width} do not fit a tensor of {ndim} dimensions: one pair per axis is needed")
+        raise ValueError(f"the widths {pad_width} do not fit {ndim} dimensions: one pair per axis is needed")
     if any(width < 0 for part in pairs for width in part):
         raise ValueError(f"a tensor cannot be padded by negative widths: {pad_width}")
     return [(part[0], part[1]) for part in pairs]

@@ -31,7 +31,7 @@ def as_number(value: Any) -> Number:
 
 
 def integer_arange(start: Any, stop: Any, step: Any, dtype: EmberDType | None) -> range | None:
-    """The range where all three are ints and the dtype, by default int64, is an integer one that holds it; else None."""
+    """The range where all three are ints and the dtype, int64 by default, is one of integers; else None."""
     if stop is None:
         start, stop = 0, start
     bounds = [as_number(value) for value in (start, stop, step)]

@@ -58,8 +58,9 @@ def _import(backend: Any, data: Any, dtype: Any, device: str, copied: bool | Non
 def array(data: DataLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A new tensor that holds a copy of ``data``: numbers, nested lists, tensors of any library, data frames, buffers.
 
-    Without ``dtype``, Python floats become float32, ints int64, bools bool, complex numbers complex64, and typed data keeps
-    its dtype. An integer that does not fit raises ``OverflowError``; a float that becomes an integer is truncated.
+    Without ``dtype``, Python floats become float32, ints int64, bools bool, complex numbers complex64, and typed data
+    keeps its dtype. An integer that does not fit raises ``OverflowError``; a float that becomes an integer is
+    truncated.
 
     >>> from ember_ml import ops
     >>> x = ops.array([[1, 2], [3, 4]], dtype="float64")
@@ -129,9 +130,9 @@ def copy(x: TensorLike) -> Tensor:
 def cast(x: DataLike, dtype: DTypeLike) -> Tensor:
     """``x`` in another dtype; ``x`` itself where it has that one.
 
-    Floats become integers by truncation; those out of range become the nearest integer there is, and NaN becomes 0. Integers
-    wrap around. Anything but zero is True as a bool. Complex numbers become complex or bool only, else ``TypeError``: take
-    ``real`` or ``imag`` first.
+    Floats become integers by truncation; those out of range become the nearest integer there is, and NaN becomes 0.
+    Integers wrap around. Anything but zero is True as a bool. Complex numbers become complex or bool only, else
+    ``TypeError``: take ``real`` or ``imag`` first.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.cast([1.9, -1.9, 300.0], "uint8")).tolist()

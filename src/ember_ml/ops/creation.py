@@ -61,7 +61,7 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | 
 
 @primitive(CREATION)
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """A tensor whose values are left to chance, float32 unless ``dtype`` says otherwise: only its shape can be relied on.
+    """A tensor of chance values, float32 unless ``dtype`` says otherwise: only its shape can be relied on.
 
     >>> from ember_ml import ops
     >>> ops.shape(ops.empty((2, 3)))
@@ -74,9 +74,9 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike |
 def full(
     shape: ShapeLike, fill_value: DataLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """A tensor with ``fill_value`` everywhere, in the dtype that ``array`` would give it unless ``dtype`` says otherwise.
+    """A tensor with ``fill_value`` everywhere, which may itself be a tensor and is then broadcast.
 
-    ``fill_value`` may be a tensor, which is broadcast.
+    Without ``dtype`` it has the dtype that ``array`` would give to ``fill_value``.
 
     >>> from ember_ml import ops
     >>> x = ops.full((2,), 7)
@@ -175,7 +175,7 @@ def tri(
 
 @derived(CREATION)
 def tril_indices(n: int, k: int = 0, m: int | None = None, device: DeviceLike | None = None) -> tuple[Tensor, Tensor]:
-    """The rows and the columns of the elements on and below the diagonal ``k`` of an n by m matrix, as two int64 tensors.
+    """The rows and the columns, int64, of the elements on and below the diagonal ``k`` of an n by m matrix.
 
     >>> from ember_ml import ops
     >>> rows, columns = ops.tril_indices(2)
@@ -187,7 +187,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None, device: DeviceLike | 
 
 @derived(CREATION)
 def triu_indices(n: int, k: int = 0, m: int | None = None, device: DeviceLike | None = None) -> tuple[Tensor, Tensor]:
-    """The rows and the columns of the elements on and above the diagonal ``k`` of an n by m matrix, as two int64 tensors.
+    """The rows and the columns, int64, of the elements on and above the diagonal ``k`` of an n by m matrix.
 
     >>> from ember_ml import ops
     >>> rows, columns = ops.triu_indices(3, k=1)
@@ -212,8 +212,8 @@ def arange(
 ) -> Tensor:
     """The numbers from ``start`` (0 where only one bound is given) up to but without ``stop``, ``step`` apart.
 
-    There are ``ceil((stop - start) / step)`` of them, none where that is negative, and each is ``start + i * step``, computed
-    in double precision. The dtype is int64 for ints, float32 where any of the three is a float.
+    There are ``ceil((stop - start) / step)`` of them, none where that is negative, and each is ``start + i * step``,
+    computed in double precision. The dtype is int64 for ints, float32 where any of the three is a float.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.arange(2, 8, 2)).tolist(), ops.to_numpy(ops.arange(0.0, 1.0, 0.5)).tolist()
@@ -286,8 +286,8 @@ def geomspace(
 ) -> Tensor:
     """``num`` numbers from ``start`` to ``stop`` of which each is the same multiple of the one before.
 
-    The dtype and tensors as in :func:`linspace`. A bound of 0 raises ``ValueError``; in tensors it gives NaN, as do bounds of
-    different signs.
+    The dtype and tensors as in :func:`linspace`. A bound of 0 raises ``ValueError``; in tensors it gives NaN, as do
+    bounds of different signs.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.geomspace(1, 16, 5)).tolist()
@@ -344,7 +344,8 @@ def _spread(values: Tensor, dtype: Any, axis: int) -> Tensor:
 def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
     """The coordinates of every point of a grid: of each 1-D tensor, its values spread over the grid of all.
 
-    With "xy" the first tensor runs along the columns and the second along the rows; with "ij" each runs along its own axis.
+    With "xy" the first tensor runs along the columns and the second along the rows; with "ij" each runs along its own
+    axis.
 
     >>> from ember_ml import ops
     >>> x, y = ops.meshgrid(ops.array([1, 2]), ops.array([3, 4, 5]))

@@ -1,8 +1,8 @@
 """Declaring ops: each one once, with its signature, its meaning, its dtype rule.
 
-``@primitive(rule)`` declares an op for which every backend brings a body. ``@derived(rule)`` declares one whose body, written
-on other ops, serves every backend that has nothing better. What is public is one function object per op, for good: a
-switch of the backend changes the code inside it, so that no reference to it can be stale.
+``@primitive(rule)`` declares an op for which every backend brings a body. ``@derived(rule)`` declares one whose body,
+written on other ops, serves every backend that has nothing better. What is public is one function object per op, for
+good: a switch of the backend changes the code inside it, so that no reference to it can be stale.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Op:
         return any(self.name in vars(family) for family in self._places(backend))
 
     def _places(self, backend: Any) -> list[Any]:
-        """The backend's module named like this op's family, where alone its body may be; all, where there is none so named."""
+        """The backend's module named like this op's family; all of its modules where none is so named."""
         named = [family for family in backend.families if family.__name__.rpartition(".")[2] == self.family]
         return named or list(backend.families)
 
@@ -187,7 +187,7 @@ def derived(rule: Rule, *aliases: str) -> Callable[[F], F]:
 
 
 def plain(function: F) -> F:
-    """List a public function that gives facts, host data or settings rather than computing tensors; it stays as it is."""
+    """List a public function that computes no tensors (it gives facts, host data, settings); it stays as it is."""
     if function.__name__ in OPS:
         raise ValueError(f"the op {function.__name__} is declared twice")
     OPS[function.__name__] = Op.of_plain(function)  # type: ignore[arg-type]

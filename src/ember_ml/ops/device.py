@@ -28,8 +28,8 @@ __all__ = [
 def to_device(x: TensorLike, device: str, strict: bool = False) -> Tensor:
     """``x`` on another device; ``x`` itself where it is there already.
 
-    Where this machine lacks the device, the nearest one that it has, with one warning; with ``strict``, ``DeviceError``.
-    "cuda", "mps", "gpu" and "metal" all mean the accelerator that there is.
+    Where this machine lacks the device, the nearest one that it has, with one warning; with ``strict``,
+    ``DeviceError``. "cuda", "mps", "gpu" and "metal" all mean the accelerator that there is.
 
     >>> from ember_ml import ops
     >>> ops.get_device(ops.to_device(ops.ones(2), "cpu"))
@@ -67,7 +67,9 @@ def get_available_devices() -> tuple[str, ...]:
 
 @plain
 def set_default_device(device: str, strict: bool = False) -> None:
-    """Make the active backend put new tensors on ``device`` from now on; the nearest one, or ``DeviceError`` if ``strict``.
+    """Make the active backend put new tensors on ``device`` from now on.
+
+    Where this machine lacks it, the nearest one that it has; with ``strict``, ``DeviceError``.
 
     >>> from ember_ml import ops
     >>> before = ops.get_default_device()

@@ -137,7 +137,8 @@ def iinfo(type: DTypeLike | TensorLike) -> IInfo:
 def isdtype(dtype: DTypeLike, kind: Any) -> builtins.bool:
     """Whether ``dtype`` is of that kind: a kind's name, a dtype, or a tuple of them, of which one must fit.
 
-    The kinds are "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric".
+    The kinds are "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
+    "numeric".
 
     >>> from ember_ml import ops
     >>> ops.isdtype("int8", "integral"), ops.isdtype(ops.float32, ("bool", "float64"))

@@ -197,8 +197,8 @@ def tile(x: TensorLike, reps: Any) -> Tensor:
 def repeat(x: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
     """``x`` with each element along ``axis`` repeated so often, or each as often as its own number in ``repeats`` says.
 
-    Without ``axis`` the elements are taken in the order of ``ravel``. Numbers in a tensor are read, since the shape of the result
-    depends on them.
+    Without ``axis`` the elements are taken in the order of ``ravel``. Numbers in a tensor are read, since the shape of
+    the result depends on them.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.repeat([1, 2], 2)).tolist(), ops.to_numpy(ops.repeat([1, 2], [1, 3])).tolist()
@@ -212,8 +212,9 @@ def pad(x: TensorLike, pad_width: Any, mode: str = "constant", constant_values: 
     """``x`` with more elements before and after along each axis.
 
     ``pad_width`` is one number for all sides, a pair (before, after) for all axes, or one pair per axis. ``mode`` says
-    what the new elements are: "constant" (one value, 0 by default), "edge" (the outermost element), "reflect" (the tensor
-    mirrored at its outermost element), "symmetric" (mirrored at its edge) or "wrap" (the tensor again from its other end).
+    what the new elements are: "constant" (one value, 0 by default), "edge" (the outermost element), "reflect" (the
+    tensor mirrored at its outermost element), "symmetric" (mirrored at its edge) or "wrap" (the tensor again from its
+    other end).
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.pad([1, 2, 3], (1, 2))).tolist(), ops.to_numpy(ops.pad([1, 2, 3], 2, mode="reflect")).tolist()

@@ -58,7 +58,7 @@ def diagflat(x: TensorLike, k: int = 0) -> Tensor:
 
 @derived(NUMERIC)
 def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The matrix whose columns are the powers of the vector ``x``, N of them (as many as rows by default), highest first.
+    """The matrix whose N columns (as many as rows by default) are the powers of the vector ``x``, the highest first.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.vander([1, 2, 3])).tolist()

@@ -133,7 +133,9 @@ def squeeze(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
 
 @primitive(SAME)
 def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
-    """``x`` repeated along new leading dimensions and those of length 1 until it has ``shape``; not to be changed in place.
+    """``x`` repeated along new leading dimensions and those of length 1 until it has ``shape``.
+
+    It may share memory with ``x`` and must not be changed in place.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.broadcast_to([1, 2], (2, 2))).tolist()
@@ -225,9 +227,10 @@ def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
 
 @primitive(SAME)
 def roll(x: TensorLike, shift: Any, axis: AxisLike | None = None) -> Tensor:
-    """``x`` with its elements moved on by ``shift`` places along ``axis``, those that leave at the end coming in at the front.
+    """``x`` with its elements moved on by ``shift`` places along ``axis``; those that leave at the end enter at the front.
 
-    Several axes take one shift each, or all the same one. Without ``axis`` the elements move in the order of :func:`ravel`.
+    Several axes take one shift each, or all the same one. Without ``axis`` the elements move in the order of
+    :func:`ravel`.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.roll([1, 2, 3, 4], 1)).tolist()

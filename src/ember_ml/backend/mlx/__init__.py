@@ -80,8 +80,8 @@ blas_library = blas.library
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 
-# Reading and hashing a dtype costs more here than anywhere else, and the width of an element much less. What is four bytes
-# wide is float32, int32 or uint32, and MLX's own functions promote and compute those as the contract says.
+# Reading and hashing a dtype costs more here than anywhere else, and the width of an element much less. What is four
+# bytes wide is float32, int32 or uint32, and MLX's own functions promote and compute those as the contract says.
 _FOUR_BYTES = FastPath(
     unary=(
         "if type({x}) is NATIVE and ({x}.itemsize == 4 or {x}.dtype in OK):\n"
@@ -131,6 +131,8 @@ def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> mx.a
     """MLX copies whatever it imports."""
     if array.dtype == np.complex128:
         raise UnsupportedDType("MLX has no complex128; cast to complex64, or use another backend")
+    if any(stride < 0 for stride in array.strides):  # which MLX refuses
+        array = np.ascontiguousarray(array)
     return mx.array(array, dtype=dtypes[_HOST[array.dtype]])  # without the dtype MLX narrows float64
 
 
@@ -138,15 +140,11 @@ _HOST = {native: dtype for dtype, native in host_dtypes.items()}
 
 
 def to_host(x: mx.array) -> np.ndarray:
-    mx.eval(x)  # NumPy would otherwise read a value that failed to compute, without an error
-    if x.dtype == mx.bfloat16:
-        return _read_only(np.array(x.view(mx.uint16), copy=False)).view(host_dtypes[dt.bfloat16])
-    return _read_only(np.array(x, copy=False))
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    array.flags.writeable = False
-    return array
+    """The view is one of another array with the same memory: ``x[0] = 1`` then leaves that memory as it is, and alive."""
+    own = mx.view(x, mx.uint16) if x.dtype == mx.bfloat16 else mx.stop_gradient(x)
+    mx.eval(own)  # NumPy would otherwise read a value that failed to compute, without an error
+    array = np.asarray(memoryview(own).toreadonly())
+    return array.view(host_dtypes[dt.bfloat16]) if x.dtype == mx.bfloat16 else array
 
 
 def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:

@@ -240,4 +240,4 @@ def memory_info(device: str) -> dict[str, int | None]:
 
 
 def is_traced(x: torch.Tensor) -> bool:
-    return torch.compiler.is_compiling()
+    return torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(x)

@@ -1,7 +1,8 @@
 """uint16, uint32 and uint64 on PyTorch, which holds them and moves them but computes almost nothing with them.
 
-uint16 and uint32 are computed in the next wider signed dtype and wrapped back. uint64 has no wider dtype: it is computed in
-int64 on the same bits, which is right for sums, products and bitwise ops, or on bits whose order is right for comparing.
+uint16 and uint32 are computed in the next wider signed dtype and wrapped back. uint64 has no wider dtype: it is
+computed in int64 on the same bits, which is right for sums, products and bitwise ops, or on bits whose order is right
+for comparing.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ _TOP_BIT = -(2**63)
 def unsigned(native: Body, uint64: Body | None = None, values: bool = True) -> dict[EmberDType, Body]:
     """The bodies for uint16, uint32 and uint64 of an op that ``native`` computes for signed integers.
 
-    ``uint64`` is the body for that dtype where computing in int64 on the same bits is wrong. Without ``values`` the result is
-    left as ``native`` gave it: indices, counts, floats. Usage: ``add = ByDType(torch.add, unsigned(torch.add))``.
+    ``uint64`` is the body for that dtype where computing in int64 on the same bits is wrong. Without ``values`` the
+    result is left as ``native`` gave it: indices, counts, floats. Usage: ``add = ByDType(torch.add,
+    unsigned(torch.add))``.
     """
     return {
         dt.uint16: _widened(native, torch.uint16, values),
