@@ -25,11 +25,12 @@ from ember_ml.ops.sets import *
 from ember_ml.ops.reductions import *
 from ember_ml.ops.sorting import *
 from ember_ml.ops.cumulative import *
+from ember_ml.ops.nan_statistics import *
 from ember_ml.ops.products import *
 from ember_ml.ops.norms import *
 from ember_ml.ops.factorizations import *
 from ember_ml.ops.systems import *
 from ember_ml.ops.fourier import *
-from ember_ml.ops import linearalg, signal
+from ember_ml.ops import linearalg, signal, stats
 from ember_ml.ops import operators as _operators
 from ember_ml.ops import methods as _methods
