@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,7 @@ def test_op_is_documented(name: str) -> None:
     text = inspect.getdoc(OPS[name].declaration) or ""
     summary = text.partition("\n\n")[0]
     assert summary.endswith("."), f"ops.{name}: the first paragraph must be one sentence that states the result"
-    assert len(summary) > 20
-    assert re.search(rf">>> .*\b{name}\b", text), f"ops.{name}: its docstring needs an example that calls it"
+    assert re.search(rf"(>>>|\.\.\.) .*\b{name}\b", text), f"ops.{name}: its docstring needs an example that calls it"
 
 
 @pytest.mark.parametrize("name", DECLARED)
@@ -85,25 +85,25 @@ def test_op_is_annotated(name: str) -> None:
 
 
 @pytest.mark.parametrize("backend_name", installed_backends())
-@pytest.mark.parametrize("name", DECLARED)
-def test_op_has_a_body(name: str, backend_name: str) -> None:
-    (entry,) = (entry for entry in inventory([load(backend_name)]) if entry.op == name)
-    assert entry.status[backend_name] != MISSING
+def test_every_op_has_a_body(backend_name: str) -> None:
+    missing = [entry.op for entry in inventory([load(backend_name)]) if entry.status[backend_name] == MISSING]
+    assert not missing
 
 
 @pytest.mark.parametrize("backend_name", installed_backends())
 def test_every_body_serves_a_declared_op(backend_name: str) -> None:
-    """A body whose name no declaration has would never run."""
-    backend = load(backend_name)
-    public = {
-        name
-        for family in backend.families
+    """A function that no declaration names and no other code uses would never run."""
+    families = load(backend_name).families
+    folder = Path(inspect.getfile(families[0])).parent
+    words = Counter(re.findall(r"\w+", "\n".join(path.read_text() for path in folder.glob("*.py"))))
+    unused = {
+        f"{family.__name__}.{name}"
+        for family in families
         for name, value in vars(family).items()
-        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == family.__name__
+        if callable(value) and getattr(value, "__module__", "") == family.__name__
+        if name not in OPS and words[name] == 1
     }
-    helpers = {name for name in public if name not in OPS}
-    used = {name for family in backend.families for name in getattr(family, "__all__", ())}
-    assert not helpers - used, "name helpers with an underscore, or list what other files use in __all__"
+    assert not unused
 
 
 @pytest.mark.parametrize("backend_name", installed_backends())

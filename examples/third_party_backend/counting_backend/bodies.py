@@ -33,3 +33,8 @@ def multiply(x: Counted, y: Counted) -> Any:
 def sqrt(x: Counted) -> Any:
     calls["sqrt"] += 1
     return np.sqrt(x)
+
+
+def reshape(x: Counted, shape: Any) -> Any:
+    calls["reshape"] += 1
+    return np.reshape(x, shape)

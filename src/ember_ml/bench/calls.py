@@ -18,6 +18,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.bench.measurement import Measurement, active_backend, native_calls
 from ember_ml.bench.timing import Timed, best_times
+from ember_ml.errors import BackendError
 from ember_ml.tensor.ember_tensor import wrap_native
 
 __all__ = ["KERAS_BACKENDS", "OPERATOR", "measure_calls"]
@@ -48,7 +49,7 @@ def measure_calls(backend: str, size: int = 10, seconds: float = 0.3, keras: boo
         environment["KERAS_BACKEND"] = backend
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
-        raise RuntimeError(f"measuring {backend} failed: {done.stderr.strip().rpartition(chr(10))[2]}")
+        raise BackendError(f"measuring {backend} failed: {done.stderr.strip().rpartition(chr(10))[2]}")
     return [Measurement(**row) for row in json.loads(done.stdout)]
 
 
