@@ -354,7 +354,7 @@ def test_import_loads_no_tensor_library_but_numpy_and_prints_nothing(own_home: P
 
 
 def test_import_costs_at_most_60_ms_more_than_numpy(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its bytecode cached, as on any installed copy, and in processor time, which other programs do not lengthen."""
+    """With its bytecode cached, as on any installed copy; in processor time, which other programs do not lengthen."""
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(own_home / "bytecode"))
     code = "import numpy, time; t = time.process_time(); import ember_ml; print(time.process_time() - t)"
