@@ -15,7 +15,7 @@ from ember_ml.backend.contract import ByDType
 from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host import as_host
 from ember_ml.dtypes import EmberDType, as_dtype
-from ember_ml.errors import EmberError, UnsupportedDType
+from ember_ml.errors import EmberError, LinAlgError, UnsupportedDType
 from ember_ml.ops.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, OPS, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.ops.keys import read_index, read_key, read_value
 from ember_ml.promotion import integer_range
@@ -38,7 +38,7 @@ def bring(value: Any, backend: Any, device: str | None = None) -> Any:
     """``value`` as a native tensor of ``backend``, without a copy where that is safe."""
     if type(value) is EmberTensor:
         value = value._array
-    if type(value) is backend.tensor_type or backend.is_native(value):
+    if backend.is_native(value):
         return value
     host = as_host(value)
     native_dtype(backend, as_dtype(host.dtype))
@@ -61,7 +61,7 @@ class _Call:
             self.portable = True
             value = value._array
         backend = self.backend
-        if type(value) is backend.tensor_type or backend.is_native(value):
+        if backend.is_native(value):
             device = backend.device_of(value)
             if self.device is None:
                 self.device = device
@@ -95,6 +95,8 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
                 result = body(*values)
         else:
             result = body(*values)
+    except LinAlgError as error:
+        raise _explained(call, values, error) from error
     except (EmberError, Warning, FloatingPointError):
         raise
     except Exception as error:
@@ -143,6 +145,9 @@ def _prepare_group(call: _Call, values: list[Any]) -> Any:
     memory = op.settled.setdefault(backend.name, {})
     found = memory.get(tuple(key))
     if found is None:
+        tensors = [values[index] for (index, _), own in zip(op.roles, key, strict=True) if own not in _NO_TENSORS]
+        if not all(map(backend.is_native, tensors)):  # NumPy arrays of odd dtypes
+            return _select(op.body(backend), _prepare(call, values))
         found = memory[tuple(key)] = _settle(op, backend, key)
     dtype, body, bounds = found
     for (index, _), own in zip(op.roles, key, strict=True):
@@ -157,6 +162,7 @@ def _prepare_group(call: _Call, values: list[Any]) -> Any:
 
 
 _NONE = type(None)
+_NO_TENSORS = _SCALARS | {_NONE}
 
 
 def _settle(op: Op, backend: Any, key: list[Any]) -> tuple[Any, Any, tuple[int, int] | None]:
@@ -333,7 +339,7 @@ def _signs_of_difference(unsigned: Any, signed: Any, backend: Any) -> Any:
 
 
 def _describe(value: Any, backend: Any) -> str:
-    if type(value) is backend.tensor_type or backend.is_native(value):
+    if backend.is_native(value):
         return f"{backend.dtype_of(value)}{tuple(value.shape)}"
     if isinstance(value, list | tuple):
         text = ", ".join(_describe(item, backend) for item in value[:4])

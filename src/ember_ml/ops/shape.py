@@ -227,7 +227,7 @@ def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
 
 @primitive(SAME)
 def roll(x: TensorLike, shift: Any, axis: AxisLike | None = None) -> Tensor:
-    """``x`` with its elements moved on by ``shift`` places along ``axis``; those that leave at the end enter at the front.
+    """``x`` with its elements moved on by ``shift`` places along ``axis``, those at the end coming in at the front.
 
     Several axes take one shift each, or all the same one. Without ``axis`` the elements move in the order of
     :func:`ravel`.

@@ -6,6 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend.mlx.transfer import from_host
 from ember_ml.backend.shapes import as_shape, grid
 from ember_ml.backend.spacing import host_arange, integer_arange
 from ember_ml.dtypes import find_dtype
@@ -33,11 +34,9 @@ def eye(n_rows: Any, n_cols: Any, k: int, dtype: mx.Dtype | None, device: str) -
 
 def arange(start: Any, stop: Any, step: Any, dtype: mx.Dtype | None, device: str) -> mx.array:
     integers = integer_arange(start, stop, step, find_dtype(dtype))
-    native = mx.int64 if dtype is None else dtype
     if integers is not None and max(abs(integers.start), abs(integers.stop), abs(integers.step)) < _EXACT:
-        return mx.arange(integers.start, integers.stop, integers.step, dtype=native)
-    host = host_arange(start, stop, step, find_dtype(dtype))
-    return mx.array(host, dtype=mx.float32 if dtype is None and host.dtype.kind == "f" else native)
+        return mx.arange(integers.start, integers.stop, integers.step, dtype=mx.int64 if dtype is None else dtype)
+    return from_host(host_arange(start, stop, step, find_dtype(dtype)), device)
 
 
 def meshgrid(arrays: list[mx.array], indexing: str) -> tuple[mx.array, ...]:

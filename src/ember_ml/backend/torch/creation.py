@@ -8,6 +8,7 @@ import torch
 
 from ember_ml.backend.shapes import as_shape, grid
 from ember_ml.backend.spacing import host_arange, integer_arange
+from ember_ml.backend.torch.transfer import from_host
 from ember_ml.backend.torch.unsigned import UNSIGNED
 from ember_ml.dtypes import find_dtype
 
@@ -33,7 +34,7 @@ def eye(n_rows: Any, n_cols: Any, k: int, dtype: torch.dtype | None, device: str
 def arange(start: Any, stop: Any, step: Any, dtype: torch.dtype | None, device: str) -> torch.Tensor:
     integers = None if dtype in UNSIGNED else integer_arange(start, stop, step, find_dtype(dtype))
     if integers is None or not integers:
-        return torch.from_numpy(host_arange(start, stop, step, find_dtype(dtype))).to(device)
+        return from_host(host_arange(start, stop, step, find_dtype(dtype)), device)
     return torch.arange(integers.start, integers.stop, integers.step, dtype=dtype or torch.int64, device=device)
 
 
