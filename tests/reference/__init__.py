@@ -48,27 +48,32 @@ def as_array(value: Any, dtype: str | None = None) -> np.ndarray:
     return np.asarray(value, dtype=None if dtype is None else numpy_dtype(dtype))
 
 
-def _elements(dtype: str, finite: bool, low: float | None, high: float | None) -> st.SearchStrategy[Any]:
+def _values(
+    rng: np.random.Generator, dtype: str, count: int, finite: bool, low: float | None, high: float | None
+) -> np.ndarray:
     """Values of a dtype: ordinary ones, its extremes and, unless ``finite``, NaN and the infinities."""
     if dtype == "bool":
-        return st.booleans()
+        return rng.integers(0, 2, count).astype(bool)
+    if dtype in COMPLEX:
+        part = "float32" if dtype == "complex64" else "float64"
+        real, imaginary = (_values(rng, part, count, finite, low, high) for _ in range(2))
+        return (real + 1j * imaginary).astype(np.complex128)
     if dtype.startswith(("int", "uint")):
         info = np.iinfo(dtype)
         smallest = info.min if low is None else max(info.min, math.ceil(low))
         largest = info.max if high is None else min(info.max, math.floor(high))
-        return st.one_of(st.integers(smallest, largest), st.integers(max(smallest, -4), min(largest, 4)))
-    if dtype in COMPLEX:
-        part = _elements("float32" if dtype == "complex64" else "float64", finite, low, high)
-        return st.builds(complex, part, part)
-    info = ml_dtypes.finfo(numpy_dtype(dtype))
-    biggest = float(info.max)
+        wide = rng.integers(smallest, largest, count, dtype=dtype, endpoint=True)
+        near = rng.integers(max(smallest, -4), min(largest, 4), count, dtype=dtype, endpoint=True)
+        ends = rng.choice(np.array([smallest, largest], dtype=dtype), count)
+        return np.choose(rng.integers(0, 5, count), [wide, wide, near, near, ends])
+    biggest = float(ml_dtypes.finfo(numpy_dtype(dtype)).max)
     smallest, largest = (-biggest if low is None else low), (biggest if high is None else high)
-    inside = [v for v in (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, biggest, -biggest) if smallest <= v <= largest]
-    ordinary = st.floats(max(smallest, -100.0), min(largest, 100.0), width=32, allow_subnormal=False)
-    choices = [ordinary, st.sampled_from(inside)] if inside else [ordinary]
+    ordinary = rng.uniform(max(smallest, -100.0), min(largest, 100.0), count)
+    simple = [v for v in (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0) if smallest <= v <= largest] or [smallest]
+    special = [v for v in (smallest, largest)] if abs(smallest) < biggest or finite else [biggest, -biggest]
     if not finite and low is None and high is None:
-        choices.append(st.sampled_from([math.nan, math.inf, -math.inf]))
-    return st.one_of(*choices)
+        special += [math.nan, math.inf, -math.inf]
+    return np.choose(rng.integers(0, 6, count), [ordinary, ordinary, ordinary, rng.choice(simple, count), rng.choice(simple, count), rng.choice(special, count)])
 
 
 def shapes(min_dims: int = 0, max_dims: int = 3, min_side: int = 0, max_side: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
@@ -88,11 +93,11 @@ def arrays(
 ) -> np.ndarray:
     """Arrays of a dtype, often strided or transposed."""
     size = shape if isinstance(shape, tuple) else draw(shape if shape is not None else shapes())
-    count = math.prod(size)
-    elements = _elements(dtype, finite, low, high)
-    values = draw(st.lists(elements, min_size=count, max_size=count))
+    # one seed instead of every element: drawing elements one by one takes most of a test's time
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    values = _values(rng, dtype, math.prod(size), finite, low, high)
     with np.errstate(all="ignore"):
-        array = np.array(values, dtype=_exact_dtype(dtype)).astype(numpy_dtype(dtype)).reshape(size)
+        array = values.astype(numpy_dtype(dtype)).reshape(size)
     layout = draw(st.sampled_from(("plain", "plain", "fortran", "strided", "reversed")))
     if layout == "fortran":
         return np.asfortranarray(array)
