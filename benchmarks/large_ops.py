@@ -16,6 +16,7 @@ from typing import Any
 
 from native_ways import WAYS
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ember_ml import ops
@@ -99,7 +100,9 @@ def table(backend: str, rows: list[Measurement]) -> Table:
     for row in rows:
         colour = "green" if row.ratio <= LIMIT else "bold red"
         ratio = f"[{colour}]{row.ratio:.2f}x[/]"
-        shown.add_row(row.case, readable(row.seconds), row.baseline, readable(row.baseline_seconds), ratio, f"{LIMIT}x")
+        shown.add_row(
+            row.case, readable(row.seconds), escape(row.baseline), readable(row.baseline_seconds), ratio, f"{LIMIT}x"
+        )
     return shown
 
 

@@ -58,10 +58,8 @@ def _torch() -> dict[str, dict[str, Way]]:
         "mask": {"x[mask]": lambda x, m: x[m], "masked_select": torch.masked_select},
         "median": {"sort": middle_of_sorted, "kthvalue": two_kth_values},
         "svd": {"svd": lambda x: torch.linalg.svd(x, full_matrices=False)},
-        "lstsq": {
-            "lstsq gelsd": lambda a, b: torch.linalg.lstsq(a, b, driver="gelsd"),
-            "lstsq gelsy": lambda a, b: torch.linalg.lstsq(a, b, driver="gelsy"),
-        },
+        # only this driver gives the singular values as well
+        "lstsq": {"lstsq gelsd": lambda a, b: torch.linalg.lstsq(a, b, driver="gelsd")},
     }
 
 
@@ -73,13 +71,16 @@ def _mlx() -> dict[str, dict[str, Way]]:
         mx.eval(x)
         return np.array(x, copy=False)
 
+    def read(x: Any) -> Any:
+        return x.item()
+
     def scatter(values: Any, indices: Any, size: int) -> Any:
-        if mx.max(indices).item() >= size or mx.min(indices).item() < 0:
+        if read(mx.max(indices)) >= size or read(mx.min(indices)) < 0:
             raise IndexError
         return mx.zeros(size, values.dtype).at[indices].add(values)
 
     def compacted(x: Any, mask: Any) -> Any:
-        count = int(mx.sum(mask).item())
+        count = read(mx.sum(mask))
         places = mx.where(mask, mx.cumsum(mask.astype(mx.int32)) - 1, count)
         chosen = mx.zeros(count + 1, mx.int32)
         chosen[places] = mx.arange(x.size, dtype=mx.int32)

@@ -190,7 +190,7 @@ def test_demo_agrees_on_every_backend(command: Any) -> None:
         assert result["difference"] < 1e-4
         assert result["facts"]["period"] == 365.0
         assert abs(result["facts"]["trend"] - 4.0) < 0.05
-        assert abs(result["facts"]["amplitude"] - 3.0) < 0.05
+        assert abs(result["facts"]["wave"] - 3.0) < 0.05
     assert "all agree" in command("demo").out
 
 

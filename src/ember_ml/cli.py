@@ -73,7 +73,7 @@ def _working_backends() -> list[str]:
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Show versions, backends, devices, dtypes, and how the active backend was chosen; exit code 1 if one is broken."""
-    facts = {
+    facts: dict[str, Any] = {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": {name: _version(name) for name in _PACKAGES},

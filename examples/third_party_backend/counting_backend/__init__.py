@@ -52,7 +52,7 @@ def to_host(x: Counted) -> np.ndarray:
 
 
 def cast(x: Counted, dtype: np.dtype) -> Counted:
-    return x.astype(dtype)
+    return x.astype(dtype).view(Counted)
 
 
 def scalar(value: Any, dtype: np.dtype, device: str | None) -> Counted:
