@@ -33,7 +33,8 @@ test-long: setup ## 200 examples per property, fuzz and stress runs
 lint: setup ## ruff, pyright, import-linter
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/python utils/check_public_types.py
 	$(BIN)/lint-imports
 
 format: setup ## put the code into its one form

@@ -20,7 +20,7 @@ from ember_ml.errors import BackendError, EmberError
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="ember-ml",
     help="Machine-learning code that NumPy, PyTorch or MLX computes.",
     no_args_is_help=True,

@@ -100,6 +100,10 @@ def _compare(backend: str, case: str, ways: dict[str, Timed], seconds: float) ->
     return [Measurement("calls", backend, case, way, taken, "native", native) for way, taken in times.items()]
 
 
-if __name__ == "__main__":
-    rows = _measure_here(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), "keras" in sys.argv[4:])
+def _main(backend: str, size: str, seconds: str, *options: str) -> None:
+    rows = _measure_here(backend, int(size), float(seconds), "keras" in options)
     json.dump([{key: value for key, value in row.as_dict().items() if key != "ratio"} for row in rows], sys.stdout)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -80,6 +80,21 @@ class Op:
         "settled",
     )
 
+    name: str
+    family: str
+    declaration: FunctionType
+    rule: Rule
+    derived: bool
+    is_plain: bool
+    is_plain_group: bool
+    aliases: tuple[str, ...]
+    parameters: tuple[str, ...]
+    roles: tuple[tuple[int, str], ...]
+    function: FunctionType
+    bodies: dict[str, ByDType | Callable[..., Any]]
+    settled: dict[str, dict[Any, Any]]
+    namespace: dict[str, Any]
+
     def __init__(self, declaration: FunctionType, rule: Rule, is_derived: bool, aliases: tuple[str, ...]) -> None:
         self.name = declaration.__name__
         self.family = declaration.__module__.rsplit(".", 1)[-1]
@@ -101,9 +116,9 @@ class Op:
             if role
         )
         self.is_plain_group = rule.promotes and not rule.by_value and {role for _, role in self.roles} == {TENSOR}
-        self.settled: dict[str, dict[Any, Any]] = {}
-        self.bodies: dict[str, ByDType | Callable[..., Any]] = {}
-        self.namespace: dict[str, Any] = {"OP": self}
+        self.settled = {}
+        self.bodies = {}
+        self.namespace = {"OP": self}
         self.function = FunctionType(_start.__code__, self.namespace, self.name, declaration.__defaults__)
         self.function.__kwdefaults__ = declaration.__kwdefaults__
         functools.update_wrapper(self.function, declaration)

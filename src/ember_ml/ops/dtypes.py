@@ -56,7 +56,7 @@ __all__ = [
     "uint64",
 ]
 
-bool = dt.bool_
+bool: EmberDType = dt.bool_
 
 # dtype: bits of the fraction, and the power of two that its largest number just misses
 _FLOAT_FORMATS = {float16: (10, 16), bfloat16: (7, 128), float32: (23, 128), float64: (52, 1024)}

@@ -60,7 +60,7 @@ class Kind:
         self.backend = backend
         self.dtype = dtype
         self.native: type = backend.tensor_type
-        self.weak = dtype is float32 or dtype is float64
+        self.weak: bool = dtype is float32 or dtype is float64
         self.is_bound = False
         self.boolean: Kind = self
 

@@ -84,7 +84,7 @@ class DType:
         return f"<dtypes {', '.join(_DTYPES)}>"
 
 
-dtype = DType()
+dtype: DType = DType()
 
 
 def get_dtype(value: Any) -> EmberDType:
