@@ -228,8 +228,8 @@ spec("unravel_index", _unraveled, lambda indices, shape: np.unravel_index(indice
 
 def _searched(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     x = np.sort(draw(arrays(dtype, shapes(min_dims=1, max_dims=1), finite=True)))
-    return {"sorted_sequence": x, "values": draw(arrays(dtype, finite=True)), "side": draw(st.sampled_from(["left", "right"]))}
+    return {"x": x, "y": draw(arrays(dtype, finite=True)), "side": draw(st.sampled_from(["left", "right"]))}
 
 
-spec("searchsorted", _searched, lambda sorted_sequence, values, side: np.searchsorted(sorted_sequence, values, side), 0)
+spec("searchsorted", _searched, lambda x, y, side: np.searchsorted(x, y, side), 0)
 spec("unique_values", lambda draw, dtype: {"x": draw(arrays(dtype))}, lambda x: np.unique(x, equal_nan=False), 0)

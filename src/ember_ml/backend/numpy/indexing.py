@@ -16,6 +16,10 @@ def _is_mask(item: np.ndarray) -> bool:
     return item.dtype == np.bool_
 
 
+def _is_whole_mask(item: Any, x: np.ndarray) -> bool:
+    return isinstance(item, np.ndarray) and _is_mask(item) and item.ndim == x.ndim
+
+
 def in_range(index: np.ndarray, size: int) -> np.ndarray:
     """``index`` with values from ``-size`` to ``size - 1``: NumPy raises for others, unless the checks are off."""
     if checks.enabled:
@@ -42,6 +46,10 @@ def get_item(x: np.ndarray, key: tuple[Any, ...]) -> Any:
 
 
 def index_update(x: np.ndarray, key: tuple[Any, ...], values: np.ndarray) -> np.ndarray:
+    while values.ndim and len(values) == 1:  # NumPy refuses leading ones for single elements and masks
+        values = values[0]
+    if values.ndim > 1 and len(key) == 1 and _is_whole_mask(key[0], x):
+        raise ValueError(f"values of shape {values.shape} do not broadcast to the elements that a mask selects")
     result = x.copy()
     result[key if checks.enabled else _clamped(key, x.shape)] = values
     return result

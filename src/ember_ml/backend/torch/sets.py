@@ -60,7 +60,12 @@ def _searchsorted(x: torch.Tensor, y: torch.Tensor, side: str, sorter: torch.Ten
         raise ValueError(f"x must have one dimension, not the shape {tuple(x.shape)}")
     if sorter is not None:
         x = x[in_range(sorter, len(x))]
-    return torch.searchsorted(x.contiguous(), y.contiguous(), side=side)
+    if not x.dtype.is_floating_point:
+        return torch.searchsorted(x.contiguous(), y.contiguous(), side=side)
+    # torch finds no order among NaN; here they come last
+    numbers = len(x) - x.isnan().sum()
+    found = torch.searchsorted(x.masked_fill(x.isnan(), torch.inf).contiguous(), y.contiguous(), side=side)
+    return torch.where(y.isnan(), numbers if side == "left" else len(x), torch.minimum(found, numbers))
 
 
 searchsorted = ByDType(_searchsorted, ordered(_searchsorted, values=False))
