@@ -1,8 +1,8 @@
 """Formulas for what libraries lack, written once for every library that has NumPy's names.
 
-``xp`` is the library: ``numpy``, ``mlx.core`` or ``torch``. The formulas read no values, so that they are lazy where the library
-is. The tables are Chebyshev coefficients of functions without a closed form, computed with mpmath to 50 digits; a table's first
-terms, as many as its dtype needs, serve float32.
+``xp`` is the library: ``numpy``, ``mlx.core`` or ``torch``. The formulas read no values, so that they are lazy where
+the library is. The tables are Chebyshev coefficients of functions without a closed form, computed with mpmath to 50
+digits; the first terms of a table are enough for float32.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ __all__ = [
     "erfc",
     "erfinv",
     "lgamma",
+    "sinc",
 ]
 
 _ERF = (
@@ -194,7 +195,7 @@ def complex_expm1(xp: Any, parts: Any, exp: Any, x: Any) -> Any:
 
 
 def complex_tanh(xp: Any, parts: Any, x: Any) -> Any:
-    """The hyperbolic tangent of complex ``x``: at infinities the imaginary part is a zero with the sign of its argument."""
+    """The hyperbolic tangent of complex ``x``; where it is ±1 the imaginary zero has the sign of the argument's."""
     a, b = xp.real(x), xp.imag(x)
     ends = parts(xp.sign(a), xp.where(b == 0, b, xp.where(b < 0, -0.0, 0.0 * xp.abs(xp.sign(a)))))
     return xp.where(xp.isinf(a), ends, xp.tanh(x))
@@ -206,6 +207,15 @@ def cube_root(xp: Any, x: Any) -> Any:
     y = a ** (1 / 3)
     y = y - (y * y * y - a) / (3 * y * y)
     return xp.where((x == 0) | xp.isinf(x), x, xp.where(x < 0, -y, y))
+
+
+def sinc(xp: Any, sin: Any, x: Any) -> Any:
+    """``sin(pi*x) / (pi*x)``: the sine of the distance to the nearest integer, so that it is 0 at the integers."""
+    whole = xp.round(x)
+    is_odd = whole - 2 * xp.floor(whole / 2) == 1
+    part = sin((x - whole) * math.pi)
+    angle = xp.where(x == 0, 1.0, x * math.pi)
+    return xp.where(xp.isinf(x), 0.0, xp.where(x == 0, 1.0, xp.where(is_odd, -part, part) / angle))
 
 
 def _erf_near(x: Any, terms: int) -> Any:
@@ -237,7 +247,7 @@ def erfc(xp: Any, exp: Any, x: Any, is_short: bool) -> Any:
 
 
 def erfinv(xp: Any, exp: Any, erf: Any, erfc: Any, x: Any) -> Any:
-    """The inverse error function: a closed form good to 1 %, and two of Halley's steps, each of which cubes the error."""
+    """The inverse error function: a closed form good to 1 %, then two of Halley's steps, which cube the error."""
     a = xp.abs(x)
     is_near = a < 0.5
     inner = xp.where(is_near, 0.5, a)

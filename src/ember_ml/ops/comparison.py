@@ -266,7 +266,7 @@ def select(conditions: Sequence[MaskLike], choices: Sequence[TensorLike], defaul
     [1, 2, 0]
     """
     if len(conditions) != len(choices) or not choices:
-        raise ValueError(f"{len(conditions)} conditions with {len(choices)} choices; give one choice for each condition")
+        raise ValueError(f"{len(conditions)} conditions with {len(choices)} choices; give each condition one choice")
     result = default
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         result = where(condition, choice, result)

@@ -108,9 +108,9 @@ def divide_no_nan(x: TensorLike, y: TensorLike) -> Tensor:
 def floor_divide(x: TensorLike, y: TensorLike) -> Tensor:
     """The largest integers that are not above the exact quotients of ``x`` and ``y``.
 
-    Integers divided by zero give 0, and the smallest integer divided by -1 wraps around to itself. Floats follow the Array API
-    standard: infinity divided by a finite number is infinite, a finite number divided by infinity is a zero with the sign of
-    the quotient.
+    Integers divided by zero give 0, and the smallest integer divided by -1 wraps around to itself. Floats follow the
+    Array API standard: infinity divided by a finite number is infinite, a finite number divided by infinity is a zero
+    with the sign of the quotient.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.floor_divide([7, -7, 7], [2, 2, 0])).tolist()
@@ -154,8 +154,8 @@ def fmod(x: TensorLike, y: TensorLike) -> Tensor:
 def power(x: TensorLike, y: TensorLike) -> Tensor:
     """The powers ``x ** y``; ``0 ** 0`` is 1, integers wrap around.
 
-    Integers with a negative exponent are a ``ValueError`` (a check that reads values; without it they give 0). A negative number with
-    a fractional exponent is NaN.
+    Integers with a negative exponent are a ``ValueError`` (a check that reads values; without it they give 0). A
+    negative number with a fractional exponent is NaN.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.power([2, 3], [3, 2])).tolist()
@@ -330,7 +330,8 @@ def trunc(x: TensorLike) -> Tensor:
 def round(x: TensorLike, decimals: int = 0) -> Tensor:
     """``x`` rounded to ``decimals`` places, halves to the even neighbour.
 
-    Negative ``decimals`` round to tens, hundreds and so on, integers too. The parts of complex numbers are rounded each on its own.
+    Negative ``decimals`` round to tens, hundreds and so on, integers too. The parts of complex numbers are rounded each
+    on its own.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.round([0.5, 1.5, 2.25])).tolist()

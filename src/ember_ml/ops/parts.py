@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ember_ml.ops.trigonometry import arctan2
 from ember_ml.ops.declare import derived, primitive
 from ember_ml.ops.rules import FLOATING, NUMERIC, REAL, REAL_FLOATING, REAL_TRANSFORM
+from ember_ml.ops.trigonometry import arctan2
 from ember_ml.typing import IndexLike, Tensor, TensorLike
 
 __all__: list[str] = [

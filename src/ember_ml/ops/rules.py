@@ -39,12 +39,12 @@ __all__ = [
 class Rule:
     """How the dtypes of an op's tensors settle the dtype in which it computes.
 
-    ``domain``: the dtypes in which it can compute. ``lift``: integers and bools are computed in the default float, bools only
-    with ``lift_bool``. ``result``: the dtype of the result: ``same`` as computed, a dtype's name, ``real`` (of complex, its
-    parts'), ``complex`` (of real, the complex dtype of such parts), ``wide`` (integers in 64 bits), or ``own``, where the op's
-    documentation says it. ``promotes``: the tensors are brought to one dtype; without it each keeps its own. ``contraction``:
-    half precision does not meet wider floats. ``by_value``: Python integers out of the dtype's range, and uint64 with signed
-    integers, are compared, not refused.
+    ``domain``: the dtypes in which it can compute. ``lift``: integers and bools are computed in the default float,
+    bools only with ``lift_bool``. ``result``: the dtype of the result: ``same`` as computed, a dtype's name, ``real``
+    (of complex, its parts'), ``complex`` (of real, the complex dtype of such parts), ``wide`` (integers in 64 bits), or
+    ``own``, where the op's documentation says it. ``promotes``: the tensors are brought to one dtype; without it each
+    keeps its own. ``contraction``: half precision does not meet wider floats. ``by_value``: Python integers out of the
+    dtype's range, and uint64 with signed integers, are compared, not refused.
     """
 
     name: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ember_ml.ops.comparison import equal, isnan, logical_and, logical_not, where
+from ember_ml.ops.declare import derived, primitive
 from ember_ml.ops.elementwise import multiply
 from ember_ml.ops.exponential import log, logaddexp
-from ember_ml.ops.declare import derived, primitive
 from ember_ml.ops.rules import REAL, REAL_FLOATING
 from ember_ml.typing import Tensor, TensorLike
 

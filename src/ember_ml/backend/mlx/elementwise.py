@@ -67,7 +67,8 @@ def _integer_fmod(x: mx.array, y: mx.array) -> mx.array:
 
 def _float_mod(x: mx.array, y: mx.array) -> mx.array:
     rest = mx.remainder(x, y)
-    return mx.where(rest == 0, copysign(mx.zeros_like(rest), mx.broadcast_to(y, rest.shape)), rest)  # MLX: the sign of x
+    signed = copysign(mx.zeros_like(rest), mx.broadcast_to(y, rest.shape))
+    return mx.where(rest == 0, signed, rest)  # MLX leaves a zero the sign of x
 
 
 def _float_floor_divide(x: mx.array, y: mx.array) -> mx.array:
@@ -149,7 +150,8 @@ def nan_to_num(x: mx.array, nan: float, posinf: float | None, neginf: float | No
     if not mx.issubdtype(x.dtype, mx.floating):
         return x
     largest = mx.finfo(x.dtype).max
-    high, low = (mx.array(v, dtype=x.dtype) for v in (largest if posinf is None else posinf, -largest if neginf is None else neginf))
+    ends = (largest if posinf is None else posinf, -largest if neginf is None else neginf)
+    high, low = (mx.array(end, dtype=x.dtype) for end in ends)
     result = mx.where(mx.isnan(x), mx.array(nan, dtype=x.dtype), x)
     return mx.where(mx.isposinf(x), high, mx.where(mx.isneginf(x), low, result))
 

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and roots on MLX, whose exp is wrong by 8 units in float32, and float32 inside in float64."""
+"""Exponentials, logarithms and roots on MLX, whose exp loses three bits in float32 and is float32 inside in float64."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from ember_ml.backend.contract import ByDType
 from ember_ml import dtypes as dt
+from ember_ml.backend.contract import ByDType
 from ember_ml.errors import UnsupportedDType
 
 _BITS = {mx.float16: mx.int16, mx.bfloat16: mx.int16, mx.float32: mx.int32, mx.float64: mx.int64}
@@ -13,7 +13,7 @@ _BITS = {mx.float16: mx.int16, mx.bfloat16: mx.int16, mx.float32: mx.int32, mx.f
 
 def of_parts(real: mx.array, imag: mx.array) -> mx.array:
     """The complex numbers of these parts; ``real + 1j*imag`` would make NaN of infinities."""
-    pairs = mx.stack(mx.broadcast_arrays(real, imag), axis=-1)
+    pairs = mx.stack(list(mx.broadcast_arrays(real, imag)), axis=-1)
     return mx.squeeze(mx.contiguous(pairs).view(mx.complex64), -1)
 
 
@@ -60,7 +60,8 @@ def power_of_two(exponent: mx.array, dtype: mx.Dtype) -> mx.array:
 def _ldexp(x: mx.array, y: mx.array) -> mx.array:
     """Multiplied in four steps, since a power of 2 that is in range may be beyond the dtype by itself."""
     limit = 4000 if x.dtype == mx.float64 else 480
-    exponent = mx.clip(y.astype(mx.int64), -limit, limit) if y.dtype != mx.uint64 else mx.minimum(y, limit).astype(mx.int64)
+    y = mx.minimum(y, limit) if y.dtype == mx.uint64 else y  # in the signed dtype the largest would be negative
+    exponent = mx.clip(y.astype(mx.int64), -limit, limit)
     quarter = mx.trunc(exponent.astype(x.dtype) / 4).astype(mx.int64)
     step = power_of_two(quarter, x.dtype)
     return x * step * step * step * power_of_two(exponent - 3 * quarter, x.dtype)

@@ -6,6 +6,7 @@ import mlx.core as mx
 
 from ember_ml import dtypes as dt
 from ember_ml.backend import formulas
+from ember_ml.backend.axes import axis_of
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.exponential import exp_real
 from ember_ml.backend.mlx.halves import in_float32
@@ -66,11 +67,13 @@ def _shifted(x: mx.array, axis: int) -> mx.array:
 
 
 def _softmax(x: mx.array, axis: int) -> mx.array:
+    axis = axis_of(axis, x.ndim)
     powers = exp_real(_shifted(x, axis))
     return powers / total(powers, axis, True)
 
 
 def _log_softmax(x: mx.array, axis: int) -> mx.array:
+    axis = axis_of(axis, x.ndim)
     shifted = _shifted(x, axis)
     return shifted - mx.log(total(exp_real(shifted), axis, True))
 

@@ -25,7 +25,7 @@ arctanh = mx.arctanh
 
 
 def _sin_double(x: mx.array) -> mx.array:
-    """From the tangent of half the angle, which is double; half of the smallest floats is not exact, but they are their sine."""
+    """From the tangent of half the angle, which is double; the smallest floats cannot be halved, but are their sine."""
     t = mx.tan(x / 2)
     return mx.where(mx.abs(x) < 1e-8, x, 2 * t / (1 + t * t))
 
@@ -78,9 +78,7 @@ rad2deg = ByDType(_rad2deg, in_float32(_rad2deg))
 
 
 def _sinc(x: mx.array) -> mx.array:
-    angle = x * math.pi
-    is_zero = angle == 0
-    return mx.where(is_zero, mx.ones_like(x), sin_real(angle) / mx.where(is_zero, mx.ones_like(x), angle))
+    return formulas.sinc(mx, sin_real, x)
 
 
 sinc = ByDType(_sinc, in_float32(_sinc))

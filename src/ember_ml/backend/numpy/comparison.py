@@ -29,7 +29,7 @@ def isposinf(x: np.ndarray) -> np.ndarray:
 
 
 def isreal(x: np.ndarray) -> np.ndarray:
-    return np.equal(x.imag, 0) if x.dtype.kind == "c" else np.ones(x.shape, dtype=bool)
+    return np.equal(np.imag(x), 0) if x.dtype.kind == "c" else np.ones(x.shape, dtype=bool)
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
@@ -47,7 +47,7 @@ def isclose(x: np.ndarray, y: np.ndarray, rtol: float, atol: float, equal_nan: b
 
 
 def allclose(x: np.ndarray, y: np.ndarray, rtol: float, atol: float, equal_nan: bool) -> np.ndarray:
-    return np.all(isclose(x, y, rtol, atol, equal_nan))
+    return np.asarray(np.all(isclose(x, y, rtol, atol, equal_nan)))
 
 
 def isin(x: np.ndarray, test_elements: np.ndarray, invert: bool) -> np.ndarray:

@@ -63,11 +63,12 @@ def nan_to_num(x: np.ndarray, nan: float, posinf: float | None, neginf: float | 
         return x.copy()
     if x.dtype.kind == "c":
         result = np.empty_like(x)
-        result.real = nan_to_num(x.real, nan, posinf, neginf)
-        result.imag = nan_to_num(x.imag, nan, posinf, neginf)
+        result.real = nan_to_num(np.real(x), nan, posinf, neginf)
+        result.imag = nan_to_num(np.imag(x), nan, posinf, neginf)
         return result
     largest = ml_dtypes.finfo(x.dtype).max
+    ends = (largest if posinf is None else posinf, -largest if neginf is None else neginf)
     with np.errstate(over="ignore"):
-        high, low = (x.dtype.type(v) for v in (largest if posinf is None else posinf, -largest if neginf is None else neginf))
+        high, low = (x.dtype.type(end) for end in ends)
         result = np.where(np.isnan(x), x.dtype.type(nan), x)
     return np.where(x == np.inf, high, np.where(x == -np.inf, low, result))

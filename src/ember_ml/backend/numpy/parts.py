@@ -19,11 +19,11 @@ def of_parts(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
 
 
 def real(x: np.ndarray) -> np.ndarray:
-    return x.real.copy() if x.dtype.kind == "c" else np.positive(x)
+    return np.real(x).copy() if x.dtype.kind == "c" else np.positive(x)
 
 
 def imag(x: np.ndarray) -> np.ndarray:
-    return x.imag.copy() if x.dtype.kind == "c" else np.zeros_like(x)
+    return np.imag(x).copy() if x.dtype.kind == "c" else np.zeros_like(x)
 
 
 def polar(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -32,4 +32,6 @@ def polar(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def ldexp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     # the C function takes an int, and beyond 5000 every float is 0 or infinite
-    return np.ldexp(x.astype(np.float32) if x.dtype.itemsize < 4 else x, np.clip(y, -5000, 5000).astype(np.int32)).astype(x.dtype)
+    exponent = np.clip(y, -5000 if y.dtype.kind == "i" else 0, 5000) if y.dtype.itemsize > 1 else y
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    return np.ldexp(wide, exponent.astype(np.int32)).astype(x.dtype)

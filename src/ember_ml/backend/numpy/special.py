@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend import formulas
+from ember_ml.backend.axes import axis_of
 
 
 def _in_double(function: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], np.ndarray]:
@@ -55,11 +56,13 @@ def _shifted(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    axis = axis_of(axis, x.ndim)
     powers = np.exp(_shifted(x, axis))
     return (powers / powers.sum(axis=axis, keepdims=True, dtype=np.float64).astype(powers.dtype)).astype(x.dtype)
 
 
 def log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    axis = axis_of(axis, x.ndim)
     shifted = _shifted(x, axis)
     total = np.exp(shifted).sum(axis=axis, keepdims=True, dtype=np.float64)
     return (shifted - np.log(total).astype(shifted.dtype)).astype(x.dtype)

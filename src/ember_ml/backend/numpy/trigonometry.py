@@ -36,7 +36,6 @@ tanh = ByDType(np.tanh, dict.fromkeys(dt.COMPLEX, _complex_tanh))
 
 
 def sinc(x: np.ndarray) -> np.ndarray:
-    # np.sinc replaces 0 by 1e-20, which half precision does not hold
-    angle = np.multiply(x, x.dtype.type(np.pi))
-    is_zero = angle == 0
-    return np.where(is_zero, x.dtype.type(1), np.sin(angle) / np.where(is_zero, x.dtype.type(1), angle))
+    wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        return formulas.sinc(np, np.sin, wide).astype(x.dtype)

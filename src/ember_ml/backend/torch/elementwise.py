@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from ember_ml import dtypes as dt
 from ember_ml.backend import checks
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.torch.parts import map_parts
-from ember_ml.backend.torch.unsigned import from_ordered, ordered, through_bits, to_ordered, unsigned
+from ember_ml.backend.torch.unsigned import ordered, to_ordered, unsigned
 
 add = ByDType(torch.add, unsigned(torch.add))
 subtract = ByDType(torch.subtract, unsigned(torch.subtract))

@@ -18,7 +18,8 @@ def in_float32(native: Body) -> dict[EmberDType, Body]:
 
     def of(dtype: torch.dtype) -> Body:
         def body(*args: Any) -> Any:
-            result = native(*(x.to(torch.float32) if isinstance(x, torch.Tensor) and x.dtype is dtype else x for x in args))
+            wide = (x.to(torch.float32) if isinstance(x, torch.Tensor) and x.dtype is dtype else x for x in args)
+            result = native(*wide)
             return result.to(dtype) if result.dtype is torch.float32 else result
 
         return body

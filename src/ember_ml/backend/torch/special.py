@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ember_ml.backend.axes import axis_of
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.torch.halves import in_float32
 from ember_ml.backend.torch.unsigned import UNSIGNED
@@ -23,11 +24,11 @@ def relu(x: torch.Tensor) -> torch.Tensor:
 
 
 def _softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
-    return torch.softmax(x, axis)
+    return torch.softmax(x, axis_of(axis, x.ndim))
 
 
 def _log_softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
-    return torch.log_softmax(x, axis)
+    return torch.log_softmax(x, axis_of(axis, x.ndim))
 
 
 softmax = ByDType(_softmax, in_float32(_softmax))

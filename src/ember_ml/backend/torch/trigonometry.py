@@ -7,6 +7,7 @@ import torch
 from ember_ml import dtypes as dt
 from ember_ml.backend import formulas
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.halves import in_float32
 
 sin = torch.sin
 cos = torch.cos
@@ -22,7 +23,6 @@ arctanh = torch.arctanh
 hypot = torch.hypot
 deg2rad = torch.deg2rad
 rad2deg = torch.rad2deg
-sinc = torch.sinc
 
 
 def _complex_arccos(x: torch.Tensor) -> torch.Tensor:
@@ -40,3 +40,10 @@ def _complex_tanh(x: torch.Tensor) -> torch.Tensor:
 
 # torch gives the imaginary zero at infinities the sign of sin(2b), the standard that of b
 tanh = ByDType(torch.tanh, dict.fromkeys(dt.COMPLEX, _complex_tanh))
+
+
+def _sinc(x: torch.Tensor) -> torch.Tensor:
+    return formulas.sinc(torch, torch.sin, x)
+
+
+sinc = ByDType(_sinc, in_float32(_sinc))
