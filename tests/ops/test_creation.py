@@ -157,7 +157,7 @@ def test_casts_take_any_name_of_a_dtype(backend: str) -> None:
         assert ops.dtype(ops.cast(255.0, name)) == "float64"
         assert ops.cast(x, name) is x
     assert ops.item(ops.cast(0.1, "float64")) == 0.1
-    with pytest.raises(TypeError, match="no dtype|not a dtype"):
+    with pytest.raises(TypeError, match="not a dtype"):
         ops.cast(x, "text")
 
 

@@ -27,12 +27,14 @@ class ByDType:
 
     ``native`` is called straight from the hot path. ``others`` maps the dtypes for which it deviates from the contract
     to the body that corrects it. ``general`` is called in place of ``native`` on all ways but the hot path; it also
-    takes the arguments that ``native`` refuses.
+    takes the arguments that ``native`` refuses. ``when`` is a condition on the op's parameters, as source text, without
+    which the hot path leaves ``native`` alone.
     """
 
     native: Body
     others: Mapping[EmberDType, Body] = field(default_factory=dict)
     general: Body | None = None
+    when: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class FastPath:
 
     They are source text: ``{x}`` and ``{y}`` stand for the tensor arguments and ``{args}`` for all arguments. They may
     use the names NATIVE (the tensor class), BODY (the native function), OK (the native dtypes that it computes as the
-    contract says), WEAK (those of them which take a Python number as it is) and F32. They return the result, or fall
-    through to the slow path; an exception falls through as well.
+    contract says), WEAK (those of them which take a Python number as it is), F32 and BACKEND. They return the result,
+    or fall through to the slow path; an exception falls through as well.
     """
 
     unary: str = "if type({x}) is NATIVE and {x}.dtype in OK:\n    return BODY({args})"

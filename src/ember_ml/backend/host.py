@@ -73,7 +73,7 @@ def _own_dtype(array: np.ndarray, kind: type) -> EmberDType:
 
 
 def as_host_for(data: Any, dtype: EmberDType) -> np.ndarray:
-    """A NumPy array of what goes into a tensor of ``dtype``, which Python numbers in lists take unless of higher kind."""
+    """A NumPy array of what goes into a tensor of ``dtype``; lists of Python numbers take it unless of higher kind."""
     if type(data) is list or type(data) is tuple:
         kinds: set[type] = set()
         _leaves(data, kinds)

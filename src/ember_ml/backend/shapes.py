@@ -8,8 +8,21 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["as_axes", "as_axis", "as_shape", "broadcast", "grid", "new_shape", "pad_pairs", "roll_pairs", "sections"]
+__all__ = [
+    "NO_ODD_LENGTH",
+    "as_axes",
+    "as_axis",
+    "as_shape",
+    "broadcast",
+    "grid",
+    "new_shape",
+    "pad_pairs",
+    "roll_pairs",
+    "sections",
+]
 
+# The condition, for the hot path, that a new shape has no length below -1; ``min`` alone would take twice as long.
+NO_ODD_LENGTH = "len(shape) < 3 and shape[0] >= -1 <= shape[-1] or min(shape) >= -1"
 _MOST_ELEMENTS = 2**48  # beyond what any machine holds, and below what overflows a library's arithmetic
 
 

@@ -100,10 +100,12 @@ def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
     for name in names:
         source = re.sub(rf"\b{name}\b", f"{name}_{suffix}", source)
     # a dtype or device that the caller names is for dispatch to resolve
-    unset = [f"{op.parameters[i]} is None" for i, role in op.roles if role in (DTYPE, DEVICE)]
+    conditions = [f"{op.parameters[i]} is None" for i, role in op.roles if role in (DTYPE, DEVICE)]
+    if isinstance(body, ByDType) and body.when:
+        conditions.append(f"({body.when})")
     lines = source.rstrip().split("\n")
-    if unset:
-        lines = [f"if {' and '.join(unset)}:", *(f"    {line}" for line in lines)]
+    if conditions:
+        lines = [f"if {' and '.join(conditions)}:", *(f"    {line}" for line in lines)]
     return tuple(lines)
 
 
@@ -115,7 +117,7 @@ def _portable_lines(op: Op, x: str, y: str) -> str:
         kind = "k" if op.rule.result == "same" else "k.boolean"
         finish = f"if type(r) is NATIVE:\n    t = NEW(CLS)\n    t._array = r\n    t._kind = {kind}\n    return t\n"
     else:
-        finish = "return WRAP(r, BACKEND)\n"
+        finish = "return WRAP(r if type(r) is NATIVE else BACKEND.finish(r), BACKEND)\n"
     call = f"r = BODY({', '.join(unwrapped)})\n" + finish
     weak = f"r = BODY({', '.join(one_weak)})\n" + finish
     if not y:

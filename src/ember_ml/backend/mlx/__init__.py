@@ -6,6 +6,7 @@ from ember_ml.backend.mlx import blas  # isort: skip  (must come before mlx.core
 
 import operator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import mlx.core as mx
@@ -91,8 +92,23 @@ _FOUR_BYTES = FastPath(
         "    elif (type({y}) is float or type({y}) is int) and {x}.dtype in WEAK:\n"
         "        return BODY({args})"
     ),
+    sequence=(
+        "for t in {x}:\n"
+        "    if type(t) is not NATIVE or t.itemsize != 4:\n"
+        "        break\n"
+        "else:\n"
+        "    return BODY({args})\n"
+        "d = {x}[0].dtype\n"
+        "if d in OK:\n"
+        "    for t in {x}:\n"
+        "        if type(t) is not NATIVE or t.dtype != d:\n"
+        "            break\n"
+        "    else:\n"
+        "        return BODY({args})"
+    ),
 )
 _BY_DTYPE = FastPath()
+_ANY_DTYPE = "if type({x}) is NATIVE:\n    return BODY({args})"
 _NATIVE_FUNCTIONS = (type(mx.add), type(operator.add))
 _FOUR_BYTE_DTYPES = frozenset({dt.float32, dt.int32, dt.uint32})
 
@@ -106,9 +122,11 @@ def fast_path(op: Any, body: Any) -> FastPath:
         and not body.others.keys().isdisjoint(_FOUR_BYTE_DTYPES)
     )
     native = body.native if isinstance(body, ByDType) else body
-    if isinstance(native, _NATIVE_FUNCTIONS) and op.rule.promotes and takes_all and not corrected:
-        return _FOUR_BYTES
-    return _BY_DTYPE
+    is_plain = isinstance(native, _NATIVE_FUNCTIONS) and op.rule.promotes and takes_all and not corrected
+    path = _FOUR_BYTES if is_plain else _BY_DTYPE
+    if op.rule.domain >= dtypes.keys() and not (isinstance(body, ByDType) and body.others):
+        return replace(path, unary=_ANY_DTYPE)
+    return path
 
 
 def is_native(x: Any) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.shapes import as_axes, as_shape, broadcast, new_shape, roll_pairs
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.shapes import NO_ODD_LENGTH, as_axes, as_shape, broadcast, new_shape, roll_pairs
 
 transpose = mx.transpose
 swapaxes = mx.swapaxes
@@ -14,8 +15,8 @@ expand_dims = mx.expand_dims
 squeeze = mx.squeeze
 
 
-def reshape(x: mx.array, shape: Any) -> mx.array:
-    return mx.reshape(x, new_shape(shape))  # MLX accepts two negative lengths, and what it gives then is broken
+# MLX accepts two negative lengths, and what it gives then is broken
+reshape = ByDType(mx.reshape, general=lambda x, shape: mx.reshape(x, new_shape(shape)), when=NO_ODD_LENGTH)
 
 
 def broadcast_to(x: mx.array, shape: Any) -> mx.array:
@@ -35,7 +36,7 @@ def roll(x: mx.array, shift: Any, axis: Any) -> mx.array:
     if not x.size:
         return x
     if axis is None:
-        return mx.roll(mx.flatten(x), _small(roll_pairs(shift, 0, 1)[0], (x.size,))[0]).reshape(x.shape)
+        return mx.roll(mx.flatten(x), sum(roll_pairs(shift, 0, 1)[0]) % x.size).reshape(x.shape)
     shifts, axes = roll_pairs(shift, axis, x.ndim)
     return mx.roll(x, _small(shifts, [x.shape[one] for one in axes]), axes) if axes else x
 

@@ -93,15 +93,49 @@ _UFUNC = FastPath(
         "        return r"
     ),
 )
-_ARRAY = FastPath()
+# of 0-d arrays, and of whole arrays that are reduced, NumPy makes scalars
+_ARRAY = FastPath(
+    unary=(
+        "if type({x}) is NATIVE and {x}.dtype in OK:\n"
+        "    r = BODY({args})\n"
+        "    return r if type(r) is NATIVE else BACKEND.finish(r)"
+    ),
+    binary=(
+        "if type({x}) is NATIVE:\n"
+        "    d = {x}.dtype\n"
+        "    if ({y}.dtype == d and d in OK) if type({y}) is NATIVE else (type({y}) in (float, int) and d in WEAK):\n"
+        "        r = BODY({args})\n"
+        "        return r if type(r) is NATIVE else BACKEND.finish(r)"
+    ),
+    sequence=(
+        "d = {x}[0].dtype\n"
+        "if d is F32 or d in OK:\n"
+        "    for t in {x}:\n"
+        "        if type(t) is not NATIVE or t.dtype is not d:\n"
+        "            break\n"
+        "    else:\n"
+        "        return BODY({args})"
+    ),
+)
+# A contraction must refuse float32 with float16, which NumPy would promote; of vectors it gives a scalar.
+_CONTRACTION = FastPath(
+    binary=(
+        "if type({x}) is NATIVE and type({y}) is NATIVE:\n"
+        "    d = {x}.dtype\n"
+        "    if d is {y}.dtype and d in OK:\n"
+        "        r = BODY({args})\n"
+        "        if type(r) is NATIVE:\n"
+        "            return r"
+    )
+)
 
 
 def fast_path(op: Any, body: Any) -> FastPath:
     native = body.native if isinstance(body, ByDType) else body
-    # a contraction must refuse float32 with float16, which NumPy would promote
-    is_speculative = isinstance(native, np.ufunc) and op.rule.result == "same" and not op.rule.contraction
+    if op.rule.contraction:
+        return _CONTRACTION
     corrected = isinstance(body, ByDType) and dt.float32 in body.others
-    return _UFUNC if is_speculative and not corrected else _ARRAY
+    return _UFUNC if isinstance(native, np.ufunc) and op.rule.result == "same" and not corrected else _ARRAY
 
 
 def is_native(x: Any) -> bool:

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.shapes import as_axes, as_shape, broadcast, roll_pairs
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.shapes import NO_ODD_LENGTH, as_axes, as_shape, broadcast, new_shape, roll_pairs
 
-reshape = np.ndarray.reshape
+# NumPy reads every negative length as -1
+reshape = ByDType(np.ndarray.reshape, general=lambda x, shape: np.reshape(x, new_shape(shape)), when=NO_ODD_LENGTH)
 transpose = np.transpose
 swapaxes = np.swapaxes
 expand_dims = np.expand_dims
@@ -29,4 +31,6 @@ def flip(x: np.ndarray, axis: Any) -> np.ndarray:
 
 
 def roll(x: np.ndarray, shift: Any, axis: Any) -> np.ndarray:
-    return np.roll(x, shift) if axis is None else np.roll(x, *roll_pairs(shift, axis, x.ndim))
+    if axis is None:
+        return np.roll(x, sum(roll_pairs(shift, 0, 1)[0]))
+    return np.roll(x, *roll_pairs(shift, axis, x.ndim))

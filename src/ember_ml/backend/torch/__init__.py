@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import torch
 
 from ember_ml import dtypes as dt
-from ember_ml.backend.contract import FastPath
+from ember_ml.backend.contract import ByDType, FastPath
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.torch import (
     bitwise,
@@ -95,8 +96,12 @@ _FAST = FastPath(
 )
 
 
+_ANY_DTYPE = replace(_FAST, unary="if type({x}) is NATIVE:\n    return BODY({args})")
+
+
 def fast_path(op: Any, body: Any) -> FastPath:
-    return _FAST
+    takes_all = op.rule.domain >= dtypes.keys() and not (isinstance(body, ByDType) and body.others)
+    return _ANY_DTYPE if takes_all else _FAST
 
 
 def is_native(x: Any) -> bool:
