@@ -19,7 +19,7 @@ def padded(length: int, before: int, after: int, mode: str) -> np.ndarray:
         raise ValueError(f"there is no mode {mode!r} of padding; the modes are constant, {', '.join(_MODES)}")
     if not length and (before or after):
         raise ValueError(f"an axis without elements cannot be padded by {mode!r}")
-    return np.pad(np.arange(length), (before, after), mode=mode)  # type: ignore[arg-type]
+    return np.pad(np.arange(length), (before, after), mode=mode)
 
 
 def repeated(length: int, repeats: Any) -> np.ndarray:

@@ -34,12 +34,14 @@ def integer_arange(start: Any, stop: Any, step: Any, dtype: EmberDType | None) -
     """The range where all three are ints and the dtype, int64 by default, is one of integers; else None."""
     if stop is None:
         start, stop = 0, start
-    bounds = [as_number(value) for value in (start, stop, step)]
-    if not all(type(value) is int for value in bounds) or (dtype is not None and dtype.kind not in ("int", "uint")):
+    first, last, by = as_number(start), as_number(stop), as_number(step)
+    if not (type(first) is int and type(last) is int and type(by) is int):
         return None
-    if not bounds[2]:
+    if dtype is not None and dtype.kind not in ("int", "uint"):
+        return None
+    if not by:
         raise ValueError("the step must not be 0")
-    found = range(*(operator.index(value) for value in bounds))
+    found = range(first, last, by)
     if len(found):
         low, high = integer_range(dtype or dt.DEFAULT_INT)
         worst = next((value for value in (found[0], found[-1]) if not low <= value <= high), None)
@@ -79,18 +81,20 @@ def steps(num: int, endpoint: bool) -> np.ndarray:
 
 def linear(start: Any, stop: Any, num: int, endpoint: bool, dtype: EmberDType | None) -> np.ndarray:
     """``num`` evenly spaced numbers."""
-    return _finished(np.linspace(*_ends(start, stop), _count(num), endpoint=bool(endpoint)), dtype)
+    first, last = _ends(start, stop)
+    return _finished(np.linspace(first, last, _count(num), endpoint=bool(endpoint)), dtype)
 
 
 def logarithmic(start: Any, stop: Any, num: int, endpoint: bool, base: Any, dtype: EmberDType | None) -> np.ndarray:
     """``base`` to the power of ``num`` evenly spaced exponents."""
-    (base,) = _ends(base)
-    return _finished(np.logspace(*_ends(start, stop), _count(num), endpoint=bool(endpoint), base=base), dtype)
+    first, last, root = _ends(start, stop, base)
+    return _finished(np.logspace(first, last, _count(num), endpoint=bool(endpoint), base=root), dtype)
 
 
 def geometric(start: Any, stop: Any, num: int, endpoint: bool, dtype: EmberDType | None) -> np.ndarray:
     """``num`` numbers with one ratio between neighbours."""
-    return _finished(np.geomspace(*_ends(start, stop), _count(num), endpoint=bool(endpoint)), dtype)
+    first, last = _ends(start, stop)
+    return _finished(np.geomspace(first, last, _count(num), endpoint=bool(endpoint)), dtype)
 
 
 def _ends(*values: Any) -> list[float | complex]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import ember_ml.ops as ops
 from ember_ml.backend.axes import axis_of
-from ember_ml.dtypes import HALVES, find_dtype
+from ember_ml.dtypes import HALVES, as_dtype, find_dtype
 from ember_ml.ops.declare import derived, primitive
 from ember_ml.ops.rules import FLOATING, NUMERIC, SAME
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
@@ -217,7 +217,7 @@ def corrcoef(x: TensorLike, y: TensorLike | None = None, rowvar: bool = True) ->
         return ops.divide(covariance, covariance)
     spread = ops.sqrt(ops.real(ops.diagonal(covariance)))
     result = ops.divide(ops.divide(covariance, ops.expand_dims(spread, 1)), ops.expand_dims(spread, 0))
-    return result if find_dtype(result.dtype).kind == "complex" else ops.clip(result, -1.0, 1.0)
+    return result if as_dtype(result.dtype).kind == "complex" else ops.clip(result, -1.0, 1.0)
 
 
 @primitive(NUMERIC)

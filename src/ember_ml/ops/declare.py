@@ -182,7 +182,7 @@ def _start(*args: Any, **kwargs: Any) -> Any:
 
 def _declare(rule: Rule, is_derived: bool, aliases: tuple[str, ...]) -> Callable[[F], F]:
     def register(declaration: F) -> F:
-        op = Op(declaration, rule, is_derived, aliases)  # type: ignore[arg-type]
+        op = Op(declaration, rule, is_derived, aliases)
         if op.name in OPS:
             raise ValueError(f"the op {op.name} is declared twice")
         OPS[op.name] = op
@@ -205,7 +205,7 @@ def plain(function: F) -> F:
     """List a public function that computes no tensors (it gives facts, host data, settings); it stays as it is."""
     if function.__name__ in OPS:
         raise ValueError(f"the op {function.__name__} is declared twice")
-    OPS[function.__name__] = Op.of_plain(function)  # type: ignore[arg-type]
+    OPS[function.__name__] = Op.of_plain(function)
     return function
 
 

@@ -244,7 +244,7 @@ def _mask(call: _Call, value: Any) -> Any:
     mask = bring(value, call.backend, call.device)
     dtype = call.backend.dtype_of(mask)
     if dtype is not dt.bool_:
-        raise TypeError(f"ops.{call.op.name} takes a bool tensor as its condition, not {dtype}; compare it first, as in x != 0")
+        raise TypeError(f"ops.{call.op.name} takes a bool tensor as condition, not {dtype}; compare it first: x != 0")
     return mask
 
 
@@ -270,7 +270,7 @@ def _promote(call: _Call, values: list[Any], group: list[Any]) -> EmberDType | N
                 values[index] = [bring(item, backend, call.device) for item in values[index]]
         return settled
     if rule.by_value and len(group) == 2:
-        group = values[:2] = _comparable(*group, backend)
+        group = values[:2] = _comparable(group[0], group[1], backend)
     dtypes = [backend.dtype_of(item) for item in group if type(item) not in _SCALARS]
     scalars = [type(item) for item in group if type(item) in _SCALARS]
     settled = rule.settle(op.name, dtypes, scalars)

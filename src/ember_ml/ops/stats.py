@@ -8,4 +8,8 @@ from ember_ml.ops.nan_statistics import *
 from ember_ml.ops.reductions import *
 from ember_ml.ops.sorting import *
 
-__all__ = [*cumulative.__all__, *nan_statistics.__all__, *reductions.__all__, *sorting.__all__]
+__all__: list[str] = []
+__all__ += cumulative.__all__
+__all__ += nan_statistics.__all__
+__all__ += reductions.__all__
+__all__ += sorting.__all__

@@ -26,10 +26,10 @@ empty = zeros  # MLX makes no tensor without values
 
 
 def eye(n_rows: Any, n_cols: Any, k: int, dtype: mx.Dtype | None, device: str) -> mx.array:
-    shape = as_shape((n_rows, n_rows if n_cols is None else n_cols))
-    if 0 in shape or not -shape[0] < k < shape[1]:  # MLX refuses the first, and reads the second as 32-bit integers
+    rows, columns = shape = as_shape((n_rows, n_rows if n_cols is None else n_cols))
+    if 0 in shape or not -rows < k < columns:  # MLX refuses the first, and reads the second as 32-bit integers
         return zeros(shape, dtype, device)
-    return mx.eye(*shape, k, mx.float32 if dtype is None else dtype)
+    return mx.eye(rows, columns, k, mx.float32 if dtype is None else dtype)
 
 
 def arange(start: Any, stop: Any, step: Any, dtype: mx.Dtype | None, device: str) -> mx.array:

@@ -33,7 +33,7 @@ def to_host(x: mx.array) -> np.ndarray:
     """The view is one of another array in the same memory: ``x[0] = 1`` then leaves that memory as it is, and alive."""
     own = mx.view(x, mx.uint16) if x.dtype == mx.bfloat16 else mx.stop_gradient(x)
     mx.eval(own)  # NumPy would otherwise read a value that failed to compute, without an error
-    array = np.asarray(memoryview(own).toreadonly())
+    array = np.asarray(memoryview(own).toreadonly())  # pyright: ignore[reportArgumentType]  # it is a buffer
     return array.view(host_dtypes[dt.bfloat16]) if x.dtype == mx.bfloat16 else array
 
 
