@@ -51,7 +51,12 @@ MATMUL_SHAPES = [
 @pytest.mark.parametrize(("left", "right"), MATMUL_SHAPES)
 def test_matmul(backend: str, dtype: str, left: tuple[int, ...], right: tuple[int, ...]) -> None:
     x, y = random(left, dtype, 1), random(right, dtype, 2)
-    _agree(ops.matmul(ops.asarray(x), ops.asarray(y)), numpy.matmul(_wide(x), _wide(y)), dtype)
+    want = numpy.matmul(_wide(x), _wide(y))
+    got = ops.matmul(ops.asarray(x), ops.asarray(y))
+    assert ops.dtype(got) == dtype
+    # errors grow with the sizes of the products, which may cancel
+    size = numpy.matmul(abs(_wide(x)), abs(_wide(y))).max(initial=0) / max(abs(want).max(initial=0), 1e-30)
+    assert difference(ops.to_numpy(got), want) <= 4 * max(size, 1)
 
 
 @pytest.mark.parametrize("integer", INTEGERS)
