@@ -93,11 +93,10 @@ _FOUR_BYTES = FastPath(
         "        return BODY({args})"
     ),
     sequence=(
-        "for t in {x}:\n"
-        "    if type(t) is not NATIVE or t.itemsize != 4:\n"
-        "        break\n"
-        "else:\n"
-        "    return BODY({args})\n"
+        "if len({x}) == 2:\n"
+        "    t, u = {x}\n"
+        "    if type(t) is NATIVE is type(u) and t.itemsize == 4 == u.itemsize:\n"
+        "        return BODY({args})\n"
         "d = {x}[0].dtype\n"
         "if d in OK:\n"
         "    for t in {x}:\n"
