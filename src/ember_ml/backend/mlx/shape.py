@@ -38,9 +38,10 @@ def roll(x: mx.array, shift: Any, axis: Any) -> mx.array:
     if axis is None:
         return mx.roll(mx.flatten(x), sum(roll_pairs(shift, 0, 1)[0]) % x.size).reshape(x.shape)
     shifts, axes = roll_pairs(shift, axis, x.ndim)
-    return mx.roll(x, _small(shifts, [x.shape[one] for one in axes]), axes) if axes else x
+    places: Any = axes  # MLX takes several, but says otherwise
+    return mx.roll(x, _small(shifts, [x.shape[one] for one in axes]), places) if axes else x
 
 
-def _small(shifts: Any, lengths: Any) -> tuple[int, ...]:
+def _small(shifts: Any, lengths: Any) -> Any:
     """MLX reads shifts as 32-bit integers."""
     return tuple(shift % length for shift, length in zip(shifts, lengths, strict=True))

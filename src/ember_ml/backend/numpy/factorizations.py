@@ -27,7 +27,7 @@ def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Call
             return native(x, *options)
         if checks.enabled:
             raise LinAlgError(NOT_FINITE)
-        whole = finite.all(axis=(-2, -1))
+        whole = np.asarray(finite.all(axis=(-2, -1)))
         result = native(np.where(whole[..., None, None], x, 0), *options)
         if isinstance(result, tuple):
             return type(result)(*(_or_nan(part, whole) for part in result))
@@ -91,7 +91,7 @@ def cholesky(x: np.ndarray, upper: bool) -> np.ndarray:
     if not definite.all():
         if checks.enabled:
             raise LinAlgError(NOT_DEFINITE)
-        factor = _or_nan(factor, definite.all(axis=-1))
+        factor = _or_nan(factor, np.asarray(definite.all(axis=-1)))
     return factor.swapaxes(-2, -1).conj() if upper else factor
 
 

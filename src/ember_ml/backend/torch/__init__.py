@@ -124,7 +124,7 @@ def finish(result: Any) -> Any:
 
 
 def translate(error: Exception) -> Exception | None:
-    if isinstance(error, torch.linalg.LinAlgError):
+    if isinstance(error, torch.linalg.LinAlgError):  # pyright: ignore[reportPrivateImportUsage]
         return LinAlgError(str(error))
     if isinstance(error, NotImplementedError):
         return TypeError(str(error))
@@ -195,4 +195,5 @@ def memory_info(device: str) -> dict[str, int | None]:
 
 
 def is_traced(x: torch.Tensor) -> bool:
-    return torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(x)
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]
+    return torch.compiler.is_compiling() or wrapped(x)
