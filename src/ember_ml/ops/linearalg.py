@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ember_ml.ops import factorizations, norms, products, systems
-from ember_ml.ops.creation import diag
 from ember_ml.ops.factorizations import *
+from ember_ml.ops.matrices import diag
 from ember_ml.ops.norms import *
 from ember_ml.ops.products import *
 from ember_ml.ops.shape import matrix_transpose

@@ -250,11 +250,15 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LstsqResu
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
         raise ValueError(f"lstsq takes (m, n) with (m,) or (m, k), not {tuple(a.shape)} with {tuple(b.shape)}")
     rows, columns = a.shape
-    u, s, vh = ops.svd(a, False)
+    right = b if b.ndim == 2 else ops.expand_dims(b, -1)
+    small, rotated = a, right
+    if rows > columns:  # what is left to decompose is then a small square
+        q, small = ops.qr(a)
+        rotated = ops.matmul(_adjoint(q), right)
+    u, s, vh = ops.svd(small, False)
     counted = _above_cutoff(s, a, rcond)
     inverse = ops.where(counted, ops.divide(1.0, ops.where(counted, s, 1.0)), 0.0)
-    right = b if b.ndim == 2 else ops.expand_dims(b, -1)
-    solution = ops.matmul(_adjoint(vh), ops.multiply(ops.expand_dims(inverse, -1), ops.matmul(_adjoint(u), right)))
+    solution = ops.matmul(_adjoint(vh), ops.multiply(ops.expand_dims(inverse, -1), ops.matmul(_adjoint(u), rotated)))
     rank = ops.sum(ops.cast(counted, dt.int64))
     if rows > columns and int(ops.item(rank)) == columns:
         difference = ops.abs(ops.subtract(right, ops.matmul(a, solution)))

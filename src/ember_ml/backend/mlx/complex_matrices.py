@@ -70,7 +70,9 @@ def householder(x: mx.array, complete: bool) -> tuple[mx.array, mx.array]:
     reflections = []
     for k in range(steps):
         column = mx.where(places >= k, x[..., k], 0)
-        head = x[..., k : k + 1, k]
+        largest = mx.max(mx.abs(column), axis=-1, keepdims=True)
+        column = column / mx.where(largest == 0, 1, largest)  # the squares of small numbers would vanish
+        head = column[..., k : k + 1]
         size = mx.sqrt(mx.sum(mx.square(mx.abs(column)), axis=-1, keepdims=True))
         phase = mx.where(mx.abs(head) == 0, 1, head / mx.where(head == 0, 1, mx.abs(head)))
         vector = mx.where(places == k, column + phase * size, column)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import mlx.core as mx
@@ -19,6 +20,8 @@ from ember_ml.backend.matrices import NOT_DEFINITE, NOT_FINITE, check_matrix, ch
 from ember_ml.backend.mlx import complex_matrices as cm
 from ember_ml.backend.results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.errors import LinAlgError, UnsupportedDType
+
+__all__ = ["lu_parts", "or_nan", "raise_if"]
 
 
 def raise_if(failed: mx.array, message: str) -> None:
@@ -91,7 +94,16 @@ def _eigvalsh(x: mx.array) -> mx.array:
 
 
 def _eig(x: mx.array) -> EigResult:
-    return EigResult(*mx.linalg.eig(x, stream=mx.cpu))
+    values, vectors = mx.linalg.eig(x, stream=mx.cpu)
+    return EigResult(values, mx.conj(vectors) if x.dtype == mx.complex64 and _vectors_are_conjugates() else vectors)
+
+
+@cache
+def _vectors_are_conjugates() -> bool:
+    """Whether this MLX gives the conjugates of the eigenvectors of complex matrices, as 0.32 does."""
+    x = mx.array([[0, 1], [1j, 0]], dtype=mx.complex64)
+    values, vectors = mx.linalg.eig(x, stream=mx.cpu)
+    return mx.max(mx.abs(mx.matmul(x, vectors) - vectors * values)).item() > 0.1
 
 
 def _eigvals(x: mx.array) -> mx.array:

@@ -1,3 +1,1 @@
-"""norms"""
-
-from __future__ import annotations
+"""Norms and distances, on MLX: nothing is better than the derived bodies."""

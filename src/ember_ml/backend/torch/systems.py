@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from ember_ml.backend.matrices import SINGULAR, check_square, check_system
-from ember_ml.backend.results import SlogdetResult
-from ember_ml.backend.torch.factorizations import or_nan, values_are_read
+from ember_ml.backend.matrices import NOT_FINITE, SINGULAR, check_square, check_system
+from ember_ml.backend.results import LstsqResult, SlogdetResult
+from ember_ml.backend.torch.factorizations import or_nan, svd, values_are_read
 from ember_ml.errors import LinAlgError
 
 
@@ -50,4 +50,33 @@ def det(x: torch.Tensor) -> torch.Tensor:
 
 def slogdet(x: torch.Tensor) -> SlogdetResult:
     check_square(x)
-    return SlogdetResult(*torch.linalg.slogdet(x))
+    sign, logabsdet = torch.linalg.slogdet(x)
+    return SlogdetResult(torch.where(logabsdet.isnan(), torch.nan, sign), logabsdet)  # PyTorch gives NaN the sign 0
+
+
+def lstsq(a: torch.Tensor, b: torch.Tensor, rcond: float | None) -> LstsqResult:
+    if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
+        raise ValueError(f"lstsq takes (m, n) with (m,) or (m, k), not {tuple(a.shape)} with {tuple(b.shape)}")
+    if not (torch.isfinite(a).all() and torch.isfinite(b).all()):
+        raise LinAlgError(NOT_FINITE)  # PyTorch's own assertions fail
+    columns = b[:, None] if b.ndim == 1 else b
+    if rcond is None:
+        rcond = max(a.shape) * torch.finfo(a.dtype).eps
+    if a.device.type == "cpu":
+        # the one driver that finds the singular values too
+        solution, residuals, rank, values = torch.linalg.lstsq(a, columns, rcond=rcond, driver="gelsd")
+    else:
+        solution, residuals, rank, values = _lstsq_by_svd(a, columns, rcond)
+    return LstsqResult(solution[:, 0] if b.ndim == 1 else solution, residuals, rank, values)
+
+
+def _lstsq_by_svd(a: torch.Tensor, b: torch.Tensor, rcond: float) -> tuple[torch.Tensor, ...]:
+    """PyTorch's accelerators know only the driver for matrices of full rank."""
+    u, s, vh = svd(a, False)
+    counted = s > rcond * s.amax(dim=-1, keepdim=True) if s.numel() else s > 0
+    inverse = torch.where(counted, 1 / torch.where(counted, s, 1), 0)
+    solution = vh.mH @ (inverse[:, None] * (u.mH @ b))
+    rank = counted.sum()
+    full = a.shape[0] > a.shape[1] and int(rank) == a.shape[1]
+    residuals = (b - a @ solution).abs().square().sum(dim=0) if full else s.new_zeros(0)
+    return solution, residuals, rank, s
