@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -63,6 +64,16 @@ def _parameters(signature: str, op: Op) -> dict[str, str]:
     return given
 
 
+def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with a list as its result, which the standard asks for where the op gives a tuple."""
+
+    @functools.wraps(function)
+    def listing(*args: Any, **options: Any) -> list[Any]:
+        return list(function(*args, **options))
+
+    return listing
+
+
 def _extension(name: str, table: str, call: Callable[[Op, tuple[Any, ...]], Any]) -> ModuleType:
     module = ModuleType(name, f"The extension {name.rsplit('.', 1)[-1]} of the array API standard.")
     functions = _functions(table, call, name)
@@ -81,6 +92,7 @@ def fill(namespace: dict[str, Any], name: str) -> None:
     call = _caller(backend)
     public: dict[str, Any] = _functions(MAIN, call, module)
     public.update(ADAPTERS)
+    public.update({name: _listing(public[name]) for name in ("broadcast_arrays", "meshgrid")})
     public.update(_CONSTANTS)
     public.update({dtype.name: dtype for dtype in backend.dtypes})
     public["linalg"] = _extension(f"{module}.linalg", LINALG, call)
