@@ -151,14 +151,16 @@ def translate(error: Exception) -> Exception | None:
 
 
 def to_dlpack(x: mx.array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    if copy is False:
-        raise BufferError("MLX arrays are immutable: they are exported as a copy")
-    host = to_host(x).copy()
-    return host.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+    if copy is not False:
+        return to_host(x).copy().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+    if max_version is not None and max_version[0] >= 1:  # which can say that the memory is not to be written
+        return to_host(x).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=False)
+    mx.eval(x)
+    return x.__dlpack__()
 
 
 def dlpack_device(x: mx.array) -> tuple[Any, int]:
-    return 1, 0  # the copy lies in host memory
+    return 1, 0  # what is exported lies in host memory
 
 
 def to_device(x: mx.array, device: str) -> mx.array:

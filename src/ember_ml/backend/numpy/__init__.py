@@ -182,7 +182,7 @@ def translate(error: Exception) -> Exception | None:
 
 
 def to_dlpack(x: np.ndarray, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    if not x.flags.writeable and (copy is None and max_version is None):
+    if copy is None and not x.flags.writeable and (max_version is None or max_version[0] < 1):
         x = x.copy()  # an old consumer cannot be told that the memory is not to be written
     return x.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
