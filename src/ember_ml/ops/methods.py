@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 from ember_ml.ops.declare import OPS, Op
 from ember_ml.ops.dispatch import dispatch
 from ember_ml.ops.fastpath import bind
 from ember_ml.ops.portable import on_own_backend
 from ember_ml.tensor.ember_tensor import EmberTensor
-from ember_ml.tensor.in_place import refusal
+from ember_ml.tensor.in_place import refusal, shows_living_tensor
 from ember_ml.tensor.operations import METHODS
 
 __all__: list[str] = []
@@ -26,13 +27,13 @@ def _get_item(self: EmberTensor, key: Any) -> EmberTensor:
     """The part of this tensor that ``key`` selects: integers, slices, None, ``...``, masks and integer tensors."""
     result = dispatch(OPS["get_item"], (self, key), self._kind.backend, portable=True)
     if _is_basic(key):
-        result._is_slice = True
+        result._sliced_from = (ref(self), *getattr(self, "_sliced_from", ()))
     return result
 
 
 def _set_item(self: EmberTensor, key: Any, value: Any) -> None:
     """Replace the part that ``key`` selects: the tensor then holds a changed copy, other tensors keep their data."""
-    if hasattr(self, "_is_slice"):
+    if shows_living_tensor(self):
         raise refusal("this assignment")
     result = dispatch(OPS["index_update"], (self, key, value), self._kind.backend, portable=True)
     self._array = result._array

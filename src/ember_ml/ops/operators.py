@@ -16,7 +16,7 @@ from ember_ml.ops.declare import OPS, Op
 from ember_ml.ops.dispatch import dispatch
 from ember_ml.ops.portable import on_own_backend
 from ember_ml.tensor.ember_tensor import EmberTensor
-from ember_ml.tensor.in_place import is_item_statement, refusal
+from ember_ml.tensor.in_place import is_item_statement, refusal, shows_living_tensor
 from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind
 
 __all__: list[str] = []
@@ -90,7 +90,7 @@ def {method}(self, other):
 _IN_PLACE_SOURCE = """
 def {method}(self, other):
     r = self.{plain}(other)
-    if type(r) is CLS and r._kind is self._kind and r._array.shape == self._array.shape and not HAS(self, "_is_slice"):
+    if type(r) is CLS and r._kind is self._kind and r._array.shape == self._array.shape and not SHOWS(self):
         self._array = r._array
         return self
     return REBIND(OP, self, other, r, FRAME(1))
@@ -132,7 +132,7 @@ def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any, caller: FrameT
         )
     if result.shape != tensor.shape:
         raise ValueError(f"ops.{op.name} in place would change the shape from {tensor.shape} to {result.shape}")
-    if hasattr(tensor, "_is_slice"):
+    if shows_living_tensor(tensor):
         if is_item_statement(caller):
             return result
         raise refusal(f"ops.{op.name} in place")
@@ -144,10 +144,10 @@ def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
     namespace = {
         "CLS": EmberTensor,
         "FRAME": sys._getframe,
-        "HAS": hasattr,
         "NEW": object.__new__,
         "OP": op,
         "REBIND": _rebind,
+        "SHOWS": shows_living_tensor,
         "SLOW": _operate,
     }
     kind = "k.boolean" if op.rule.result == "bool" else "k"

@@ -35,8 +35,8 @@ class EmberTensor(Operations):
     ([[2.0, 3.0], [4.0, 5.0]], (2, 2), float32)
     """
 
-    # A slice is a tensor whose slot _is_slice is set; a fresh one sets nothing but the first two.
-    __slots__ = ("__weakref__", "_array", "_is_slice", "_kind", "_requires_grad")
+    # A slice knows the tensors that it was made of, by weak references; a fresh tensor sets only _array and _kind.
+    __slots__ = ("__weakref__", "_array", "_kind", "_requires_grad", "_sliced_from")
     __array_ufunc__ = None  # NumPy's operators give way to ours
     __hash__ = None
 

@@ -1,6 +1,7 @@
-"""Whether a tensor that was made by slicing may be changed in place: only by the statement ``x[key] += y``.
+"""Whether a tensor that was made by slicing may be changed in place.
 
-Python runs that statement as three steps: read ``x[key]``, add in place to what was read, store the sum into
+Slices do not write through. Where the tensor that was sliced is gone, nobody can tell, and the slice may be changed; that is
+how libraries write ``u = u[:, :k]; u *= s``. While it lives, only the statement ``x[key] += y`` may. Python runs that statement as three steps: read ``x[key]``, add in place to what was read, store the sum into
 ``x[key]``. The middle step must not raise, although it looks like any other in-place change of a slice; what follows it
 in the caller's code tells.
 """
@@ -8,10 +9,16 @@ in the caller's code tells.
 from __future__ import annotations
 
 from types import CodeType, FrameType
+from typing import Any
 
-__all__ = ["is_item_statement", "refusal"]
+__all__ = ["is_item_statement", "refusal", "shows_living_tensor"]
 
 _known: dict[tuple[CodeType, int], bool] = {}
+
+
+def shows_living_tensor(tensor: Any) -> bool:
+    """Whether ``tensor`` is a slice of one that still lives, so that changing it in place would be expected to show there."""
+    return any(source() is not None for source in getattr(tensor, "_sliced_from", ()))
 
 
 def is_item_statement(caller: FrameType | None) -> bool:
