@@ -14,17 +14,21 @@ from ember_ml.array_api.info import Info
 from ember_ml.array_api.signatures import FFT, LINALG, MAIN
 from ember_ml.backend import load
 from ember_ml.ops.declare import OPS, Op
+from ember_ml.ops.dispatch import dispatch
 from ember_ml.ops.portable import on_own_backend
 
 __all__ = ["fill"]
 
 _VERSION = "2024.12"
 _CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi}
+_CONVERSIONS = {"asarray", "from_dlpack"}
 _OP_NAMES = {alias: op.name for op in OPS.values() for alias in op.aliases}
 
 
 def _caller(backend: Any) -> Callable[[Op, tuple[Any, ...]], Any]:
     def call(op: Op, args: tuple[Any, ...]) -> Any:
+        if op.name in _CONVERSIONS:  # these bring data to the namespace's backend, wherever it was
+            return dispatch(op, args, backend, portable=True)
         return on_own_backend(op, args, backend)
 
     return call

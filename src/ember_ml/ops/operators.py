@@ -15,7 +15,7 @@ from ember_ml.backend.contract import ByDType
 from ember_ml.ops.declare import OPS, Op
 from ember_ml.ops.dispatch import dispatch
 from ember_ml.ops.portable import on_own_backend
-from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.in_place import is_item_statement, refusal, shows_living_tensor
 from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind
 
@@ -125,6 +125,9 @@ def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any, caller: FrameT
         return result
     if result._kind.backend is not tensor._kind.backend:  # in place means on the tensor's own backend
         result = dispatch(op, (tensor, other), tensor._kind.backend, portable=True)
+    if result._kind is not tensor._kind and result.dtype.kind == tensor.dtype.kind in ("float", "complex"):
+        # written into what it is, as in every library: a wider float is rounded
+        result = wrap_native(tensor._kind.backend.cast(result._array, _native_dtype(tensor)), tensor._kind.backend)
     if result._kind is not tensor._kind:
         raise TypeError(
             f"ops.{op.name} in place would change the dtype from {tensor.dtype} to {result.dtype}; "
@@ -138,6 +141,10 @@ def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any, caller: FrameT
         raise refusal(f"ops.{op.name} in place")
     tensor._array = result._array
     return tensor
+
+
+def _native_dtype(tensor: EmberTensor) -> Any:
+    return tensor._kind.backend.dtypes[tensor.dtype]
 
 
 def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:

@@ -239,7 +239,8 @@ class EmberTensor(Operations):
             if copy is False:
                 raise ValueError(f"a tensor of dtype {self.dtype} cannot become {dtype} without a copy")
             return host.astype(dtype)
-        return host.copy() if copy else host
+        # who asks for an array may write to it, which a view of an immutable tensor does not allow
+        return host.copy() if copy or (copy is None and not host.flags.writeable) else host
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         namespace = importlib.import_module("ember_ml.array_api").namespace(self.backend)
