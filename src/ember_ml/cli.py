@@ -27,7 +27,7 @@ app: typer.Typer = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-_out = Console()
+_PIPED_WIDTH = 160  # a pipe has no width, and a table folded to 80 columns is hard to search
 _PACKAGES = ("ember-ml", "numpy", "ml-dtypes", "torch", "mlx", "scipy", "scikit-learn", "einops", "keras")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
@@ -37,8 +37,15 @@ def main() -> None:
     try:
         app()
     except EmberError as error:
-        Console(stderr=True).print(f"[bold red]Error:[/] {escape(str(error))}", soft_wrap=True)
+        Console(stderr=True, soft_wrap=True).print(f"[bold red]Error:[/] {escape(str(error))}")
         raise SystemExit(2) from None
+
+
+def _show(thing: Any) -> None:
+    console = Console(highlight=False, soft_wrap=isinstance(thing, str))
+    if not console.is_terminal:
+        console.width = max(console.width, _PIPED_WIDTH)
+    console.print(thing)
 
 
 def _print_json(value: Any) -> None:
@@ -113,14 +120,12 @@ def _backend_facts(name: str) -> dict[str, Any]:
 
 def _print_doctor(facts: dict[str, Any]) -> None:
     versions = ", ".join(f"{name} {found}" for name, found in facts["versions"].items() if found)
-    _out.print(f"Python {facts['python']} on {facts['system']}; {versions}", soft_wrap=True, highlight=False)
+    _show(f"Python {facts['python']} on {facts['system']}; {versions}")
     active = facts["active"]
     if "problem" in active:
-        _out.print(f"[bold red]No backend is active:[/] {escape(active['problem'])}", soft_wrap=True)
+        _show(f"[bold red]No backend is active:[/] {escape(active['problem'])}")
     else:
-        _out.print(
-            f"Active backend: [bold]{active['backend']}[/], chosen by {escape(active['chosen by'])}", soft_wrap=True
-        )
+        _show(f"Active backend: [bold]{active['backend']}[/], chosen by {escape(active['chosen by'])}")
     table = Table("backend", "state", "devices (default first)", "dtypes it lacks", "notes")
     for entry in facts["backends"]:
         if "problem" in entry:
@@ -130,7 +135,7 @@ def _print_doctor(facts: dict[str, Any]) -> None:
         devices = sorted(entry["devices"], key=lambda device: device != entry["default device"])
         notes = f"BLAS: {entry['blas']}" if "blas" in entry else ""
         table.add_row(entry["name"], "[green]ready[/]", ", ".join(devices), ", ".join(entry["missing dtypes"]), notes)
-    _out.print(table)
+    _show(table)
 
 
 @app.command()
@@ -194,7 +199,7 @@ def _show_gaps(modules: list[Any], as_json: bool) -> None:
     table = Table("backend", "op", "dtype", "why")
     for gap in found:
         table.add_row(gap.backend, gap.op, gap.dtype, escape(gap.reason))
-    _out.print(table if found else "No backend lacks anything.")
+    _show(table if found else "No backend lacks anything.")
 
 
 def _print_inventory(entries: list[Any], modules: list[Any]) -> None:
@@ -207,12 +212,12 @@ def _print_inventory(entries: list[Any], modules: list[Any]) -> None:
             mark = "*" if module.name in entry.corrected else ""
             cells.append(f"[{colours[status]}]{status}[/]{mark}")
         table.add_row(", ".join((entry.op, *entry.aliases)), entry.family, entry.rule, *cells)
-    _out.print(table)
+    _show(table)
     counts = {module.name: [entry.status[module.name] for entry in entries] for module in modules}
     for name, found in counts.items():
         parts = ", ".join(f"{found.count(status)} {status}" for status in colours if status in found)
-        _out.print(f"{name}: {len(found)} ops: {parts}", highlight=False)
-    _out.print("* with a body of its own for some dtypes (see --json)", highlight=False)
+        _show(f"{name}: {len(found)} ops: {parts}")
+    _show("* with a body of its own for some dtypes (see --json)")
 
 
 @app.command()
@@ -238,7 +243,7 @@ def bench(
     for name in groups:
         rows = [row for row in found if row.group == name]
         if rows:
-            _out.print(run.table(name, rows))
+            _show(run.table(name, rows))
 
 
 @app.command()
@@ -250,7 +255,7 @@ def demo(as_json: AsJson = False) -> None:
     if as_json:
         _print_json([asdict(result) for result in results])
     else:
-        _out.print(shown.table(results))
+        _show(shown.table(results))
     if not shown.agree(results):
         raise typer.Exit(1)
 
