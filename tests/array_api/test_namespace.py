@@ -50,6 +50,32 @@ def test_functions_use_the_backend_of_the_tensors(backend: str) -> None:
         assert {result.backend for result in results} == {other}
 
 
+def test_asarray(backend: str) -> None:
+    for other in installed_backends():
+        x = namespace(other).asarray([1.0, 2.0])
+        xp = namespace(backend)
+        y = xp.asarray(x)
+        assert y.backend == backend
+        assert y.tolist() == [1.0, 2.0]
+        assert (y is x) is (other == backend)
+        assert xp.asarray(y, dtype="float64").dtype == "float64"
+    assert xp.asarray(y, copy=False) is y
+    copied = xp.asarray(y, copy=True)
+    copied[0] = 5.0
+    assert y.tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="copy=False"):
+        xp.asarray(y, dtype="float64", copy=False)
+
+
+def test_astype_and_reshape(backend: str) -> None:
+    xp = namespace(backend)
+    x = xp.asarray([1.0, 2.0])
+    assert xp.astype(x, xp.float32, copy=False) is x
+    assert xp.astype(x, xp.float32) is not x
+    assert xp.astype(x, xp.int8, device=x.device).dtype == xp.int8
+    assert xp.reshape(x, (2, 1), copy=True).shape == xp.reshape(x, (2, 1), copy=False).shape == (2, 1)
+
+
 def test_inspection(backend: str) -> None:
     info = namespace(backend).__array_namespace_info__()
     assert info.default_dtypes()["real floating"] == "float32"

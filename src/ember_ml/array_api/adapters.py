@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ember_ml.ops.declare import OPS
+from ember_ml.ops.dispatch import dispatch
 from ember_ml.tensor import EmberTensor
-from ember_ml.typing import DeviceLike, DTypeLike
+from ember_ml.typing import DataLike, DeviceLike, DTypeLike
 
-__all__ = ["ADAPTERS"]
+__all__ = ["adapters"]
+
+
+def _is_already(x: Any, dtype: DTypeLike | None, device: DeviceLike | None) -> bool:
+    return (dtype is None or x.dtype == dtype) and (device is None or x.device == device)
 
 
 def astype(
     x: EmberTensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None
 ) -> EmberTensor:
     """``x`` in another dtype, by the rules of ``ops.cast``; without ``copy``, ``x`` itself where nothing changes."""
+    if _is_already(x, dtype, device):
+        return x.copy() if copy else x
     result = x if x.dtype == dtype else x.cast(dtype)
-    if device is not None and device != result.device:
-        result = result.to_device(device)
-    return x.copy() if copy and result is x else result
+    return result if device is None else result.to_device(device)
 
 
 def reshape(x: EmberTensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> EmberTensor:
@@ -29,4 +36,25 @@ def reshape(x: EmberTensor, /, shape: tuple[int, ...], *, copy: bool | None = No
     return (x.copy() if copy else x).reshape(shape)
 
 
-ADAPTERS: dict[str, Any] = {function.__name__: function for function in (astype, reshape)}
+def adapters(backend: Any) -> dict[str, Callable[..., Any]]:
+    """The functions for the namespace of ``backend``."""
+
+    def asarray(
+        obj: DataLike,
+        /,
+        *,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        copy: bool | None = None,
+    ) -> EmberTensor:
+        """``obj`` as a tensor of this namespace's backend; itself where it is one already, unless ``copy`` is True."""
+        is_ours = type(obj) is EmberTensor and obj._kind.backend is backend
+        if is_ours and not copy and _is_already(obj, dtype, device):
+            return obj
+        return dispatch(OPS["asarray"], (obj, dtype, device, copy), backend, portable=True)
+
+    def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> EmberTensor:
+        """A tensor of this namespace's backend of anything that has ``__dlpack__``."""
+        return dispatch(OPS["from_dlpack"], (x, device, copy), backend, portable=True)
+
+    return {function.__name__: function for function in (asarray, astype, from_dlpack, reshape)}

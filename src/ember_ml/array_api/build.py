@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ember_ml.array_api.adapters import ADAPTERS
+from ember_ml.array_api.adapters import adapters
 from ember_ml.array_api.info import Info
 from ember_ml.array_api.signatures import FFT, LINALG, MAIN
 from ember_ml.backend import load
@@ -95,7 +95,7 @@ def fill(namespace: dict[str, Any], name: str) -> None:
     module = namespace["__name__"]
     call = _caller(backend)
     public: dict[str, Any] = _functions(MAIN, call, module)
-    public.update(ADAPTERS)
+    public.update(adapters(backend))
     public.update({name: _listing(public[name]) for name in ("broadcast_arrays", "meshgrid")})
     public.update(_CONSTANTS)
     public.update({dtype.name: dtype for dtype in backend.dtypes})

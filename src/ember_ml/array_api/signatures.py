@@ -10,11 +10,9 @@ __all__ = ["FFT", "LINALG", "MAIN"]
 
 MAIN = """
 arange(start, /, stop=None, step=1, *, dtype=None, device=None)
-asarray(obj, /, *, dtype=None, device=None, copy=None)
 empty(shape, *, dtype=None, device=None)
 empty_like(x, /, *, dtype=None, device=None)
 eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None)
-from_dlpack(x, /, *, device=None, copy=None)
 full(shape, fill_value, *, dtype=None, device=None)
 full_like(x, /, fill_value, *, dtype=None, device=None)
 linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True)
