@@ -9,6 +9,7 @@ from __future__ import annotations
 import ember_ml.ops as ops
 from ember_ml.backend.axes import axes_of, folded, reduced_shape
 from ember_ml.backend.quantiles import read_probabilities
+from ember_ml.dtypes import HALVES, find_dtype
 from ember_ml.ops.declare import derived, primitive
 from ember_ml.ops.rules import ORDER, REAL_FLOATING, SAME
 from ember_ml.typing import AxisLike, DataLike, Tensor, TensorLike
@@ -129,13 +130,14 @@ def nanquantile(x: TensorLike, q: DataLike, axis: AxisLike | None = None, keepdi
     axes = axes_of(axis, x.ndim)
     order, together = folded(sizes, axes)
     shape = (*probabilities.shape, *reduced_shape(sizes, axes, keepdims))
-    ordered = sort(ops.reshape(ops.transpose(x, order), together))
     if not together[-1]:
         return quantile(x, probabilities, axis, keepdims)
+    wide = ops.cast(x, "float32") if find_dtype(x.dtype) in HALVES else x
+    ordered = sort(ops.reshape(ops.transpose(wide, order), together))
     count = ops.count_nonzero(ops.logical_not(ops.isnan(ordered)), axis=-1, keepdims=True)
     last = ops.maximum(ops.subtract(count, 1), 0)
     results = [_between(ordered, last, float(one)) for one in probabilities.ravel()]
-    return ops.reshape(ops.stack(results), shape)
+    return ops.cast(ops.reshape(ops.stack(results), shape), x.dtype)
 
 
 def _between(ordered: Tensor, last: Tensor, probability: float) -> Tensor:

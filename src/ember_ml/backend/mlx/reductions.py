@@ -130,12 +130,15 @@ def _logsumexp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     return mx.reshape(result, reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims))
 
 
-def argmax(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
-    return mx.argmax(mx.stop_gradient(x), axis, keepdims).astype(mx.int64)
+def _index(native: Body) -> Body:
+    def body(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
+        x = mx.stop_gradient(x)
+        if axis is None:  # MLX fails at keeping no dimensions
+            result = native(x).astype(mx.int64)
+            return mx.reshape(result, (1,) * x.ndim) if keepdims else result
+        return native(x, axis, keepdims).astype(mx.int64)
 
-
-def argmin(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
-    return mx.argmin(mx.stop_gradient(x), axis, keepdims).astype(mx.int64)
+    return body
 
 
 def count_nonzero(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
@@ -148,6 +151,8 @@ mean = in_float32(_mean)
 var = in_float32(_var)
 std = in_float32(_std)
 logsumexp = in_float32(_logsumexp)
+argmax = _index(mx.argmax)
+argmin = _index(mx.argmin)
 max = mx.max
 min = mx.min
 all = mx.all

@@ -6,6 +6,7 @@ loses digits; it adds and multiplies half precision in half precision. The bodie
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -78,7 +79,7 @@ def total(x: Array, axis: Any, keepdims: bool) -> Array:
 def _total_along(x: Array, axis: int) -> Array:
     """The sum along one axis, which stays with length 1."""
     n, step = x.shape[axis], abs(x.strides[axis])
-    is_innermost = step and all(
+    is_innermost = step and builtins.all(
         abs(other) > step for i, other in enumerate(x.strides) if i != axis and x.shape[i] > 1
     )
     if n <= SHORT or is_innermost:
@@ -120,13 +121,13 @@ def _var(x: Array, axis: Any, correction: float, keepdims: bool) -> Array:
 
 
 def _std(x: Array, axis: Any, correction: float, keepdims: bool) -> Array:
-    return np.sqrt(_var(x, axis, correction, keepdims))
+    return np.asarray(np.sqrt(_var(x, axis, correction, keepdims)))
 
 
 def _logsumexp(x: Array, axis: Any, keepdims: bool) -> Array:
     with np.errstate(all="ignore"):
         if not x.size:
-            return np.log(total(x, axis, keepdims))
+            return np.asarray(np.log(total(x, axis, keepdims)))
         top = np.maximum.reduce(x, axis, None, None, True)
         top = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
         result = np.log(total(np.exp(x - top), axis, True)) + top
