@@ -104,7 +104,7 @@ def test_values_take_the_dtype_of_the_tensor_or_raise(backend: str) -> None:
         ops.index_update(half, 0, ops.array([1.0], dtype="float64"))
     with pytest.raises(OverflowError):
         ops.index_update(whole, 0, 300)
-    with pytest.raises(ValueError, match="broadcast|assign"):
+    with pytest.raises(ValueError, match=r"broadcast|assign"):
         ops.index_update(whole, slice(0, 2), [1, 2, 3])
 
 
@@ -124,6 +124,7 @@ def test_take_flattens_without_an_axis_and_takes_any_shape(backend: str) -> None
     x = ops.array([[1.0, 2.0], [3.0, 4.0]])
     assert _lists(ops.take(x, [[3, 0]])) == [[4.0, 1.0]]
     assert _lists(ops.take(x, 1, axis=1)) == [2.0, 4.0]
+    assert _lists(ops.take([1.0, 2.0], 1)) == 2.0
     assert _lists(ops.take(x, [], axis=0)) == []
     for indices, axis in (([2], 0), ([-3], 0), ([4], None), ([0], 2)):
         with pytest.raises(IndexError):

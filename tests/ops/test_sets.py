@@ -59,7 +59,7 @@ def test_searchsorted_takes_a_sorter_and_any_shape(backend: str) -> None:
         ops.searchsorted([1.0, 2.0], [1.0], sorter=[0, 2])
     with pytest.raises(ValueError, match="side"):
         ops.searchsorted([1.0], [1.0], side="middle")
-    with pytest.raises(ValueError, match="dimension|1-D|object too deep"):
+    with pytest.raises(ValueError, match=r"dimension|too deep"):
         ops.searchsorted([[1.0]], [1.0])
 
 
@@ -75,11 +75,11 @@ def test_bincount_counts_and_refuses_negative_integers(backend: str) -> None:
     assert _lists(ops.bincount(ops.array([1, 1], dtype="uint8"))) == [0, 2]
     assert ops.dtype(ops.bincount([1], weights=[0.5])) == "float32"
     for x in ([-1, 0], [[0]]):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="bincount"):
             ops.bincount(x)
     with pytest.raises(ValueError, match="negative"):
         ops.bincount([-1], weights=[1.0])
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="row"):
         ops.bincount([0, 1], weights=[1.0])
     with pytest.raises(IndexError):
         ops.bincount([0.5])
@@ -104,5 +104,5 @@ def test_histograms_without_a_range_are_refused(backend: str) -> None:
         ([1.0], {"bins": [1.0, 0.0]}),
         ([1.0], {"bins": [1.0]}),
     ):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="histogram"):
             ops.histogram(x, **arguments)

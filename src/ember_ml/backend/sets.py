@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.host import as_host
+from ember_ml.backend.host import as_host, host_dtypes
+from ember_ml.dtypes import bfloat16
 
 __all__ = ["descends", "histogram_edges", "unique_parts"]
 
 
 def unique_parts(x: np.ndarray, index: bool, inverse: bool, counts: bool) -> tuple[np.ndarray, ...]:
     """The distinct values in ascending order, and as asked for: first occurrences, the way back, how many of each."""
+    if x.dtype == host_dtypes[bfloat16]:  # whose NaN NumPy does not sort
+        values, *rest = unique_parts(x.astype(np.float32), index, inverse, counts)
+        return values.astype(x.dtype), *rest
     parts = np.unique(x, return_index=index, return_inverse=inverse, return_counts=counts, equal_nan=False)
     values, *rest = parts if isinstance(parts, tuple) else (parts,)
     if inverse:  # before NumPy 2.1 the shape of the inverse differed

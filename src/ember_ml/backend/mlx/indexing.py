@@ -19,6 +19,7 @@ from ember_ml.backend.keys import (
     plan,
     shape_of_values,
 )
+from ember_ml.backend.mlx.transfer import from_host, to_host
 
 
 def _is_mask(item: mx.array) -> bool:
@@ -28,10 +29,9 @@ def _is_mask(item: mx.array) -> bool:
 def readable(x: mx.array) -> np.ndarray | None:
     """The values of ``x`` as a NumPy view, or None while they are traced and cannot be read."""
     try:
-        mx.eval(x)
+        return to_host(x)
     except ValueError:
         return None
-    return np.array(x, copy=False)
 
 
 def in_range(index: mx.array, size: int, wraps: bool = True) -> mx.array:
@@ -67,7 +67,7 @@ def places(mask: mx.array) -> np.ndarray:
 
 
 def _from_places(found: np.ndarray) -> mx.array:
-    return mx.array(found, dtype=mx.int64)
+    return from_host(found.astype(np.int64, copy=False), None)
 
 
 def _advanced(y: mx.array, how: Plan) -> tuple[mx.array, list[int], list[mx.array]]:

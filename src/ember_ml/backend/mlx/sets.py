@@ -6,21 +6,17 @@ import mlx.core as mx
 
 from ember_ml.backend.mlx.indexing import in_range, readable
 from ember_ml.backend.mlx.scatter import segment_sum
+from ember_ml.backend.mlx.transfer import from_host
 from ember_ml.backend.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.sets import descends, unique_parts
 
 
 def _unique(x: mx.array, index: bool, inverse: bool, counts: bool) -> list[mx.array]:
     """MLX has no function for distinct values; their number must be known, so ``x`` is computed and NumPy sorts it."""
-    is_half = x.dtype == mx.bfloat16
-    values = readable(x.astype(mx.float32) if is_half else x)
+    values = readable(x)
     if values is None:
         raise ValueError("the number of distinct values must be known, but these are traced")
-    found, *rest = unique_parts(values, index, inverse, counts)
-    return [
-        mx.array(found, dtype=mx.float32 if is_half else x.dtype).astype(x.dtype),
-        *(mx.array(part, dtype=mx.int64) for part in rest),
-    ]
+    return [from_host(part, None) for part in unique_parts(values, index, inverse, counts)]
 
 
 def unique_values(x: mx.array) -> mx.array:
@@ -51,7 +47,7 @@ def searchsorted(x: mx.array, y: mx.array, side: str, sorter: mx.array | None) -
 
 def digitize(x: mx.array, bins: mx.array, right: bool) -> mx.array:
     side = "left" if right else "right"
-    values = readable(bins.astype(mx.float32) if bins.dtype == mx.bfloat16 else bins)
+    values = readable(bins)
     if values is not None and descends(values):
         return bins.size - searchsorted(bins[::-1], x, side, None)
     return searchsorted(bins, x, side, None)  # in traced code, whose values cannot be read, bins ascend

@@ -25,7 +25,7 @@ def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> mx.a
     if array.dtype == np.complex128:
         raise UnsupportedDType("MLX has no complex128; cast to complex64, or use another backend")
     if any(stride < 0 for stride in array.strides):  # which MLX refuses
-        array = np.ascontiguousarray(array)
+        array = array.copy(order="C")
     if not array.size:  # an empty array that MLX imports has a random layout: to add it up may never end
         return mx.zeros(array.shape, dtypes[_HOST[array.dtype]])
     return mx.array(array, dtype=dtypes[_HOST[array.dtype]])  # without the dtype MLX narrows float64

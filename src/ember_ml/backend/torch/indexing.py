@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from ember_ml import dtypes as dt
 from ember_ml.backend import checks
+from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.keys import (
     Plan,
     broadcast_along,
@@ -19,7 +21,21 @@ from ember_ml.backend.keys import (
     plan,
     shape_of_values,
 )
-from ember_ml.backend.torch.unsigned import UNSIGNED
+
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
+def _moving(body: Body, *others: int) -> ByDType:
+    """A body that only moves elements; torch moves uint16, uint32 and uint64 as signed integers of the same bits.
+
+    ``others`` are the positions of the tensors besides the first that hold such elements.
+    """
+
+    def through_bits(x: torch.Tensor, *args: Any) -> torch.Tensor:
+        moved = [arg.view(_SIGNED[x.dtype]) if number in others else arg for number, arg in enumerate(args, 1)]
+        return body(x.view(_SIGNED[x.dtype]), *moved).view(x.dtype)
+
+    return ByDType(body, dict.fromkeys((dt.uint16, dt.uint32, dt.uint64), through_bits))
 
 
 def _is_mask(item: torch.Tensor) -> bool:
@@ -104,7 +120,7 @@ def _advanced(y: torch.Tensor, how: Plan) -> tuple[torch.Tensor, tuple[Any, ...]
     return y.movedim(axes, list(range(len(axes)))), tuple(indices), width, False
 
 
-def get_item(x: torch.Tensor, key: tuple[Any, ...]) -> torch.Tensor:
+def _get_item(x: torch.Tensor, key: tuple[Any, ...]) -> torch.Tensor:
     how = plan(key, x.shape, _is_mask)
     y = x if how.is_whole and how.advanced else _basic(x, how.basic)
     if not how.advanced:
@@ -120,7 +136,7 @@ def get_item(x: torch.Tensor, key: tuple[Any, ...]) -> torch.Tensor:
     return result.movedim(list(range(width)), list(range(how.position, how.position + width)))
 
 
-def index_update(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) -> torch.Tensor:
+def _index_update(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) -> torch.Tensor:
     how = plan(key, x.shape, _is_mask)
     if how.reverses:
         return _update_by_number(x, key, values)
@@ -138,26 +154,26 @@ def index_update(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) ->
 
 def _update_by_number(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) -> torch.Tensor:
     """Any update at all: the elements are numbered, the key selects numbers, and those elements are replaced."""
-    numbers = get_item(torch.arange(x.numel(), device=x.device).reshape(x.shape), key)
+    numbers = _get_item(torch.arange(x.numel(), device=x.device).reshape(x.shape), key)
     result = x.flatten().clone()
     result[numbers] = values.reshape(shape_of_values(values.shape, numbers.shape))
     return result.reshape(x.shape)
 
 
-def take(x: torch.Tensor, indices: torch.Tensor, axis: int | None) -> torch.Tensor:
+def _take(x: torch.Tensor, indices: torch.Tensor, axis: int | None) -> torch.Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
     flat = in_range(indices, x.shape[axis]).reshape(-1)
     axis %= x.ndim
-    return x.index_select(axis, flat).reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    return x.index_select(axis, flat).reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
-def take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
+def _take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
     wide_x, wide_indices = broadcast_along(x.shape, indices.shape, axis)
     return x.expand(wide_x).gather(axis, in_range(indices, x.shape[axis]).expand(wide_indices))
 
 
-def put_along_axis(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int) -> torch.Tensor:
+def _put_along_axis(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int) -> torch.Tensor:
     wide_x, wide_indices = broadcast_along(x.shape, indices.shape, axis)
     if wide_x != tuple(x.shape):
         raise ValueError(f"indices of shape {tuple(indices.shape)} name more places than {tuple(x.shape)} has")
@@ -165,11 +181,18 @@ def put_along_axis(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor,
     return x.scatter(axis, in_range(indices, x.shape[axis]).expand(wide_indices), values)
 
 
+get_item = _moving(_get_item)
+index_update = _moving(_index_update, 2)
+take = _moving(_take)
+take_along_axis = _moving(_take_along_axis)
+put_along_axis = _moving(_put_along_axis, 2)
+
+
 def nonzero(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     if x.ndim == 0:
         raise ValueError("nonzero needs at least one dimension")
-    if x.dtype in UNSIGNED:  # torch compares them with nothing; their bits will do
-        x = x.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[x.dtype.itemsize])
+    if x.dtype in _SIGNED:  # torch compares them with nothing; their bits will do
+        x = x.view(_SIGNED[x.dtype])
     mask = x if _is_mask(x) else x != 0
     if mask.device.type == "cpu" and not torch.compiler.is_compiling():
         return tuple(torch.from_numpy(found) for found in np.nonzero(mask.numpy()))

@@ -22,8 +22,11 @@ def _through_numpy(x: torch.Tensor, *parts: bool) -> tuple[torch.Tensor, ...] | 
     """
     can_sort = not (x.dtype in UNSIGNED or x.dtype.is_complex)
     on_host = x.device.type == "cpu" and not x.requires_grad and not torch.compiler.is_compiling()
-    if can_sort and (not on_host or not x.dtype.is_floating_point or x.dtype is torch.bfloat16):
+    if can_sort and (not on_host or not x.dtype.is_floating_point):
         return None
+    if x.dtype is torch.bfloat16:  # which NumPy cannot read
+        found = _through_numpy(x.float(), *parts)
+        return found and (found[0].to(torch.bfloat16), *found[1:])
     found = unique_parts(x.detach().cpu().resolve_conj().resolve_neg().numpy(), *parts)
     return tuple(torch.from_numpy(part).to(x.device) for part in found)
 
