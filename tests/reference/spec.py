@@ -44,6 +44,7 @@ def unary(
     low: float | None = None,
     high: float | None = None,
     finite: bool = False,
+    scale: Any = None,
 ) -> None:
     """An elementwise function of one tensor."""
 
@@ -53,7 +54,7 @@ def unary(
         bounds = (-30.0, 30.0) if dtype in COMPLEX and low is None and high is None else (low, high)
         return {"x": draw(arrays(dtype, finite=plain, low=bounds[0], high=bounds[1]))}
 
-    spec(name, draw, reference, ulps)
+    spec(name, draw, reference, ulps, scale)
 
 
 def binary(

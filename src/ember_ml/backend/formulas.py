@@ -205,7 +205,7 @@ def cube_root(xp: Any, x: Any) -> Any:
     """The cube root: a power, which errs by the rounding of 1/3, and one step of Newton's method."""
     a = xp.abs(x)
     y = a ** (1 / 3)
-    y = y - (y * y * y - a) / (3 * y * y)
+    y = y - (y - a / (y * y)) / 3
     return xp.where((x == 0) | xp.isinf(x), x, xp.where(x < 0, -y, y))
 
 
@@ -302,7 +302,8 @@ def digamma(xp: Any, x: Any) -> Any:
 def bessel_i0(xp: Any, exp: Any, x: Any, is_short: bool) -> Any:
     """The modified Bessel function of order 0; ``is_short`` for float32."""
     a = xp.abs(x)
-    near = chebyshev(_I0_NEAR[: 20 if is_short else 31], xp.minimum(a, 8.0) / 4 - 1)
-    far = chebyshev(_I0_FAR[: 8 if is_short else 26], 16 / xp.maximum(a, 8.0) - 1) / xp.sqrt(xp.maximum(a, 8.0))
+    near = chebyshev(_I0_NEAR[: 20 if is_short else 31], xp.clip(a, None, 8.0) / 4 - 1)
+    b = xp.clip(a, 8.0, None)
+    far = chebyshev(_I0_FAR[: 8 if is_short else 26], 16 / b - 1) / xp.sqrt(b)
     half = exp(a / 2)  # twice, since the whole would overflow first
-    return xp.where(xp.isinf(a), a, xp.where(a < 8, near, far) * half * half)
+    return xp.where(xp.isinf(a), a, xp.where(a == 0, 1.0, xp.where(a < 8, near, far) * half * half))

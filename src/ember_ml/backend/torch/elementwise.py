@@ -23,7 +23,6 @@ maximum = ByDType(torch.maximum, ordered(torch.maximum))
 minimum = ByDType(torch.minimum, ordered(torch.minimum))
 fmax = ByDType(torch.fmax, ordered(torch.fmax))
 fmin = ByDType(torch.fmin, ordered(torch.fmin))
-heaviside = torch.heaviside
 ceil = torch.ceil
 floor = torch.floor
 trunc = torch.trunc

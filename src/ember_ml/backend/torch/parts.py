@@ -28,7 +28,7 @@ imag = ByDType(torch.zeros_like, dict.fromkeys(dt.COMPLEX, torch.imag))
 def ldexp(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Multiplied in three steps, since a power of 2 that is in range may be beyond the dtype by itself."""
     wide = x.to(torch.float32) if x.dtype.itemsize < 4 else x
-    exponent = y.to(torch.int64).clamp(-5000, 5000)
+    exponent = y.to(torch.float32).clamp(-5000, 5000).to(torch.int64)  # the largest unsigned ones fit no signed dtype
     third = torch.div(exponent, 3, rounding_mode="trunc")
     step = torch.exp2(third.to(wide.dtype))
     return (wide * step * torch.exp2((exponent - 2 * third).to(wide.dtype)) * step).to(x.dtype)
