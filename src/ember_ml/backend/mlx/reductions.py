@@ -109,7 +109,10 @@ def _mean(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
 
 def _var(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
     deviation = x - _mean(x, axis, True)
-    square = mx.square(mx.abs(deviation)) if x.dtype == mx.complex64 else mx.square(deviation)
+    if x.dtype == mx.complex64:
+        square = mx.square(mx.real(deviation)) + mx.square(mx.imag(deviation))
+    else:
+        square = mx.square(deviation)
     freedom = count_along(x.shape, axis) - correction
     return total(square, axis, keepdims) / (freedom if freedom > 0 else 0)
 
@@ -136,6 +139,8 @@ def _index(native: Body) -> Body:
         if axis is None:  # MLX fails at keeping no dimensions
             result = native(x).astype(mx.int64)
             return mx.reshape(result, (1,) * x.ndim) if keepdims else result
+        if not x.size and x.shape[axis]:  # no rows, which MLX refuses
+            return mx.zeros(reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims), dtype=mx.int64)
         return native(x, axis, keepdims).astype(mx.int64)
 
     return body
