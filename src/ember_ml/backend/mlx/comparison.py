@@ -6,6 +6,7 @@ import mlx.core as mx
 
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.mlx.reduce import all_along, any_along
 
 equal = mx.equal
 not_equal = mx.not_equal
@@ -62,7 +63,7 @@ def isclose(x: mx.array, y: mx.array, rtol: float, atol: float, equal_nan: bool)
 
 
 def allclose(x: mx.array, y: mx.array, rtol: float, atol: float, equal_nan: bool) -> mx.array:
-    return mx.all(isclose(x, y, rtol, atol, equal_nan))
+    return all_along(isclose(x, y, rtol, atol, equal_nan))
 
 
 def _isin(x: mx.array, test_elements: mx.array, invert: bool) -> mx.array:
@@ -76,7 +77,7 @@ def _isin(x: mx.array, test_elements: mx.array, invert: bool) -> mx.array:
 
 
 def _isin_of_complex(x: mx.array, test_elements: mx.array, invert: bool) -> mx.array:
-    found = mx.any(mx.expand_dims(x, -1) == mx.flatten(test_elements), -1)
+    found = any_along(mx.expand_dims(x, -1) == mx.flatten(test_elements), -1)
     return mx.logical_not(found) if invert else found
 
 

@@ -8,6 +8,7 @@ from ember_ml import dtypes as dt
 from ember_ml.backend.axes import axis_of
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.correlation import overhang
+from ember_ml.backend.mlx.reduce import sum_along
 from ember_ml.backend.mlx.reductions import SHORT, accumulating
 
 
@@ -47,7 +48,7 @@ def _correlate(x: mx.array, y: mx.array, mode: str) -> mx.array:
         return mx.conv1d(x[None, :, None], y[None, :, None]).reshape(-1)
     # MLX convolves float32 alone
     windows = mx.as_strided(x, (len(x) - len(y) + 1, len(y)), (1, 1))
-    return mx.sum(windows * y, -1).astype(x.dtype)
+    return sum_along(windows * y, -1).astype(x.dtype)
 
 
 def _half_correlate(x: mx.array, y: mx.array, mode: str) -> mx.array:

@@ -11,6 +11,7 @@ from ember_ml.backend import checks
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.halves import in_float32
 from ember_ml.backend.mlx.parts import copysign, of_parts
+from ember_ml.backend.mlx.reduce import any_along
 
 # MLX's operators compute what its functions compute, and are called sooner
 add = operator.add
@@ -92,7 +93,7 @@ fmod = ByDType(_float_fmod, dict.fromkeys(dt.INTEGERS, _integer_fmod) | in_float
 
 def _has_negative(y: mx.array) -> bool:
     try:
-        return bool(mx.any(y < 0).item())
+        return bool(any_along(y < 0).item())
     except ValueError:  # y is being traced
         return False
 

@@ -1,7 +1,7 @@
 """Reductions, on MLX.
 
-MLX adds one element after the other, which loses digits; it keeps the dtype of integers, wraps them, and accumulates half
-precision in half precision; its indices are uint32.
+MLX adds one element after the other, which loses digits; it keeps the dtype of integers and wraps them; it accumulates
+half precision in half precision; its indices are uint32.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import mlx.core as mx
 from ember_ml import dtypes as dt
 from ember_ml.backend.axes import axes_of, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.mlx.reduce import all_along, any_along, product_along, sum_along
 
 # As many elements may be added one after the other: the error stays below 3e-7.
 SHORT = 16
@@ -44,7 +45,7 @@ def in_float32(native: Body) -> ByDType:
 
 
 def accumulating(native: Body) -> ByDType:
-    """A body ``native(x, axis, dtype, ...)`` that adds or multiplies in float32 or 64 bits, and in the dtype asked for."""
+    """A body ``native(x, axis, dtype, ...)`` that accumulates in float32 or 64 bits, or in the dtype asked for."""
 
     def body(x: mx.array, axis: Any, dtype: mx.Dtype | None, *rest: Any) -> mx.array:
         if dtype is not None:
@@ -64,7 +65,7 @@ def accumulating(native: Body) -> ByDType:
 def total(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     """The sum, with an error far below 1e-6 in float32 however many elements there are."""
     if x.size <= SHORT or x.dtype not in _INEXACT:
-        return mx.sum(x, axis, keepdims)
+        return sum_along(x, axis, keepdims)
     axes = axes_of(axis, x.ndim)
     if not axes:
         return x
@@ -82,28 +83,28 @@ def _total_along(x: mx.array, axis: int) -> mx.array:
     """The sum along one axis, which stays with length 1."""
     n = x.shape[axis]
     if n <= SHORT:
-        return mx.sum(x, axis, True)
+        return sum_along(x, axis, True)
     # the parts are added as whole blocks, which is also several times faster than row by row
     length = n // _PARTS
     if n % _PARTS:
         x, rest = mx.split(x, [length * _PARTS], axis)
-        return _total_along(x, axis) + mx.sum(rest, axis, True)
-    return _total_along(mx.sum(mx.unflatten(x, axis, (_PARTS, length)), axis), axis)
+        return _total_along(x, axis) + sum_along(rest, axis, True)
+    return _total_along(sum_along(mx.unflatten(x, axis, (_PARTS, length)), axis), axis)
 
 
 def _sum(x: mx.array, axis: Any, dtype: None, keepdims: bool) -> mx.array:
     if x.size <= SHORT:
-        return mx.sum(x, axis, keepdims)
+        return sum_along(x, axis, keepdims)
     return total(x, axis, keepdims)
 
 
 def _prod(x: mx.array, axis: Any, dtype: None, keepdims: bool) -> mx.array:
-    return mx.prod(x, axis, keepdims)
+    return product_along(x, axis, keepdims)
 
 
 def _mean(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     if x.size <= SHORT:
-        return mx.mean(x, axis, keepdims)
+        return mx.mean(x, axis, keepdims) if x.size else sum_along(x, axis, keepdims) / 0
     return total(x, axis, keepdims) / count_along(x.shape, axis)
 
 
@@ -123,7 +124,7 @@ def _std(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
 
 def _logsumexp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     if not x.size:
-        return mx.log(mx.sum(x, axis, keepdims))
+        return mx.log(sum_along(x, axis, keepdims))
     top = mx.max(x, axis, True)
     top = mx.stop_gradient(mx.where(mx.isfinite(top), top, mx.zeros_like(top)))
     shifted = x - top
@@ -147,7 +148,7 @@ def _index(native: Body) -> Body:
 
 
 def count_nonzero(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
-    return mx.sum((x != 0).astype(mx.int64), axis, keepdims)
+    return sum_along((x != 0).astype(mx.int64), axis, keepdims)
 
 
 sum = accumulating(_sum)
@@ -160,5 +161,5 @@ argmax = _index(mx.argmax)
 argmin = _index(mx.argmin)
 max = mx.max
 min = mx.min
-all = mx.all
-any = mx.any
+all = all_along
+any = any_along
