@@ -61,6 +61,8 @@ def _saturate(x: mx.array, dtype: mx.Dtype) -> mx.array:
 
 
 def scalar(value: Any, dtype: mx.Dtype, device: str | None) -> mx.array:
+    if type(value) is int and mx.issubdtype(dtype, mx.inexact):
+        value = float(value)  # MLX reads Python integers as int64
     if dtype == mx.uint64 and value >= 2**63:  # MLX reads Python integers as int64
         high, low = mx.array(value >> 32, dtype=mx.uint64), mx.array(value & 0xFFFFFFFF, dtype=mx.uint64)
         return mx.left_shift(high, mx.array(32, dtype=mx.uint64)) + low
