@@ -3,15 +3,15 @@
 from typing import Any
 
 import pytest
+
+from ember_ml import ops
+from ember_ml.nn import tensor
+from ember_ml.nn.modules import activations
 from ember_ml.nn.modules.activations.relu_module import ReLU
 from ember_ml.nn.modules.activations.sigmoid_module import Sigmoid
 from ember_ml.nn.modules.activations.softmax_module import Softmax
 from ember_ml.nn.modules.activations.softplus_module import Softplus
 from ember_ml.nn.modules.activations.tanh_module import Tanh
-
-from ember_ml import ops
-from ember_ml.nn import tensor
-from ember_ml.nn.modules import activations
 
 _VALUES = [[-2.0, 0.0, 1.0], [3.0, -1.0, 0.5]]
 

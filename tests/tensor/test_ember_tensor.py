@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import operator
 import pickle
 import weakref
@@ -14,6 +15,7 @@ from ember_ml import ops
 from ember_ml.backend import installed_backends
 from ember_ml.nn import tensor
 from ember_ml.nn.tensor import EmberTensor
+from ember_ml.tensor.operations import METHODS, Operations
 
 
 def test_facts(backend: str) -> None:
@@ -221,6 +223,13 @@ def test_methods_are_the_ops(backend: str) -> None:
     assert x.sort(axis=-1).tolist() == [[1.0, 3.0], [2.0, 4.0]]
     assert x.expand_dims(0).squeeze(0).shape == (2, 2)
     assert not hasattr(x, "repeat")
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in ("reshape", "transpose")])
+def test_methods_are_declared_as_the_ops(name: str) -> None:
+    declared = list(inspect.signature(getattr(Operations, name)).parameters.values())[1:]
+    bound = list(inspect.signature(getattr(EmberTensor, name)).parameters.values())[1:]
+    assert [str(parameter) for parameter in declared] == [str(parameter) for parameter in bound]
 
 
 def test_methods_stay_on_their_backend(backend: str) -> None:

@@ -67,8 +67,7 @@ def _set(name: str, function: Any) -> None:
 
 _BY_NAME = OPS | {alias: op for op in OPS.values() for alias in op.aliases}
 for _name in METHODS:
-    if _name in _BY_NAME:
-        _set(_name, bind(_BY_NAME[_name], on_own_backend))
+    _set(_name, bind(_BY_NAME[_name], on_own_backend))
 _set("reshape", _reshape)
 _set("transpose", _transpose)
 _set("__getitem__", _get_item)

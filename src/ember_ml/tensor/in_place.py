@@ -1,9 +1,10 @@
 """Whether a tensor that was made by slicing may be changed in place.
 
-Slices do not write through. Where the tensor that was sliced is gone, nobody can tell, and the slice may be changed; that is
-how libraries write ``u = u[:, :k]; u *= s``. While it lives, only the statement ``x[key] += y`` may. Python runs that statement as three steps: read ``x[key]``, add in place to what was read, store the sum into
-``x[key]``. The middle step must not raise, although it looks like any other in-place change of a slice; what follows it
-in the caller's code tells.
+Slices do not write through. Where the tensor that was sliced is gone, nobody can tell, and the slice may be changed;
+that is how libraries write ``u = u[:, :k]; u *= s``. While it lives, only the statement ``x[key] += y`` may. Python
+runs that statement as three steps: read ``x[key]``, add in place to what was read, store the sum into ``x[key]``. The
+middle step must not raise, although it looks like any other in-place change of a slice; what follows it in the caller's
+code tells.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _known: dict[tuple[CodeType, int], bool] = {}
 
 
 def shows_living_tensor(tensor: Any) -> bool:
-    """Whether ``tensor`` is a slice of one that still lives, so that changing it in place would be expected to show there."""
+    """Whether ``tensor`` is a slice of one that still lives, where its change would be expected to show."""
     return any(source() is not None for source in getattr(tensor, "_sliced_from", ()))
 
 

@@ -42,8 +42,8 @@ UNARY_OPERATORS = {"neg": "negative", "pos": "positive", "abs": "abs", "invert":
 class Kind:
     """A backend and a dtype.
 
-    ``boolean`` is the kind of a comparison's result. The slots named after ops hold the native function that computes the
-    op for this kind as the contract says; the floor above fills them, and leaves out those that need dispatch.
+    ``boolean`` is the kind of a comparison's result. The slots named after ops hold the native function that computes
+    the op for this kind as the contract says; the floor above fills them, and leaves out those that need dispatch.
     """
 
     __slots__ = (

@@ -13,8 +13,8 @@ def convert_to_tensor(
 ) -> EmberTensor:
     """``data`` as a portable tensor; one that is portable already comes back as it is.
 
-    A dtype, device or ``requires_grad`` that it does not have makes a new one. The result may share memory with ``data``;
-    ``tensor.array`` copies.
+    A dtype, device or ``requires_grad`` that it does not have makes a new one. The result may share memory with
+    ``data``; ``tensor.array`` copies.
 
     >>> from ember_ml.nn import tensor
     >>> x = tensor.convert_to_tensor([1, 2, 3])
