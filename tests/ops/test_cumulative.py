@@ -1,4 +1,4 @@
-"""Running sums that keep their digits; differences, integrals, covariance and correlation against small sums by hand."""
+"""Running sums that keep their digits; differences, integrals, covariance and correlation against sums by hand."""
 
 import math
 import struct

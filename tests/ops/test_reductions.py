@@ -111,7 +111,14 @@ def test_variance_of_complex_numbers_is_real(backend: str) -> None:
 
 @pytest.mark.parametrize(
     ("source", "wide"),
-    [("bool", "int64"), ("int8", "int64"), ("int64", "int64"), ("uint8", "uint64"), ("uint32", "uint64"), ("uint64", "uint64")],
+    [
+        ("bool", "int64"),
+        ("int8", "int64"),
+        ("int64", "int64"),
+        ("uint8", "uint64"),
+        ("uint32", "uint64"),
+        ("uint64", "uint64"),
+    ],
 )
 def test_integers_are_summed_in_64_bits(backend: str, source: str, wide: str) -> None:
     x = ops.ones((300, 2), dtype=source)
@@ -184,7 +191,9 @@ def test_dimensions_are_kept_on_request(backend: str, name: str) -> None:
         assert tuple(ops.shape(op(x, axis=(2, 0), keepdims=True))) == (1, 3, 1)
 
 
-@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin", "nanmax", "nanmin", "nanargmax", "nanargmin", "ptp"])
+@pytest.mark.parametrize(
+    "name", ["max", "min", "argmax", "argmin", "nanmax", "nanmin", "nanargmax", "nanargmin", "ptp"]
+)
 def test_nothing_has_no_extremes(backend: str, name: str) -> None:
     op = getattr(ops, name)
     for shape, axis in (((0,), None), ((0,), 0), ((0, 3), 0), ((3, 0), None)):

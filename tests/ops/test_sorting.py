@@ -35,7 +35,20 @@ def _elements(dtype: str) -> list[Any]:
     return [source.choice([NAN, -NAN, INF, -INF, 0.0, -0.0, source.randrange(-64, 64) / 4]) for _ in range(_COUNT)]
 
 
-_DTYPES = ["bool", "int8", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64"]
+_DTYPES = [
+    "bool",
+    "int8",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+]
 
 
 @pytest.mark.parametrize("dtype", _DTYPES)

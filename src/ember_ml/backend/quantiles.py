@@ -1,4 +1,4 @@
-"""Where quantiles stand: the probabilities, read on the host, and the positions that they name among sorted elements."""
+"""Where quantiles stand: the probabilities, read on the host, and their positions among sorted elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_probabilities(q: Any, whole: float = 1.0) -> np.ndarray:
 
 
 def positions(n: int, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The neighbours between which each quantile of ``n`` sorted elements lies, and how far it is from the lower one."""
+    """The neighbours between which each quantile of ``n`` sorted elements lies, and how far from the lower one."""
     exact = probabilities.ravel() * (n - 1)
     below = np.floor(exact).astype(np.int64)
     weight = exact - below

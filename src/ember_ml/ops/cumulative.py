@@ -44,7 +44,8 @@ def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
 def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """The running product along an axis, or of the flattened tensor where axis is None.
 
-    Signed integers and bools are multiplied in int64, unsigned ones in uint64. With ``dtype`` the elements are cast first.
+    Signed integers and bools are multiplied in int64, unsigned ones in uint64. With ``dtype`` the elements are cast
+    first.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.cumprod([1, 2, 3, 4])).tolist()
@@ -57,7 +58,7 @@ def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = No
 def cumulative_sum(
     x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
-    """The running sum along an axis, which only a 1-D tensor may leave out; with ``include_initial``, 0 comes first.
+    """The running sum along an axis, which only a 1-D tensor may leave out; with ``include_initial`` 0 comes first.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.cumulative_sum([1, 2, 3], include_initial=True)).tolist()
@@ -72,7 +73,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
-    """The running product along an axis, which only a 1-D tensor may leave out; with ``include_initial``, 1 comes first.
+    """The running product along an axis, which only a 1-D tensor may leave out; with ``include_initial`` 1 comes first.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.cumulative_prod([2, 3], include_initial=True)).tolist()
@@ -108,9 +109,9 @@ def diff(
     prepend: TensorLike | None = None,
     append: TensorLike | None = None,
 ) -> Tensor:
-    """The difference of each element and the one before it along an axis, ``n`` times over; of bools, whether they differ.
+    """The difference of each element and the one before it along an axis, ``n`` times over.
 
-    ``prepend`` and ``append`` are joined to ``x`` first; a scalar counts as one element.
+    Of bools, whether they differ. ``prepend`` and ``append`` are joined to ``x`` first; a scalar counts as one element.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.diff([1.0, 4.0, 9.0, 16.0], n=2)).tolist()
@@ -162,7 +163,7 @@ def cov(
 ) -> Tensor:
     """The covariance matrix of the variables in the rows of ``x``, or in its columns where ``rowvar`` is false.
 
-    ``y`` adds variables. The sums are divided by the number of observations less ``ddof``, which is 1, or 0 with ``bias``.
+    ``y`` adds variables. The sums are divided by the number of observations less ``ddof``: 1, or 0 with ``bias``.
     ``fweights`` say how often each observation counts, ``aweights`` how much. One variable gives a scalar.
 
     >>> from ember_ml import ops
@@ -204,9 +205,10 @@ def _as_rows(x: Tensor, rowvar: bool) -> Tensor:
 
 @derived(FLOATING)
 def corrcoef(x: TensorLike, y: TensorLike | None = None, rowvar: bool = True) -> Tensor:
-    """Pearson's correlation coefficients of the variables in the rows of ``x``, or in its columns where ``rowvar`` is false.
+    """Pearson's correlation coefficients of the variables in the rows of ``x``.
 
-    ``y`` adds variables. A variable that does not vary gives NaN. One variable gives a scalar.
+    Where ``rowvar`` is false the variables are in its columns. ``y`` adds variables. One that does not vary gives
+    NaN. One variable gives a scalar.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.round(ops.corrcoef([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]), 3)).tolist()
@@ -224,7 +226,7 @@ def corrcoef(x: TensorLike, y: TensorLike | None = None, rowvar: bool = True) ->
 def correlate(x: TensorLike, y: TensorLike, mode: str = "valid") -> Tensor:
     """The cross-correlation of two 1-D tensors: the sums of ``x`` shifted, times the conjugate of ``y``.
 
-    ``mode`` is "valid" (where both overlap wholly), "same" (as long as the longer one) or "full" (wherever they overlap).
+    ``mode`` is "valid" (where they overlap wholly), "same" (as long as the longer one) or "full" (where they overlap).
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.correlate([1.0, 2.0, 3.0], [0.0, 1.0, 0.5], "same")).tolist()

@@ -115,9 +115,7 @@ def _freedom(missing: Tensor, x: Tensor, axis: AxisLike | None, correction: floa
 
 
 @derived(FLOATING.giving("real"))
-def nanvar(
-    x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, keepdims: bool = False
-) -> Tensor:
+def nanvar(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The :func:`var` of the elements that are not NaN; NaN where no more than ``correction`` are.
 
     >>> from ember_ml import ops
@@ -133,9 +131,7 @@ def nanvar(
 
 
 @derived(FLOATING.giving("real"))
-def nanstd(
-    x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, keepdims: bool = False
-) -> Tensor:
+def nanstd(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The :func:`std` of the elements that are not NaN; NaN where no more than ``correction`` are.
 
     >>> from ember_ml import ops

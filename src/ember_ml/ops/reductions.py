@@ -1,8 +1,8 @@
 """Reductions: what is left of a tensor when one, several or all of its axes are taken together.
 
 ``axis`` is an int, a tuple of ints, or None for all axes; negative ones count from the end. ``axis=()`` takes nothing
-together. With ``keepdims`` the axes stay, with length 1. An axis that is not there raises ``IndexError``, one named twice
-``ValueError``. Half precision is accumulated in float32.
+together. With ``keepdims`` the axes stay, with length 1. An axis that is not there raises ``IndexError``, one named
+twice ``ValueError``. Half precision is accumulated in float32.
 """
 
 from __future__ import annotations
@@ -48,14 +48,12 @@ _INDEX = ORDER.giving("int64")
 
 
 @primitive(SAME.giving("wide"), "reduce_sum")
-def sum(
-    x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = None, keepdims: bool = False
-) -> Tensor:
+def sum(x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum of the elements, 0 where there are none.
 
-    Signed integers and bools are added in int64, unsigned ones in uint64, and give that dtype. The error of a float32 sum
-    is below 1e-6 of the sum of the absolute values, however many elements there are. With ``dtype`` the elements are
-    cast first.
+    Signed integers and bools are added in int64, unsigned ones in uint64, and give that dtype. The error of a float32
+    sum is below 1e-6 of the sum of the absolute values, however many elements there are. With ``dtype`` the elements
+    are cast first.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)).tolist()
@@ -67,9 +65,7 @@ def sum(
 
 
 @primitive(SAME.giving("wide"), "reduce_prod")
-def prod(
-    x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = None, keepdims: bool = False
-) -> Tensor:
+def prod(x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product of the elements, 1 where there are none.
 
     Signed integers and bools are multiplied in int64, unsigned ones in uint64, and wrap beyond it. With ``dtype`` the
@@ -94,12 +90,10 @@ def mean(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) ->
 
 
 @primitive(FLOATING.giving("real"), "reduce_var")
-def var(
-    x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, keepdims: bool = False
-) -> Tensor:
+def var(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance: the mean squared distance from the mean; of integers in float32, of complex numbers real.
 
-    ``correction`` is subtracted from the number of elements by which the sum is divided: 0 for a whole population, 1 for a
+    ``correction`` is subtracted from the number of elements by which the sum is divided: 0 for a population, 1 for a
     sample. Where nothing is left to divide by, the result is NaN or infinite.
 
     >>> from ember_ml import ops
@@ -110,9 +104,7 @@ def var(
 
 
 @primitive(FLOATING.giving("real"), "reduce_std")
-def std(
-    x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, keepdims: bool = False
-) -> Tensor:
+def std(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of :func:`var`.
 
     >>> from ember_ml import ops
@@ -257,7 +249,9 @@ def _spread(weights: Tensor, x: Tensor, axis: AxisLike | None) -> Tensor:
     if tuple(weights.shape) == sizes:
         return weights
     if axis is None:
-        raise TypeError(f"weights of shape {tuple(weights.shape)} need an axis; without it their shape is that of x, {sizes}")
+        raise TypeError(
+            f"weights of shape {tuple(weights.shape)} need an axis; without it their shape is that of x, {sizes}"
+        )
     given = axis if isinstance(axis, tuple) else (axis,)
     axes = [axes_of(one, len(sizes))[0] for one in given]
     if tuple(weights.shape) != tuple(sizes[one] for one in axes):

@@ -1,7 +1,8 @@
 """Sorting and order statistics.
 
-NaN counts as larger than everything else, infinity included: it comes last in ascending order, first in descending order
-and among the largest. Complex numbers are ordered by their real part, then by their imaginary part. Indices are int64.
+NaN counts as larger than everything else, infinity included: it comes last in ascending order, first in descending
+order and among the largest. Complex numbers are ordered by their real part, then by their imaginary part. Indices are
+int64.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ __all__ = [
 def sort(x: TensorLike, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements in ascending order along an axis, NaN last; in descending order, NaN first. 0-d stays as it is.
 
-    Equal elements cannot be told apart, so that ``stable`` changes nothing here; which of 0.0 and -0.0 comes first is open.
+    Equal elements cannot be told apart, so that ``stable`` changes nothing here; which of 0.0 and -0.0 comes first is
+    open.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.sort([3.0, 1.0, 2.0], descending=True)).tolist()
@@ -56,7 +58,7 @@ def argsort(x: TensorLike, axis: int = -1, descending: bool = False, stable: boo
 
 @primitive(ORDER.giving("int64"))
 def argpartition(x: TensorLike, kth: int, axis: int = -1) -> Tensor:
-    """Int64 indices along an axis: at ``kth`` stands the one that sorting would put there, before it none of a larger element.
+    """Int64 indices along an axis; sorting would put the one at ``kth`` there, and those of larger elements behind it.
 
     The order within the two parts is open. A ``kth`` that is not there raises ``IndexError``.
 
@@ -96,8 +98,8 @@ def median(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) 
 def quantile(x: TensorLike, q: DataLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """The value below which the fraction ``q`` of the elements lies, interpolated linearly between neighbours.
 
-    ``q`` is a number from 0 to 1 or several of them, whose axes then come first in the result; it is read at once. NaN where
-    there is one or there are no elements.
+    ``q`` is a number from 0 to 1 or several of them, whose axes then come first in the result; it is read at once. NaN
+    where there is one or there are no elements.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.quantile([1.0, 2.0, 3.0, 4.0], [0.5, 1.0])).tolist()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ember_ml.ops import cumulative, nan_statistics, reductions, sorting
-from ember_ml.ops.cumulative import *
-from ember_ml.ops.nan_statistics import *
-from ember_ml.ops.reductions import *
-from ember_ml.ops.sorting import *
+from ember_ml.ops.cumulative import *  # noqa: F403
+from ember_ml.ops.nan_statistics import *  # noqa: F403
+from ember_ml.ops.reductions import *  # noqa: F403
+from ember_ml.ops.sorting import *  # noqa: F403
 
 __all__: list[str] = []
 __all__ += cumulative.__all__

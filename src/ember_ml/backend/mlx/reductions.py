@@ -134,6 +134,18 @@ def _logsumexp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     return mx.reshape(result, reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims))
 
 
+def _extreme(native: Body) -> Body:
+    def body(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
+        if x.size:
+            return native(x, axis, keepdims)
+        axes = axes_of(axis, x.ndim)
+        if axes and not count_along(x.shape, axes):
+            raise ValueError("there are no elements to take the largest or smallest of")
+        return mx.zeros(reduced_shape(x.shape, axes, keepdims), dtype=x.dtype)
+
+    return body
+
+
 def _index(native: Body) -> Body:
     def body(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
         x = mx.stop_gradient(x)
@@ -159,7 +171,7 @@ std = in_float32(_std)
 logsumexp = in_float32(_logsumexp)
 argmax = _index(mx.argmax)
 argmin = _index(mx.argmin)
-max = mx.max
-min = mx.min
+max = _extreme(mx.max)
+min = _extreme(mx.min)
 all = all_along
 any = any_along

@@ -20,7 +20,7 @@ def _flip(x: mx.array, axis: int) -> mx.array:
 
 def sort(x: mx.array, axis: int, descending: bool, stable: bool) -> mx.array:
     axis = axis_of(axis, x.ndim or 1)
-    if not x.ndim:
+    if not x.ndim or not x.size:
         return x
     result = mx.sort(x, axis)
     return _flip(result, axis) if descending else result
@@ -46,8 +46,8 @@ def _pairs(rows: mx.array, descending: bool) -> mx.array:
 
 def argsort(x: mx.array, axis: int, descending: bool, stable: bool) -> mx.array:
     axis = axis_of(axis, x.ndim or 1)
-    if not x.ndim:
-        return mx.array(0, dtype=mx.int64)
+    if not x.ndim or not x.size:
+        return mx.zeros(x.shape, dtype=mx.int64)
     x = mx.stop_gradient(x)
     if x.size >= _SMALL and x.dtype in _KEYED:  # numbers are compared faster than floats that may be NaN
         pairs = mx.sort(_pairs(mx.moveaxis(x, axis, -1), descending), -1)

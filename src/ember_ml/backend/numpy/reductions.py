@@ -24,6 +24,9 @@ SHORT = 16
 _PARTS = 8
 _BFLOAT16 = host_dtypes[dt.bfloat16]
 _HALVES = (np.dtype(np.float16), _BFLOAT16)
+_add: Any = np.add.reduce
+_multiply: Any = np.multiply.reduce
+_maximum: Any = np.maximum.reduce
 
 
 def through_float32(native: Body) -> Body:
@@ -47,7 +50,7 @@ def not_in_bfloat16(native: Body) -> ByDType:
 
 
 def accumulating(native: Body) -> ByDType:
-    """A body ``native(x, axis, dtype, ...)`` that adds or multiplies in float32 at least, and in the dtype asked for."""
+    """A body ``native(x, axis, dtype, ...)`` that accumulates in float32 at least, or in the dtype asked for."""
 
     def body(x: Array, axis: Any, dtype: np.dtype | None, *rest: Any) -> Array:
         if dtype is not None:
@@ -62,7 +65,7 @@ def accumulating(native: Body) -> ByDType:
 def total(x: Array, axis: Any, keepdims: bool) -> Array:
     """The sum, with an error far below 1e-6 in float32 however many elements there are."""
     if x.size <= SHORT or x.dtype.char not in "fF":
-        return np.asarray(np.add.reduce(x, axis, None, None, keepdims))
+        return np.asarray(_add(x, axis, None, None, keepdims))
     axes = axes_of(axis, x.ndim)
     if not axes:
         return x
@@ -83,31 +86,28 @@ def _total_along(x: Array, axis: int) -> Array:
         abs(other) > step for i, other in enumerate(x.strides) if i != axis and x.shape[i] > 1
     )
     if n <= SHORT or is_innermost:
-        return np.add.reduce(x, axis, None, None, True)
+        return _add(x, axis, None, None, True)
     # the parts are added as whole blocks, which is also several times faster than row by row
     length = n // _PARTS
     before = (slice(None),) * axis
     parts = x[(*before, slice(length * _PARTS))].reshape(*x.shape[:axis], _PARTS, length, *x.shape[axis + 1 :])
-    result = _total_along(np.add.reduce(parts, axis), axis)
+    result = _total_along(_add(parts, axis), axis)
     rest = x[(*before, slice(length * _PARTS, None))]
-    return result + np.add.reduce(rest, axis, None, None, True) if n % _PARTS else result
+    return result + _add(rest, axis, None, None, True) if n % _PARTS else result
 
 
 def _sum(x: Array, axis: Any, dtype: None, keepdims: bool) -> Array:
     if x.size <= SHORT:
-        return np.asarray(np.add.reduce(x, axis, None, None, keepdims))
+        return np.asarray(_add(x, axis, None, None, keepdims))
     return total(x, axis, keepdims)
 
 
 def _prod(x: Array, axis: Any, dtype: None, keepdims: bool) -> Array:
-    return np.asarray(np.multiply.reduce(x, axis, None, None, keepdims))
+    return np.asarray(_multiply(x, axis, None, None, keepdims))
 
 
 def _mean(x: Array, axis: Any, keepdims: bool) -> Array:
-    if x.size <= SHORT:
-        result = np.add.reduce(x, axis, None, None, keepdims)
-    else:
-        result = total(x, axis, keepdims)
+    result = _add(x, axis, None, None, keepdims) if x.size <= SHORT else total(x, axis, keepdims)
     n = x.size if axis is None else count_along(x.shape, axis)
     return np.asarray(result / n) if n else np.full(result.shape, np.nan, x.dtype)
 
@@ -115,7 +115,7 @@ def _mean(x: Array, axis: Any, keepdims: bool) -> Array:
 def _var(x: Array, axis: Any, correction: float, keepdims: bool) -> Array:
     with np.errstate(all="ignore"):
         deviation = x - _mean(x, axis, True)
-        square = deviation * deviation if x.dtype.kind == "f" else deviation.real**2 + deviation.imag**2
+        square = deviation * deviation if x.dtype.kind == "f" else np.real(deviation) ** 2 + np.imag(deviation) ** 2
         freedom = np.asarray(count_along(x.shape, axis) - correction, square.dtype)
         return np.asarray(total(square, axis, keepdims) / np.maximum(freedom, 0))
 
@@ -128,15 +128,15 @@ def _logsumexp(x: Array, axis: Any, keepdims: bool) -> Array:
     with np.errstate(all="ignore"):
         if not x.size:
             return np.asarray(np.log(total(x, axis, keepdims)))
-        top = np.maximum.reduce(x, axis, None, None, True)
+        top = _maximum(x, axis, None, None, True)
         top = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
         result = np.log(total(np.exp(x - top), axis, True)) + top
     return result.reshape(reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims))
 
 
-def _reducing(ufunc: np.ufunc) -> Callable[[Array, Any, bool], Array]:
+def _reducing(reduce: Any) -> Callable[[Array, Any, bool], Array]:
     def body(x: Array, axis: Any, keepdims: bool) -> Array:
-        return np.asarray(ufunc.reduce(x, axis, None, None, keepdims))
+        return np.asarray(reduce(x, axis, None, None, keepdims))
 
     return body
 
@@ -159,9 +159,9 @@ mean = in_float32(_mean)
 var = in_float32(_var)
 std = in_float32(_std)
 logsumexp = in_float32(_logsumexp)
-max = not_in_bfloat16(_reducing(np.maximum))
-min = not_in_bfloat16(_reducing(np.minimum))
+max = not_in_bfloat16(_reducing(_maximum))
+min = not_in_bfloat16(_reducing(np.minimum.reduce))
 argmax = not_in_bfloat16(_argmax)
 argmin = not_in_bfloat16(_argmin)
-all = _reducing(np.logical_and)
-any = _reducing(np.logical_or)
+all = _reducing(np.logical_and.reduce)
+any = _reducing(np.logical_or.reduce)

@@ -37,7 +37,7 @@ def through_float32(native: Body) -> Body:
 
 
 def accumulating(native: Body) -> ByDType:
-    """A body ``native(x, axis, dtype, ...)`` that adds or multiplies in float32 or int64 at least, and in the dtype asked for."""
+    """A body ``native(x, axis, dtype, ...)`` that accumulates in float32 or 64 bits, or in the dtype asked for."""
 
     def body(x: Tensor, axis: Any, dtype: torch.dtype | None, *rest: Any) -> Tensor:
         if dtype is not None:

@@ -51,7 +51,9 @@ def _argsort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(host._argsort(array, axis, descending, stable)))
     if x.is_complex() and x.ndim:
         by_imag = torch.argsort(x.imag, dim=axis, descending=descending, stable=True)
-        by_real = torch.argsort(torch.take_along_dim(x.real, by_imag, axis), dim=axis, descending=descending, stable=True)
+        by_real = torch.argsort(
+            torch.take_along_dim(x.real, by_imag, axis), dim=axis, descending=descending, stable=True
+        )
         return torch.take_along_dim(by_imag, by_real, axis)
     return torch.argsort(x.real, dim=axis, descending=descending, stable=stable)
 
