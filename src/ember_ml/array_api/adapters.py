@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ember_ml.dtypes import as_dtype
 from ember_ml.ops.declare import OPS
 from ember_ml.ops.dispatch import dispatch
-from ember_ml.tensor import EmberTensor
+from ember_ml.tensor.ember_tensor import EmberTensor, to_native, wrap_native
 from ember_ml.typing import DataLike, DeviceLike, DTypeLike
 
 __all__ = ["adapters"]
+
+_PYTHON_DATA = frozenset({bool, int, float, complex, list, tuple})
 
 
 def _is_already(x: Any, dtype: DTypeLike | None, device: DeviceLike | None) -> bool:
@@ -48,9 +51,11 @@ def adapters(backend: Any) -> dict[str, Callable[..., Any]]:
         copy: bool | None = None,
     ) -> EmberTensor:
         """``obj`` as a tensor of this namespace's backend; itself where it is one already, unless ``copy`` is True."""
-        is_ours = type(obj) is EmberTensor and obj._kind.backend is backend
-        if is_ours and not copy and _is_already(obj, dtype, device):
-            return obj
+        if type(obj) is EmberTensor:
+            if obj._kind.backend is backend and not copy and _is_already(obj, dtype, device):
+                return obj
+        elif type(obj) in _PYTHON_DATA and copy is not False:  # clients do this in every step; dispatch is for the rest
+            return wrap_native(to_native(obj, backend, None if dtype is None else as_dtype(dtype), device), backend)
         return dispatch(OPS["asarray"], (obj, dtype, device, copy), backend, portable=True)
 
     def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> EmberTensor:

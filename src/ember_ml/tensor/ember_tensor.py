@@ -18,7 +18,7 @@ from ember_ml.tensor.kinds import Kind, kind_of
 from ember_ml.tensor.operations import Operations
 from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
 
-__all__ = ["EmberTensor", "wrap", "wrap_native"]
+__all__ = ["EmberTensor", "to_native", "wrap", "wrap_native"]
 
 _new = object.__new__
 
@@ -51,7 +51,7 @@ class EmberTensor(Operations):
         requires_grad: bool = False,
     ) -> None:
         backend = active()
-        native = _to_native(data, backend, None if dtype is None else as_dtype(dtype), device)
+        native = to_native(data, backend, None if dtype is None else as_dtype(dtype), device)
         self._array = native
         self._kind = kind_of(backend, native)
         if requires_grad:
@@ -264,7 +264,7 @@ class EmberTensor(Operations):
         return self._kind.backend.dlpack_device(self._array)
 
 
-def _to_native(data: Any, backend: Any, dtype: EmberDType | None, device: str | None) -> Any:
+def to_native(data: Any, backend: Any, dtype: EmberDType | None, device: str | None) -> Any:
     """``data`` as a native tensor of ``backend``, without a copy where that is safe."""
     native = data._array if type(data) is EmberTensor else data
     if not backend.is_native(native):
