@@ -127,7 +127,7 @@ def _check_mask(mask: tuple[int, ...], shape: tuple[int, ...]) -> None:
 def broadcast_indices(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """The shape to which index tensors broadcast; ``IndexError`` where they do not."""
     result: list[int] = []
-    for back in range(max(map(len, shapes), default=0)):
+    for back in range(max([len(shape) for shape in shapes])):
         sizes = {shape[-1 - back] for shape in shapes if back < len(shape)}
         wide = sizes - {1}
         if len(wide) > 1:

@@ -118,7 +118,7 @@ class Op:
         self.is_plain_group = rule.promotes and not rule.by_value and {role for _, role in self.roles} == {TENSOR}
         self.settled = {}
         self.bodies = {}
-        self.namespace = {"OP": self}
+        self.namespace = {"OP": self, "__builtins__": __builtins__}  # torch.compile asks for those
         self.function = FunctionType(_start.__code__, self.namespace, self.name, declaration.__defaults__)
         self.function.__kwdefaults__ = declaration.__kwdefaults__
         functools.update_wrapper(self.function, declaration)

@@ -35,6 +35,10 @@ def _has_none(data: mx.array, count: int) -> bool:
 
 def segment_sum(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
     ids, count = _checked(data, segment_ids, num_segments)
+    return _summed(data, ids, count)
+
+
+def _summed(data: mx.array, ids: mx.array, count: int) -> mx.array:
     shape = (count, *data.shape[1:])
     if _has_none(data, count):
         return mx.zeros(shape, dtype=data.dtype)
@@ -51,7 +55,7 @@ def segment_mean(data: mx.array, segment_ids: mx.array, num_segments: int | None
     ids, count = _checked(data, segment_ids, num_segments)
     wide = data.astype(mx.float32) if data.dtype in _HALVES else data
     with_one = mx.maximum(_sizes(ids, count, data.ndim), 1)
-    return (segment_sum(wide, ids, count, sorted) / with_one.astype(wide.dtype)).astype(data.dtype)
+    return (_summed(wide, ids, count) / with_one.astype(wide.dtype)).astype(data.dtype)
 
 
 def segment_max(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
@@ -94,11 +98,13 @@ def _reduced(reduce: str, data: mx.array, segment_ids: mx.array, num_segments: i
     wide = data.astype(mx.float32) if data.dtype in _HALVES else data
     cell = mx.broadcast_to(_start(reduce, wide.dtype), shape).at[ids]
     found = getattr(cell, reduce)(wide)
-    if reduce != "multiply" and mx.issubdtype(wide.dtype, mx.floating):
-        # MLX keeps or drops a NaN by the order in which it comes
-        has_nan = mx.zeros(shape, dtype=mx.bool_).at[ids].maximum(mx.isnan(wide))
-        found = mx.where(has_nan, mx.array(mx.nan, dtype=wide.dtype), found)
-    return mx.where(_sizes(ids, count, data.ndim) == 0, mx.array(0, dtype=wide.dtype), found).astype(data.dtype)
+    zero = mx.array(0, dtype=wide.dtype)
+    if reduce == "multiply" or not mx.issubdtype(wide.dtype, mx.floating):
+        return mx.where(_sizes(ids, count, data.ndim) == 0, zero, found).astype(data.dtype)
+    # MLX keeps or drops a NaN by the order in which it comes; so each cell learns whether it got numbers (1) or NaN (2)
+    got = mx.zeros(shape, dtype=mx.uint8).at[ids].maximum(mx.isnan(wide).astype(mx.uint8) + mx.array(1, dtype=mx.uint8))
+    found = mx.where(got == 2, mx.array(mx.nan, dtype=wide.dtype), found)
+    return mx.where(got == 0, zero, found).astype(data.dtype)
 
 
 def one_hot(x: mx.array, num_classes: int, axis: int, dtype: mx.Dtype | None) -> mx.array:

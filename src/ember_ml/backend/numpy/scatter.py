@@ -15,8 +15,12 @@ _HALVES = (np.dtype(np.float16), host_dtypes[dt.bfloat16])
 
 def segment_sum(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None, sorted: bool) -> np.ndarray:
     ids, count = _checked(data, segment_ids, num_segments)
+    return _summed(data, ids, count, sorted)
+
+
+def _summed(data: np.ndarray, ids: np.ndarray, count: int, is_sorted: bool) -> np.ndarray:
     if data.ndim > 1:
-        return _by_rows(np.add, data, ids, count, sorted)
+        return _by_rows(np.add, data, ids, count, is_sorted)
     wide = _widened(data)
     parts = partial_sums(len(ids), count) if wide.dtype.kind in "fc" else 1
     sums = np.zeros((parts, count), wide.dtype)
@@ -43,15 +47,24 @@ def segment_mean(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | 
     ids, count = _checked(data, segment_ids, num_segments)
     sizes = np.maximum(np.bincount(ids, minlength=count), 1).reshape(-1, *(1,) * (data.ndim - 1))
     wide = _widened(data)
-    sums = segment_sum(wide, ids, count, sorted)
+    sums = _summed(wide, ids, count, sorted)
     return (sums / sizes.astype(wide.dtype)).astype(data.dtype, copy=False)
 
 
 def _checked(data: np.ndarray, ids: np.ndarray, count: int | None) -> tuple[np.ndarray, int]:
     """The ids, each the number of a cell, and the number of cells."""
-    low, high = (int(ids.min()), int(ids.max())) if ids.size else (0, -1)
+    low, high = _bounds(ids)
     count, is_inside = cells(data.shape, ids.shape, count, low, high)
     return (ids if is_inside else np.clip(ids, 0, count - 1)).astype(np.int64, copy=False), count
+
+
+def _bounds(ids: np.ndarray) -> tuple[int, int]:
+    """The smallest and largest id; where none is negative, found in one pass, in which a negative one would be huge."""
+    if ids.size == 0:
+        return 0, -1
+    if ids.dtype == np.int64 and (high := int(ids.view(np.uint64).max())) < 1 << 63:
+        return 0, high
+    return int(ids.min()), int(ids.max())
 
 
 def _widened(data: np.ndarray) -> np.ndarray:
@@ -76,9 +89,11 @@ def _reduced(
     if data.ndim > 1:
         return _by_rows(ufunc, data, ids, count, is_sorted)
     wide = _widened(data)
-    result = np.full(count, _start(ufunc, wide.dtype), wide.dtype)
+    start = _start(ufunc, wide.dtype)
+    result = np.full(count, start, wide.dtype)
     ufunc.at(result, ids, wide)
-    result[np.bincount(ids, minlength=count) == 0] = 0
+    if (result == start).any():  # only then can a cell be empty, and counting takes as long again
+        result[np.bincount(ids, minlength=count) == 0] = 0
     return result.astype(data.dtype, copy=False)
 
 

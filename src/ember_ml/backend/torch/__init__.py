@@ -83,8 +83,13 @@ _FAST = FastPath(
         "    elif (type({y}) is float or type({y}) is int) and d in WEAK:\n"
         "        return BODY({args})"
     ),
-    # torch joins an empty vector to anything, so that the numbers of dimensions are compared here
+    # torch joins an empty vector to anything, so that the numbers of dimensions are compared here; two tensors, the most
+    # frequent case, it promotes as the contract does
     sequence=(
+        "if len({x}) == 2:\n"
+        "    t, u = {x}\n"
+        "    if type(t) is NATIVE is type(u) and t.ndim == u.ndim:\n"
+        "        return BODY({args})\n"
         "d, n = {x}[0].dtype, {x}[0].ndim\n"
         "if d in OK:\n"
         "    for t in {x}:\n"
@@ -130,6 +135,8 @@ def translate(error: Exception) -> Exception | None:
         return TypeError(str(error))
     if type(error) is RuntimeError:
         text = str(error)
+        if "out of bounds" in text:
+            return IndexError(text)
         return TypeError(text) if "dtype" in text or "not implemented for" in text else ValueError(text)
     return None
 

@@ -140,6 +140,10 @@ def _index_update(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) -
     how = plan(key, x.shape, _is_mask)
     if how.reverses:
         return _update_by_number(x, key, values)
+    if len(how.advanced) == 1 and how.is_whole and values.numel() == 1 and values.ndim <= 1:
+        axis, mask = how.advanced[0]
+        if _is_mask(mask):
+            return x.masked_fill(mask.reshape(*mask.shape, *(1,) * (x.ndim - axis - mask.ndim)), values.reshape(()))
     result = x.clone()
     target = _basic(result, how.basic)
     if not how.advanced:

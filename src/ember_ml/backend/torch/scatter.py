@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from ember_ml.backend import checks
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.segments import cells, check_shapes, partial_sums
 from ember_ml.backend.torch.unsigned import UNSIGNED, from_ordered, to_ordered, unsigned
@@ -19,6 +20,9 @@ def _checked(data: torch.Tensor, ids: torch.Tensor, count: int | None) -> tuple[
     if torch.compiler.is_compiling() and count is not None:
         check_shapes(data.shape, ids.shape)
         return ids.clamp(0, count - 1), count
+    if count is not None and checks.enabled and data.device.type == "cpu" and data.numel():
+        check_shapes(data.shape, ids.shape)
+        return ids, count  # torch checks them itself when it scatters on the CPU
     low, high = (int(bound) for bound in torch.aminmax(ids)) if ids.numel() else (0, -1)
     count, is_inside = cells(data.shape, ids.shape, count, low, high)
     return ids if is_inside else ids.clamp(0, count - 1), count
@@ -30,6 +34,10 @@ def _like_rows(ids: torch.Tensor, data: torch.Tensor) -> torch.Tensor:
 
 def _sum(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None, sorted: bool) -> torch.Tensor:
     ids, count = _checked(data, segment_ids, num_segments)
+    return _summed(data, ids, count)
+
+
+def _summed(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
     wide = data.to(torch.float32) if data.dtype in _HALVES else data
     is_exact = not (wide.dtype.is_floating_point or wide.dtype.is_complex)
     parts = 1 if is_exact else partial_sums(len(ids), count)
@@ -52,9 +60,8 @@ segment_sum = ByDType(_sum, unsigned(_sum))
 
 def segment_mean(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None, sorted: bool) -> torch.Tensor:
     ids, count = _checked(data, segment_ids, num_segments)
-    sizes = torch.bincount(ids, minlength=count).clamp(min=1).reshape(-1, *(1,) * (data.ndim - 1))
-    wide = data.to(torch.float32) if data.dtype in _HALVES else data
-    return (_sum(wide, ids, count, sorted) / sizes).to(data.dtype)
+    sums = _summed(data.to(torch.float32) if data.dtype in _HALVES else data, ids, count)
+    return (sums / _sizes(ids, count, data.ndim).clamp(min=1)).to(data.dtype)
 
 
 def segment_max(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None, sorted: bool) -> torch.Tensor:
@@ -76,19 +83,24 @@ def _extreme(reduce: str, data: torch.Tensor, segment_ids: torch.Tensor, num_seg
     found = raw.new_full((count, *data.shape[1:]), start).scatter_reduce(0, _like_rows(ids, raw), raw, reduce)
     # include_self=False would leave the empty cells at 0 too, but takes twice as long as counting
     found = from_ordered(found).view(torch.int64) if data.dtype is torch.uint64 else found
-    found = torch.where(_is_empty(ids, count, found), 0, found)
+    found = torch.where(_sizes(ids, count, found.ndim) == 0, 0, found)
     return found.view(torch.uint64) if data.dtype is torch.uint64 else found.to(data.dtype)
 
 
-def _is_empty(ids: torch.Tensor, count: int, like: torch.Tensor) -> torch.Tensor:
-    return (torch.bincount(ids, minlength=count) == 0).reshape(-1, *(1,) * (like.ndim - 1))
+def _sizes(ids: torch.Tensor, count: int, ndim: int) -> torch.Tensor:
+    """How many rows each cell gets, shaped to meet its rows."""
+    if torch.compiler.is_compiling():  # where the shape of a bincount is not known
+        sizes = ids.new_zeros((count,)).scatter_add(0, ids, torch.ones_like(ids))
+    else:
+        sizes = torch.bincount(ids, minlength=count)
+    return sizes.reshape(count, *(1,) * (ndim - 1))
 
 
 def _prod(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None, sorted: bool) -> torch.Tensor:
     ids, count = _checked(data, segment_ids, num_segments)
     wide = data.to(torch.float32) if data.dtype in _HALVES else data
     found = wide.new_ones((count, *data.shape[1:])).scatter_reduce(0, _like_rows(ids, wide), wide, "prod")
-    return torch.where(_is_empty(ids, count, found), 0, found).to(data.dtype)
+    return torch.where(_sizes(ids, count, found.ndim) == 0, 0, found).to(data.dtype)
 
 
 segment_prod = ByDType(_prod, unsigned(_prod))
