@@ -96,8 +96,10 @@ binary("fmin", plain(np.fmin), ulps=0)
 binary("arctan2", lifted(np.arctan2))
 binary("hypot", lifted(np.hypot))
 binary("copysign", lifted(np.copysign), ulps=0)
-binary("logaddexp", lifted(np.logaddexp), ulps=8)
-binary("logaddexp2", lifted(np.logaddexp2), ulps=8)
+# where the sum is near 1, its logarithm is a difference of numbers of the arguments' size
+_LOG_SUM: dict[str, Any] = {"scale": lambda x, y: np.abs(x.astype(np.longdouble)) + np.abs(y.astype(np.longdouble))}
+binary("logaddexp", lifted(np.logaddexp), ulps=8, **_LOG_SUM)
+binary("logaddexp2", lifted(np.logaddexp2), ulps=8, **_LOG_SUM)
 binary("xlogy", lifted(lambda x, y: np.where((x == 0) & ~np.isnan(y), 0, x * np.log(y))), ulps=8)
 binary("heaviside", lifted(np.heaviside), ulps=0)
 for _name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):

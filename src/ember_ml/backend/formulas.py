@@ -260,7 +260,7 @@ def erfinv(xp: Any, exp: Any, erf: Any, erfc: Any, x: Any) -> Any:
         step = residual * exp(y * y) * (math.sqrt(math.pi) / 2)
         y = y - step / (1 + y * step)
     y = xp.where(a == 1, math.inf, y)
-    return xp.where(x == 0, x, xp.where(x < 0, -y, y))
+    return xp.where(x == 0, x * (math.sqrt(math.pi) / 2), xp.where(x < 0, -y, y))
 
 
 def lgamma(xp: Any, sin: Any, x: Any, is_short: bool) -> Any:

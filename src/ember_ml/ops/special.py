@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ember_ml.ops.comparison import equal, isnan, logical_and, logical_not, where
+from ember_ml.ops.comparison import equal, isinf, less_equal, logical_and, logical_or, where
 from ember_ml.ops.declare import derived, primitive
 from ember_ml.ops.elementwise import multiply
 from ember_ml.ops.exponential import log, logaddexp
@@ -101,8 +101,8 @@ def xlogy(x: TensorLike, y: TensorLike) -> Tensor:
     >>> ops.to_numpy(ops.xlogy([0.0, 2.0], [0.0, 1.0])).tolist()
     [0.0, 0.0]
     """
-    is_zero = logical_and(equal(x, 0), logical_not(isnan(y)))
-    return where(is_zero, 0, multiply(x, log(where(is_zero, 1, y))))
+    is_odd = logical_and(equal(x, 0), logical_or(less_equal(y, 0), isinf(y)))  # elsewhere the product is right
+    return where(is_odd, 0, multiply(x, log(where(is_odd, 1, y))))
 
 
 @primitive(REAL_FLOATING)

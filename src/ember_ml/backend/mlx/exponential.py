@@ -66,15 +66,20 @@ def _complex_expm1(x: mx.array) -> mx.array:
 expm1 = ByDType(mx.expm1, {dt.complex64: _complex_expm1})  # MLX has none for complex
 
 
+def _top_and_gap(x: mx.array, y: mx.array) -> tuple[mx.array, mx.array]:
+    """The larger of both, and how far below it the other is; equal infinities have no difference."""
+    is_less = x < y
+    gap = mx.where(is_less, x - y, y - x)
+    return mx.where(is_less, y, x), mx.where(mx.isinf(x) & (x == y), mx.zeros_like(gap), gap)
+
+
 def _logaddexp(x: mx.array, y: mx.array) -> mx.array:
-    top, bottom = mx.maximum(x, y), mx.minimum(x, y)
-    gap = mx.where(top == bottom, mx.zeros_like(top), bottom - top)  # equal infinities have no difference
+    top, gap = _top_and_gap(x, y)
     return top + mx.log1p(exp_real(gap))
 
 
 def _logaddexp2(x: mx.array, y: mx.array) -> mx.array:
-    top, bottom = mx.maximum(x, y), mx.minimum(x, y)
-    gap = mx.where(top == bottom, mx.zeros_like(top), bottom - top)
+    top, gap = _top_and_gap(x, y)
     return top + mx.log1p(_exp2(gap)) * _LOG2_E
 
 

@@ -34,7 +34,7 @@ def polar(x: mx.array, y: mx.array) -> mx.array:
 
 def signbit(x: mx.array) -> mx.array:
     bits = _BITS.get(x.dtype)
-    return mx.less(x if bits is None else x.view(bits), 0)
+    return mx.less(x if bits is None else mx.stop_gradient(x).view(bits), 0)
 
 
 def copysign(x: mx.array, y: mx.array) -> mx.array:

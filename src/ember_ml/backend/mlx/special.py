@@ -51,7 +51,7 @@ i0 = ByDType(_i0, in_float32(_i0))
 
 
 def _sigmoid(x: mx.array) -> mx.array:
-    small = exp_real(-mx.abs(x))
+    small = exp_real(mx.where(x < 0, x, -x))  # not the absolute value, whose slope at 0 is 0
     return mx.where(x < 0, small, mx.ones_like(small)) / (1 + small)
 
 

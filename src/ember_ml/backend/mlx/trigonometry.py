@@ -56,10 +56,9 @@ tanh = ByDType(mx.tanh, {dt.complex64: _complex_tanh})
 
 
 def _hypot(x: mx.array, y: mx.array) -> mx.array:
-    x, y = mx.abs(x), mx.abs(y)
-    large, small = mx.maximum(x, y), mx.minimum(x, y)
-    ratio = small / mx.where(large == 0, mx.ones_like(large), large)
-    return mx.where(mx.isinf(x) | mx.isinf(y), math.inf, large * mx.sqrt(1 + ratio * ratio))
+    scale = mx.stop_gradient(mx.maximum(mx.abs(x), mx.abs(y)))
+    scale = mx.where(scale == 0, mx.ones_like(scale), scale)
+    return mx.where(mx.isinf(x) | mx.isinf(y), math.inf, scale * mx.sqrt(mx.square(x / scale) + mx.square(y / scale)))
 
 
 hypot = ByDType(_hypot, in_float32(_hypot))

@@ -96,7 +96,7 @@ def _uint64_remainder(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 def _float_floor_divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     # torch gives NaN for an infinite numerator and -1 for a small number over an infinity of the other sign
-    return torch.where(torch.isinf(x) | torch.isinf(y), torch.divide(x, y), torch.floor_divide(x, y))
+    return torch.where(torch.isinf(x) | torch.isinf(y), torch.divide(x, y), torch.div(x, y, rounding_mode="floor"))
 
 
 def _float_mod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
