@@ -252,6 +252,23 @@ def test_operators_of_two_backends_compute_on_the_active_one(backend: str) -> No
         assert y.backend == other
 
 
+def test_operators_take_native_tensors_and_numpy_scalars(backend: str) -> None:
+    x = EmberTensor([3.0, 4.0])
+    for other in (ops.array([1.0, 2.0]), EmberTensor([1.0, 2.0])):
+        assert type(x - other) is EmberTensor
+        assert (x - other).tolist() == [2.0, 2.0]
+    scalar = EmberTensor([2.0], dtype="float64").numpy()[0]
+    for result, expected in ((scalar * x, [6.0, 8.0]), (x * scalar, [6.0, 8.0]), (scalar - x, [-1.0, -2.0])):
+        assert type(result) is EmberTensor
+        assert result.dtype == "float64"  # such a scalar is typed
+        assert result.tolist() == expected
+    integer = EmberTensor([2]).numpy()[0]
+    assert (integer * x).dtype == "float32"
+    for other in ("text", [1.0, 2.0], None, object()):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            _ = x + other
+
+
 def test_follows_the_switch_when_used_through_ops(backend: str) -> None:
     x = EmberTensor([1.0, 2.0])
     for other in installed_backends():

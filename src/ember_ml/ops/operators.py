@@ -109,12 +109,17 @@ def _bind_kind(kind: Kind) -> None:
     kind.is_bound = True
 
 
+def _is_typed_scalar(value: Any) -> bool:
+    """Whether ``value`` is a scalar of NumPy, or of what speaks its array interface."""
+    return hasattr(value, "__array_interface__") and getattr(value, "shape", None) == ()
+
+
 def _operate(op: Op, values: tuple[Any, ...]) -> Any:
     for value in values:
         if type(value) is EmberTensor:
             if not value._kind.is_bound:
                 _bind_kind(value._kind)
-        elif not isinstance(value, complex | float | int) and backend_of(value) is None:
+        elif not isinstance(value, complex | float | int) and backend_of(value) is None and not _is_typed_scalar(value):
             return NotImplemented
     return on_own_backend(op, values)
 
