@@ -116,6 +116,10 @@ def test_without_checks_indices_are_clamped(backend: str) -> None:
         assert _lists(ops.index_update(x, ops.array([7]), 0.0)) == [1.0, 2.0, 0.0]
         assert _lists(ops.take_along_axis(x, ops.array([7]), axis=0)) == [3.0]
         assert _lists(ops.segment_sum(x, ops.array([0, 9, -9]), 2)) == [4.0, 2.0]
+        narrow = ops.array([5, -9, 127], dtype="int8")  # which does not hold the size itself
+        assert _lists(ops.take(ops.arange(1000), narrow)) == [5, 991, 127]
+        assert _lists(ops.get_item(ops.arange(1000), narrow)) == [5, 991, 127]
+        assert _lists(ops.get_item(ops.segment_sum(x, narrow, 1000), [0, 5, 127])) == [2.0, 1.0, 3.0]
     with pytest.raises(IndexError):
         ops.take(x, ops.array([5]))
 

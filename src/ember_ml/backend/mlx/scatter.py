@@ -22,10 +22,10 @@ def _checked(data: mx.array, ids: mx.array, count: int | None) -> tuple[mx.array
         check_shapes(data.shape, ids.shape)
         if count == 0 and ids.size:
             raise IndexError("there are ids but no cells")
-        return mx.clip(ids, 0, max(count - 1, 0)), count
+        return mx.clip(ids.astype(mx.int64), 0, max(count - 1, 0)), count
     low, high = (int(values.min()), int(values.max())) if ids.size else (0, -1)
     count, is_inside = cells(data.shape, ids.shape, count, low, high)
-    return ids if is_inside else mx.clip(ids, 0, count - 1), count
+    return ids if is_inside else mx.clip(ids.astype(mx.int64), 0, count - 1), count
 
 
 def _has_none(data: mx.array, count: int) -> bool:

@@ -26,7 +26,7 @@ def in_range(index: np.ndarray, size: int) -> np.ndarray:
         return index
     if size == 0 and index.size:
         raise IndexError("there is nothing to index along a dimension of size 0")
-    return np.clip(index, -size, max(size - 1, 0))
+    return np.clip(index.astype(np.int64), -size, max(size - 1, 0))
 
 
 def _clamped(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:

@@ -55,7 +55,8 @@ def _checked(data: np.ndarray, ids: np.ndarray, count: int | None) -> tuple[np.n
     """The ids, each the number of a cell, and the number of cells."""
     low, high = _bounds(ids)
     count, is_inside = cells(data.shape, ids.shape, count, low, high)
-    return (ids if is_inside else np.clip(ids, 0, count - 1)).astype(np.int64, copy=False), count
+    ids = ids.astype(np.int64, copy=False)
+    return ids if is_inside else np.clip(ids, 0, count - 1), count
 
 
 def _bounds(ids: np.ndarray) -> tuple[int, int]:
