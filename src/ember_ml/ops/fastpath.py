@@ -96,7 +96,7 @@ def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
     op.namespace.update(CLS=EmberTensor, NEW=object.__new__, WRAP=wrap)
     source = template.format(x=x, y=y, args=", ".join(op.parameters))
     if not sequences:
-        source = _portable_lines(op, x, y) + "else:\n" + "".join(f"    {line}\n" for line in source.split("\n"))
+        source += "\n" + _portable_lines(op, x, y)
     for name in names:
         source = re.sub(rf"\b{name}\b", f"{name}_{suffix}", source)
     # a dtype or device that the caller names is for dispatch to resolve
@@ -110,7 +110,10 @@ def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
 
 
 def _portable_lines(op: Op, x: str, y: str) -> str:
-    """The hot path of portable tensors of one kind: the native function on what they hold, its result wrapped."""
+    """The hot path of portable tensors of one kind: the native function on what they hold, its result wrapped.
+
+    It is the last branch of the statement that tries native tensors, which therefore pay nothing for it.
+    """
     unwrapped = [f"{name}._array" if name in (x, y) else name for name in op.parameters]
     one_weak = [f"{name}._array" if name == x else name for name in op.parameters]
     if op.rule.result in ("same", "bool"):
@@ -125,7 +128,7 @@ def _portable_lines(op: Op, x: str, y: str) -> str:
     else:
         inside = _indent(f"if type({y}) is CLS:\n    if {y}._kind is k:\n" + _indent(_indent(call)))
         inside += _indent(f"elif (type({y}) is float or type({y}) is int) and k.weak:\n" + _indent(weak))
-    return f"if type({x}) is CLS:\n    k = {x}._kind\n    if k in KINDS:\n" + _indent(inside)
+    return f"elif type({x}) is CLS:\n    k = {x}._kind\n    if k in KINDS:\n" + _indent(inside)
 
 
 def _indent(source: str) -> str:

@@ -85,24 +85,32 @@ _FOUR_BYTES = FastPath(
         "    return BODY({args})"
     ),
     binary=(
-        "if type({x}) is NATIVE:\n"
-        "    if type({y}) is NATIVE:\n"
-        "        if {x}.itemsize == 4 == {y}.itemsize or ({x}.dtype == {y}.dtype and {x}.dtype in OK):\n"
-        "            return BODY({args})\n"
-        "    elif (type({y}) is float or type({y}) is int) and {x}.dtype in WEAK:\n"
+        "if type({x}) is NATIVE is type({y}):\n"
+        "    if {x}.itemsize == 4 == {y}.itemsize or ({x}.dtype == {y}.dtype and {x}.dtype in OK):\n"
+        "        return BODY({args})\n"
+        "elif type({x}) is NATIVE:\n"
+        "    if (type({y}) is float or type({y}) is int) and {x}.dtype in WEAK:\n"
         "        return BODY({args})"
     ),
+    # MLX refuses whatever is no array
     sequence=(
-        "if len({x}) == 2:\n"
-        "    t, u = {x}\n"
-        "    if type(t) is NATIVE is type(u) and t.itemsize == 4 == u.itemsize:\n"
-        "        return BODY({args})\n"
+        "if len({x}) == 2 and {x}[0].itemsize == 4 == {x}[1].itemsize:\n"
+        "    return BODY({args})\n"
         "d = {x}[0].dtype\n"
         "if d in OK:\n"
         "    for t in {x}:\n"
         "        if type(t) is not NATIVE or t.dtype != d:\n"
         "            break\n"
         "    else:\n"
+        "        return BODY({args})"
+    ),
+)
+# MLX's contractions take arrays only, and raise for integers, which then go the slow path.
+_CONTRACTION = replace(
+    _FOUR_BYTES,
+    binary=(
+        "if type({x}) is NATIVE:\n"
+        "    if {x}.itemsize == 4 == {y}.itemsize or ({x}.dtype == {y}.dtype and {x}.dtype in OK):\n"
         "        return BODY({args})"
     ),
 )
@@ -114,15 +122,14 @@ _FOUR_BYTE_DTYPES = frozenset({dt.float32, dt.int32, dt.uint32})
 
 def fast_path(op: Any, body: Any) -> FastPath:
     takes_all = op.rule.lift or op.rule.domain >= _FOUR_BYTE_DTYPES
-    # MLX's contractions raise for integers, which then go the slow path
-    corrected = (
-        isinstance(body, ByDType)
-        and not op.rule.contraction
-        and not body.others.keys().isdisjoint(_FOUR_BYTE_DTYPES)
-    )
+    corrected = isinstance(body, ByDType) and not body.others.keys().isdisjoint(_FOUR_BYTE_DTYPES)
     native = body.native if isinstance(body, ByDType) else body
-    is_plain = isinstance(native, _NATIVE_FUNCTIONS) and op.rule.promotes and takes_all and not corrected
-    path = _FOUR_BYTES if is_plain else _BY_DTYPE
+    is_plain = isinstance(native, _NATIVE_FUNCTIONS) and op.rule.promotes and takes_all
+    path = _BY_DTYPE
+    if is_plain and op.rule.contraction:
+        path = _CONTRACTION
+    elif is_plain and not corrected:
+        path = _FOUR_BYTES
     if op.rule.domain >= dtypes.keys() and not (isinstance(body, ByDType) and body.others):
         return replace(path, unary=_ANY_DTYPE)
     return path

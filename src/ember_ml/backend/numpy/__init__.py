@@ -73,24 +73,30 @@ families = (
 
 _EMBER = {native: dtype for dtype, native in host_dtypes.items()}
 
-# A ufunc call is so short that checking arguments first would double it. The call is made, and its result tells: a
-# float32 array can only come of what the contract also computes in float32, except from integers with float16.
+# A ufunc call is so short that every test counts, so float32 comes first. What float32 gives with the other operand shows in
+# the result: float32 again, unless NumPy widened, where the contract may not. Of 0-d arrays NumPy makes scalars.
 _UFUNC = FastPath(
     unary=(
-        "r = BODY({args})\n"
-        "if type(r) is NATIVE:\n"
-        "    d = r.dtype\n"
-        "    if d is F32 or (d in OK and type({x}) is NATIVE and {x}.dtype is d):\n"
-        "        return r"
+        "if {x}.dtype is F32:\n"
+        "    r = BODY({args})\n"
+        "    if type(r) is NATIVE:\n"
+        "        return r\n"
+        "elif type({x}) is NATIVE:\n"
+        "    if {x}.dtype in OK:\n"
+        "        r = BODY({args})\n"
+        "        return r if type(r) is NATIVE else BACKEND.finish(r)"
     ),
     binary=(
-        "r = BODY({args})\n"
-        "if type(r) is NATIVE:\n"
-        "    d = r.dtype\n"
-        "    if d is F32 and {x}.dtype is d:\n"
+        "if {x}.dtype is F32:\n"
+        "    r = BODY({args})\n"
+        "    if type(r) is NATIVE and r.dtype is F32:\n"
         "        return r\n"
-        "    if d in OK and {x}.dtype is d and (type({y}) is float or type({y}) is int or {y}.dtype is d):\n"
-        "        return r"
+        "elif type({x}) is NATIVE:\n"
+        "    d = {x}.dtype\n"
+        "    if d in OK and (type({y}) is float or type({y}) is int or {y}.dtype is d):\n"
+        "        r = BODY({args})\n"
+        "        if type(r) is NATIVE and r.dtype is d:\n"
+        "            return r"
     ),
 )
 # of 0-d arrays, and of whole arrays that are reduced, NumPy makes scalars
@@ -108,8 +114,12 @@ _ARRAY = FastPath(
         "        return r if type(r) is NATIVE else BACKEND.finish(r)"
     ),
     sequence=(
+        "if len({x}) == 2:\n"
+        "    t, u = {x}\n"
+        "    if type(t) is NATIVE is type(u) and t.dtype is F32 is u.dtype:\n"
+        "        return BODY({args})\n"
         "d = {x}[0].dtype\n"
-        "if d is F32 or d in OK:\n"
+        "if d in OK:\n"
         "    for t in {x}:\n"
         "        if type(t) is not NATIVE or t.dtype is not d:\n"
         "            break\n"

@@ -83,13 +83,8 @@ _FAST = FastPath(
         "    elif (type({y}) is float or type({y}) is int) and d in WEAK:\n"
         "        return BODY({args})"
     ),
-    # torch joins an empty vector to anything, so that the numbers of dimensions are compared here; two tensors, the most
-    # frequent case, it promotes as the contract does
+    # torch joins an empty vector to anything, so that the numbers of dimensions are compared here
     sequence=(
-        "if len({x}) == 2:\n"
-        "    t, u = {x}\n"
-        "    if type(t) is NATIVE is type(u) and t.ndim == u.ndim:\n"
-        "        return BODY({args})\n"
         "d, n = {x}[0].dtype, {x}[0].ndim\n"
         "if d in OK:\n"
         "    for t in {x}:\n"
@@ -99,14 +94,20 @@ _FAST = FastPath(
         "        return BODY({args})"
     ),
 )
-
-
+# Two tensors are what is mostly joined. torch.cat and torch.stack promote as the contract does and refuse whatever is no
+# tensor, so that they need no other test; an axis that is not passed saves 80 ns.
+_JOINING = (
+    "if len({x}) == 2 and {x}[0].ndim == {x}[1].ndim:\n"
+    "    return BODY({x}) if axis == 0 else BODY({args})\n"
+)
 _ANY_DTYPE = replace(_FAST, unary="if type({x}) is NATIVE:\n    return BODY({args})")
 
 
 def fast_path(op: Any, body: Any) -> FastPath:
     takes_all = op.rule.domain >= dtypes.keys() and not (isinstance(body, ByDType) and body.others)
-    return _ANY_DTYPE if takes_all else _FAST
+    path = _ANY_DTYPE if takes_all else _FAST
+    native = body.native if isinstance(body, ByDType) else body
+    return replace(path, sequence=_JOINING + path.sequence) if native in (torch.cat, torch.stack) else path
 
 
 def is_native(x: Any) -> bool:
