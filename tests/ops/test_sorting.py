@@ -194,3 +194,11 @@ def test_quantiles_between_infinities_and_nan(backend: str) -> None:
             ops.quantile([1.0, 2.0], q)
     with pytest.raises(ValueError, match="percentile"):
         ops.percentile([1.0, 2.0], 101)
+
+
+def test_top_k_of_rows_that_tie_differently(backend: str) -> None:
+    x = ops.array([[1.0, 1.0, 1.0, 1.0], [4.0, 2.0, 2.0, 3.0], [NAN, 5.0, NAN, NAN], [1.0, 2.0, 3.0, 4.0]])
+    _, indices = ops.top_k(x, 2)
+    assert _values(indices) == [[0, 1], [0, 3], [0, 2], [3, 2]]
+    _, indices = ops.top_k(x, 3)
+    assert _values(indices) == [[0, 1, 2], [0, 3, 1], [0, 2, 3], [3, 2, 1]]

@@ -42,11 +42,11 @@ def count_along(shape: Sequence[int], axis: Any) -> int:
     if axis is None:
         return math.prod(shape)
     if isinstance(axis, tuple | list):
-        return math.prod(shape[i] for i in axis)
+        return math.prod([shape[i] for i in axis])
     return shape[axis]
 
 
 def folded(shape: Sequence[int], axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The order of axes that puts ``axes`` last, and the shape in which they are then one axis."""
     kept = tuple(i for i in range(len(shape)) if i not in axes)
-    return kept + axes, (*(shape[i] for i in kept), math.prod(shape[i] for i in axes))
+    return kept + axes, (*(shape[i] for i in kept), math.prod([shape[i] for i in axes]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ember_ml.ops as ops
 from ember_ml.backend.axes import axes_of, folded, reduced_shape
-from ember_ml.backend.quantiles import read_probabilities
+from ember_ml.backend.quantiles import fractions, read_probabilities
 from ember_ml.dtypes import HALVES, find_dtype
 from ember_ml.ops.declare import derived, primitive
 from ember_ml.ops.rules import ORDER, REAL_FLOATING, SAME
@@ -116,7 +116,7 @@ def percentile(x: TensorLike, q: DataLike, axis: AxisLike | None = None, keepdim
     >>> ops.percentile([1.0, 2.0, 3.0], 50).item()
     2.0
     """
-    return quantile(x, read_probabilities(q, 100.0), axis, keepdims)
+    return quantile(x, fractions(q, 100.0), axis, keepdims)
 
 
 @derived(REAL_FLOATING)
@@ -127,18 +127,18 @@ def nanquantile(x: TensorLike, q: DataLike, axis: AxisLike | None = None, keepdi
     >>> ops.nanquantile([1.0, float("nan"), 3.0], 0.5).item()
     2.0
     """
-    probabilities = read_probabilities(q)
+    outer, probabilities = read_probabilities(q)
     sizes = tuple(x.shape)
     axes = axes_of(axis, x.ndim)
     order, together = folded(sizes, axes)
-    shape = (*probabilities.shape, *reduced_shape(sizes, axes, keepdims))
+    shape = (*outer, *reduced_shape(sizes, axes, keepdims))
     if not together[-1]:
-        return quantile(x, probabilities, axis, keepdims)
+        return quantile(x, q, axis, keepdims)
     wide = ops.cast(x, "float32") if find_dtype(x.dtype) in HALVES else x
     ordered = sort(ops.reshape(ops.transpose(wide, order), together))
     count = ops.count_nonzero(ops.logical_not(ops.isnan(ordered)), axis=-1, keepdims=True)
     last = ops.maximum(ops.subtract(count, 1), 0)
-    results = [_between(ordered, last, float(one)) for one in probabilities.ravel()]
+    results = [_between(ordered, last, probability) for probability in probabilities]
     return ops.cast(ops.reshape(ops.stack(results), shape), x.dtype)
 
 
@@ -164,7 +164,7 @@ def nanpercentile(x: TensorLike, q: DataLike, axis: AxisLike | None = None, keep
     >>> ops.nanpercentile([1.0, float("nan"), 3.0], 50).item()
     2.0
     """
-    return nanquantile(x, read_probabilities(q, 100.0), axis, keepdims)
+    return nanquantile(x, fractions(q, 100.0), axis, keepdims)
 
 
 @derived(REAL_FLOATING)

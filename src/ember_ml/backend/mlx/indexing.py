@@ -44,6 +44,7 @@ def in_range(index: mx.array, size: int, wraps: bool = True) -> mx.array:
         return index.astype(mx.int64)
     if size == 0:
         raise IndexError("there is nothing to index along a dimension of size 0")
+    index = mx.stop_gradient(index)  # MLX refuses to differentiate by an index that was computed
     least = -size if wraps else 0
     values = readable(index) if checks.enabled else None
     if values is not None:

@@ -93,26 +93,27 @@ def _first_largest(rows: Array, k: int) -> Array:
 
 
 def _quantile(x: Array, q: Any, axis: Any, keepdims: bool) -> Array:
-    probabilities = read_probabilities(q)
+    outer, probabilities = read_probabilities(q)
     axes = axes_of(axis, x.ndim)
     order, together = folded(x.shape, axes)
-    shape = (*probabilities.shape, *reduced_shape(x.shape, axes, keepdims))
+    shape = (*outer, *reduced_shape(x.shape, axes, keepdims))
     n = together[-1]
     if not n:
         return np.full(shape, np.nan, x.dtype)
     rows = x.transpose(order).reshape(together)
     below, above, weight = positions(n, probabilities)
     if len(below) == 1:
-        part = np.partition(rows, above[0], axis=-1)
-        high = part[..., above]
-        low = high if below == above else np.max(part[..., : above[0]], -1, keepdims=True)
-        largest = np.max(part[..., above[0] :], -1, keepdims=True)
+        place = above[0]
+        part = np.partition(rows, place, axis=-1)
+        high = part[..., place : place + 1]
+        low = high if below == above else np.max(part[..., :place], -1, keepdims=True)
+        largest = np.max(part[..., place:], -1, keepdims=True)
     else:
         part = np.sort(rows, axis=-1)
         low, high, largest = part[..., below], part[..., above], part[..., -1:]
-    weight = weight.astype(x.dtype)
+    weights = np.array(weight, x.dtype)
     with np.errstate(all="ignore"):
-        between = low * (1 - weight) + high * weight
+        between = low * (1 - weights) + high * weights
     result = np.where(low == high, low, between)  # infinities have no middle
     result = np.where(np.isnan(largest), largest, result)
     return np.moveaxis(result, -1, 0).reshape(shape)

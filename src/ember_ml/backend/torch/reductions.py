@@ -14,6 +14,7 @@ from ember_ml import dtypes as dt
 from ember_ml.backend.axes import axes_of, count_along
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.unsigned import ordered
+from ember_ml.dtypes import EmberDType
 
 Tensor = torch.Tensor
 _HALVES = (torch.float16, torch.bfloat16)
@@ -108,15 +109,19 @@ def _var(x: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
 
 
 def _std(x: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
+    if axis != () and count_along(x.shape, axis) > correction:
+        return torch.std(x, axis, correction=correction, keepdim=keepdims)
     return torch.sqrt(_var(x, axis, correction, keepdims))
 
 
-def _extreme(native: Body) -> Body:
+def _extreme(of_all: Body, along: Body) -> Body:
     def body(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
         if axis == ():
             return x
         try:
-            return native(x, () if axis is None else axis, keepdims)
+            if axis is None and not keepdims:
+                return of_all(x)
+            return along(x, () if axis is None else axis, keepdims)
         except (IndexError, RuntimeError) as error:
             raise _explained(error, x) from error
 
@@ -146,14 +151,21 @@ def _of_bool(native: Body) -> Body:
     return body
 
 
-def all(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    x = x.to(torch.bool)
-    return x if axis == () else torch.all(x, axis, keepdims)
+def _all(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    return x.to(torch.bool) if axis == () else torch.all(x, axis, keepdims)
 
 
-def any(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    x = x.to(torch.bool)
-    return x if axis == () else torch.any(x, axis, keepdims)
+def _any(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    return x.to(torch.bool) if axis == () else torch.any(x, axis, keepdims)
+
+
+def _of_unsigned(native: Body) -> dict[EmberDType, Body]:
+    """``native`` for unsigned integers, of which torch would give uint8 or nothing at all."""
+
+    def body(x: Tensor, *args: Any) -> Tensor:
+        return native(x.to(torch.bool), *args)
+
+    return dict.fromkeys(dt.UNSIGNED, body)
 
 
 def count_nonzero(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
@@ -167,9 +179,11 @@ def _logsumexp(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 _half_logsumexp = through_float32(_logsumexp)
 _argmax, _argmin = _index(torch.argmax), _index(torch.argmin)
-_max, _min = _extreme(torch.amax), _extreme(torch.amin)
+_max, _min = _extreme(torch.max, torch.amax), _extreme(torch.min, torch.amin)
 
 sum = accumulating(_sum)
+all = ByDType(_all, _of_unsigned(_all))
+any = ByDType(_any, _of_unsigned(_any))
 prod = accumulating(_prod)
 var = ByDType(_var, dict.fromkeys(dt.HALVES, through_float32(_var)))
 std = ByDType(_std, dict.fromkeys(dt.HALVES, through_float32(_std)))

@@ -81,21 +81,20 @@ def _first_largest(rows: Tensor, k: int) -> Tensor:
     """The indices of the ``k`` largest; torch says nothing about which of equals it takes, nor in which order."""
     if rows.dtype is torch.bool:
         rows = rows.to(torch.uint8)
-    values, indices = torch.topk(rows, k)
-    if not k:
-        return indices
-    indices, by_index = torch.sort(indices)
+    n = rows.shape[-1]
+    if not k or not rows.numel():
+        return torch.zeros((*rows.shape[:-1], k), dtype=torch.int64, device=rows.device)
+    values, indices = torch.topk(rows, min(k + 1, n))
+    is_clear = k == n or (_shared(rows) is not None and not _equal(values[..., k - 1], values[..., k]).any())
+    indices, by_index = torch.sort(indices[..., :k])
     values, by_value = torch.sort(torch.gather(values, -1, by_index), descending=True, stable=True)
     indices = torch.gather(indices, -1, by_value)
-    smallest = values[..., -1:]
-    surplus = torch.count_nonzero(_equal(rows, smallest), -1) - torch.count_nonzero(_equal(values, smallest), -1)
-    is_eager = rows.device.type == "cpu" and _shared(rows) is not None
-    if is_eager and not surplus.any():
+    if is_clear:
         return indices
-    n = rows.shape[-1]
+    smallest = values[..., -1:]
     tied = torch.where(_equal(rows, smallest), torch.arange(n, device=rows.device), n)
     first = torch.topk(tied, k, largest=False).values
-    larger = k - torch.count_nonzero(_equal(values, smallest), -1).unsqueeze(-1)
+    larger = k - torch.sum(_equal(values, smallest), -1, True)
     place = torch.arange(k, device=rows.device)
     return torch.where(place < larger, indices, torch.gather(first, -1, (place - larger).clamp(min=0)))
 
@@ -109,14 +108,14 @@ def _quantile(x: Tensor, q: Any, axis: Any, keepdims: bool) -> Tensor:
     array = _shared(x)
     if array is not None:
         return torch.from_numpy(host._quantile(array, q, axis, keepdims))
-    probabilities = read_probabilities(q)
+    outer, probabilities = read_probabilities(q)
     rows, shape = _rows(x, axis, keepdims)
-    shape = (*probabilities.shape, *shape)
+    shape = (*outer, *shape)
     if not rows.shape[-1]:
         return x.new_full(shape, torch.nan)
-    below, above, weight = (torch.from_numpy(part) for part in positions(rows.shape[-1], probabilities))
+    below, above, weight = positions(rows.shape[-1], probabilities)
     part = torch.sort(rows, -1).values
-    result = _between(part[..., below], part[..., above], weight.to(x.dtype).to(x.device))
+    result = _between(part[..., below], part[..., above], torch.tensor(weight, dtype=x.dtype, device=x.device))
     result = torch.where(part[..., -1:].isnan(), torch.nan, result)
     return result.movedim(-1, 0).reshape(shape)
 
