@@ -6,6 +6,7 @@ native function that the kind holds for the op; everything else goes to dispatch
 
 from __future__ import annotations
 
+import operator
 import sys
 from types import FrameType, FunctionType
 from typing import Any
@@ -23,7 +24,12 @@ __all__: list[str] = []
 
 _ALL = BINARY_OPERATORS | COMPARISONS | UNARY_OPERATORS
 _COMMUTATIVE = {"add", "mul", "and", "or", "xor"}
-_SYMBOLS = {"sub": "-", "truediv": "/"}
+_SYMBOLS = {
+    **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@"},
+    **{"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"},
+    **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
+}
+_REFLECTED = {"sub", "truediv"}
 
 _UNARY_SOURCE = """
 def {method}(self):
@@ -40,6 +46,7 @@ def {method}(self):
         pass
     return SLOW(OP, (self,))
 """
+# Where a library's operator is its function (MLX), the operator itself is the shortest call, and always gives an array.
 _BINARY_SOURCE = """
 def {method}(self, other):
     k = self._kind
@@ -47,6 +54,11 @@ def {method}(self, other):
         if type(other) is CLS:
             if other._kind is k:
                 f = k.{op}
+                if f is DIRECT:
+                    t = NEW(CLS)
+                    t._array = self._array {symbol} other._array
+                    t._kind = {kind}
+                    return t
                 r = f(self._array, other._array)
                 if type(r) is k.native:
                     t = NEW(CLS)
@@ -155,6 +167,7 @@ def _native_dtype(tensor: EmberTensor) -> Any:
 def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
     namespace = {
         "CLS": EmberTensor,
+        "DIRECT": getattr(operator, method, None),
         "FRAME": sys._getframe,
         "NEW": object.__new__,
         "OP": op,
@@ -176,12 +189,12 @@ def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
 for _short, _name in UNARY_OPERATORS.items():
     _bind(f"__{_short}__", OPS[_name], _UNARY_SOURCE)
 for _short, _name in (BINARY_OPERATORS | COMPARISONS).items():
-    _bind(f"__{_short}__", OPS[_name], _BINARY_SOURCE)
+    _bind(f"__{_short}__", OPS[_name], _BINARY_SOURCE, _SYMBOLS[_short])
 for _short, _name in BINARY_OPERATORS.items():
     _bind(f"__i{_short}__", OPS[_name], _IN_PLACE_SOURCE)
     if _short in _COMMUTATIVE:
-        _bind(f"__r{_short}__", OPS[_name], _BINARY_SOURCE)
-    elif _short in _SYMBOLS:
+        _bind(f"__r{_short}__", OPS[_name], _BINARY_SOURCE, _SYMBOLS[_short])
+    elif _short in _REFLECTED:
         _bind(f"__r{_short}__", OPS[_name], _REFLECTED_SOURCE, _SYMBOLS[_short])
     else:
         _bind(f"__r{_short}__", OPS[_name], _REFLECTED_SLOW_SOURCE)
