@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ember_ml import dtypes as dt
+from ember_ml.backend import checks
 from ember_ml.backend.contract import ByDType
 
 add = np.add
@@ -16,7 +17,6 @@ multiply = np.multiply
 divide = np.divide
 mod = np.remainder
 fmod = np.fmod
-power = np.power
 square = np.square
 reciprocal = np.reciprocal
 negative = np.negative
@@ -43,6 +43,15 @@ def _floor_divide(x: Any, y: Any) -> Any:
 
 # NumPy gives NaN for an infinite numerator and -1 for a small number over an infinity of the other sign
 floor_divide = ByDType(np.floor_divide, dict.fromkeys(dt.FLOATS, _floor_divide))
+
+
+def _integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if not checks.enabled:  # NumPy refuses negative powers by itself
+        return np.where(y < 0, x.dtype.type(0), np.power(x, np.maximum(y, 0)))
+    return np.power(x, y)
+
+
+power = ByDType(np.power, dict.fromkeys(dt.SIGNED, _integer_power))
 
 
 def clip(x: np.ndarray, min: np.ndarray | None, max: np.ndarray | None) -> np.ndarray:

@@ -1,0 +1,113 @@
+"""Arithmetic at the edges of the dtypes: extremes of integers, wide unsigned ones, shifts, powers, neighbours."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml import ops
+
+_SIGNED = ("int8", "int16", "int32", "int64")
+_UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+
+
+def _lists(result: Any) -> Any:
+    return ops.to_numpy(result).tolist()
+
+
+def _bits(dtype: str) -> int:
+    return int(dtype.lstrip("uint"))
+
+
+@pytest.mark.parametrize("dtype", _SIGNED)
+def test_smallest_integer_divided_by_minus_one_wraps(dtype: str, backend: str) -> None:
+    smallest = -(1 << (_bits(dtype) - 1))
+    x, y = ops.array([smallest, 7, 7], dtype=dtype), ops.array([-1, -1, 0], dtype=dtype)
+    assert _lists(ops.floor_divide(x, y)) == [smallest, -7, 0]
+    assert _lists(ops.mod(x, y)) == [0, 0, 0]
+    assert _lists(ops.fmod(x, y)) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", _SIGNED)
+def test_shifts_of_signed_integers_by_the_width_and_more(dtype: str, backend: str) -> None:
+    bits = _bits(dtype)
+    places = ops.array([bits - 1, bits, -1], dtype=dtype)
+    assert _lists(ops.bitwise_left_shift(ops.array([1, 1, 1], dtype=dtype), places)) == [-(1 << (bits - 1)), 0, 0]
+    assert _lists(ops.bitwise_right_shift(ops.array([-5, 5, -5], dtype=dtype), places)) == [-1, 0, -1]
+
+
+@pytest.mark.parametrize("dtype", _UNSIGNED)
+def test_unsigned_integers_are_not_signed_ones(dtype: str, backend: str) -> None:
+    bits = _bits(dtype)
+    largest, half = (1 << bits) - 1, 1 << (bits - 1)
+    x = ops.array([largest, half, 5], dtype=dtype)
+    y = ops.array([10, half, largest], dtype=dtype)
+    assert _lists(ops.floor_divide(x, y)) == [largest // 10, 1, 0]
+    assert _lists(ops.mod(x, y)) == [largest % 10, 0, 5]
+    assert _lists(ops.maximum(x, y)) == [largest, half, largest]
+    assert _lists(ops.less(x, y)) == [False, False, True]
+    assert _lists(ops.clip(x, 6, half)) == [half, half, 6]
+    assert _lists(ops.gcd(x, y)) == [math.gcd(largest, 10), half, math.gcd(5, largest)]
+    assert _lists(ops.negative(x)) == [1, half, largest - 4]
+    assert _lists(ops.power(x, ops.array([2, 1, 2], dtype=dtype))) == [1, half, 25]
+    places = ops.array([1, bits - 1, bits], dtype=dtype)
+    assert _lists(ops.bitwise_right_shift(ops.array([largest] * 3, dtype=dtype), places)) == [largest >> 1, 1, 0]
+    assert _lists(ops.bitwise_left_shift(ops.array([largest] * 3, dtype=dtype), places)) == [largest - 1, half, 0]
+
+
+@pytest.mark.parametrize("dtype", _SIGNED)
+def test_negative_powers_of_integers(dtype: str, backend: str) -> None:
+    x = ops.array([2, 3], dtype=dtype)
+    with pytest.raises(ValueError, match="negative integer power"):
+        ops.power(x, ops.array([1, -1], dtype=dtype))
+    with pytest.raises(ValueError, match="negative integer power"):
+        ops.power(x, -2)
+    with ember_ml.value_checks(False):
+        assert _lists(ops.power(x, ops.array([2, -1], dtype=dtype))) == [4, 0]
+
+
+@pytest.mark.parametrize("dtype", [*_SIGNED, *_UNSIGNED])
+def test_rounding_integers_to_tens(dtype: str, backend: str) -> None:
+    values = [15, 25, 94, 0]
+    assert _lists(ops.round(ops.array(values, dtype=dtype), -1)) == [20, 20, 90, 0]
+    assert _lists(ops.round(ops.array(values, dtype=dtype), 3)) == values
+
+
+def test_floor_division_is_that_of_the_exact_quotient(backend: str) -> None:
+    tenth = ops.array([0.1], dtype="float64")  # a little more than a tenth, so that it goes into 1 nine times
+    assert _lists(ops.floor_divide(ops.array([1.0], dtype="float64"), tenth)) == [9.0]
+
+
+def test_neighbours_of_halves(backend: str) -> None:
+    x, y = [0.0, 1.0, -1.0, math.inf], [1.0, 2.0, -2.0, 0.0]
+    found = ops.nextafter(ops.array(x, dtype="float16"), ops.array(y, dtype="float16"))
+    assert _lists(found) == [2.0**-24, 1 + 2.0**-10, -1 - 2.0**-10, 65504.0]
+    found = ops.nextafter(ops.array(x, dtype="bfloat16"), ops.array(y, dtype="bfloat16"))
+    assert _lists(ops.cast(found, "float32"))[1:3] == [1 + 2.0**-7, -1 - 2.0**-7]
+
+
+def test_exponents_beyond_the_range_of_their_own_power(backend: str) -> None:
+    x = ops.array([1.0, 1.0, 3.0, 2.0**-140], dtype="float32")
+    assert _lists(ops.ldexp(x, ops.array([127, -149, 400, 150]))) == [2.0**127, 2.0**-149, math.inf, 2.0**10]
+    assert _lists(ops.ldexp(ops.array([1.0]), ops.array([2**64 - 1], dtype="uint64"))) == [math.inf]
+
+
+def test_what_stands_for_nan_and_infinities(backend: str) -> None:
+    x = ops.array([math.nan, math.inf, -math.inf, 2.0], dtype="float16")
+    assert _lists(ops.nan_to_num(x)) == [0.0, 65504.0, -65504.0, 2.0]
+    z = ops.array([complex(math.nan, math.inf)])
+    assert _lists(ops.nan_to_num(z, nan=1.0, posinf=5.0)) == [1 + 5j]
+
+
+def test_absolute_values_of_portable_complex_tensors_are_real(backend: str) -> None:
+    size = abs(ember_ml.nn.tensor.array([3 + 4j]))
+    assert size.dtype == "float32"
+    assert size.tolist() == [5.0]
+
+
+def test_aliases_are_the_same_functions() -> None:
+    for alias, name in {"pow": "power", "remainder": "mod", "acos": "arccos", "atan2": "arctan2"}.items():
+        assert getattr(ops, alias) is getattr(ops, name)
