@@ -19,8 +19,13 @@ def unique_parts(x: np.ndarray, index: bool, inverse: bool, counts: bool) -> tup
         return values.astype(x.dtype), *rest
     parts = np.unique(x, return_index=index, return_inverse=inverse, return_counts=counts, equal_nan=False)
     values, *rest = parts if isinstance(parts, tuple) else (parts,)
-    if inverse:  # before NumPy 2.1 the shape of the inverse differed
-        rest[int(index)] = rest[int(index)].reshape(x.shape)
+    if inverse:
+        way_back = rest[int(index)].reshape(x.shape)  # before NumPy 2.1 its shape differed
+        if values.size and values[-1] != values[-1]:  # NumPy numbers the NaN in any order; here, in the order they come
+            is_nan = np.isnan(x)
+            count = np.count_nonzero(is_nan)
+            way_back[is_nan] = np.arange(len(values) - count, len(values))
+        rest[int(index)] = way_back
     return values, *rest
 
 
