@@ -106,7 +106,9 @@ def test_what_a_transform_refuses(backend: str, name: str) -> None:
         op(ops.ones((4, 4)), norm="unitary")
     with pytest.raises(ValueError, match=name):
         op(ops.ones((4, 0)))
-    wrong: list[dict[str, Any]] = [{"n": 0}, {"n": -3}] if "n" in op.__code__.co_varnames else [{"s": (0, 4)}, {"s": (2,), "axes": (0, 1)}]
+    wrong: list[dict[str, Any]] = (
+        [{"n": 0}, {"n": -3}] if "n" in op.__code__.co_varnames else [{"s": (0, 4)}, {"s": (2,), "axes": (0, 1)}]
+    )
     for options in wrong:
         with pytest.raises(ValueError, match=name):
             op(ops.ones((4, 4)), **options)

@@ -60,12 +60,15 @@ def test_matmul(backend: str, dtype: str, left: tuple[int, ...], right: tuple[in
 
 
 @pytest.mark.parametrize("integer", INTEGERS)
-@pytest.mark.parametrize(("left", "right", "subscripts"), [
-    ((3, 4), (4, 5), "ij,jk->ik"),
-    ((2, 1, 3, 4), (5, 4, 2), "abij,bjk->abik"),
-    ((7,), (7,), "i,i->"),
-    ((2, 300), (300,), "ij,j->i"),
-])
+@pytest.mark.parametrize(
+    ("left", "right", "subscripts"),
+    [
+        ((3, 4), (4, 5), "ij,jk->ik"),
+        ((2, 1, 3, 4), (5, 4, 2), "abij,bjk->abik"),
+        ((7,), (7,), "i,i->"),
+        ((2, 300), (300,), "ij,j->i"),
+    ],
+)
 def test_product_of_integers_is_exact(
     backend: str, integer: str, left: tuple[int, ...], right: tuple[int, ...], subscripts: str
 ) -> None:
@@ -123,7 +126,7 @@ def test_einsum_of_integers_is_exact(backend: str, integer: str, case: tuple[Any
 @pytest.mark.parametrize("subscripts", ["ij,jk->iz", "ij,jk->ii", "ij->i", "ijk,jk->i", "i?,jk->i", "ij,kj->ik"])
 def test_einsum_refuses_subscripts_that_do_not_fit(backend: str, subscripts: str) -> None:
     for dtype in ("float32", "int32"):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="einsum"):
             ops.einsum(subscripts, ops.ones((2, 3), dtype=dtype), ops.ones((2, 4), dtype=dtype))
 
 
@@ -172,19 +175,22 @@ def test_product(
     _agree(got, want, dtype)
 
 
-@pytest.mark.parametrize(("name", "left", "right"), [
-    ("matmul", (), (2,)),
-    ("matmul", (2, 3), (2, 3)),
-    ("matmul", (2, 2, 3), (3, 3, 2)),
-    ("vecdot", (1,), (3,)),
-    ("vdot", (2,), (3,)),
-    ("inner", (2,), (3,)),
-    ("dot", (2,), (3,)),
-    ("outer", (2, 2), (2,)),
-    ("cross", (2,), (2,)),
-    ("cross", (3,), (1,)),
-    ("tensordot", (2, 3), (1, 3)),
-])
+@pytest.mark.parametrize(
+    ("name", "left", "right"),
+    [
+        ("matmul", (), (2,)),
+        ("matmul", (2, 3), (2, 3)),
+        ("matmul", (2, 2, 3), (3, 3, 2)),
+        ("vecdot", (1,), (3,)),
+        ("vdot", (2,), (3,)),
+        ("inner", (2,), (3,)),
+        ("dot", (2,), (3,)),
+        ("outer", (2, 2), (2,)),
+        ("cross", (2,), (2,)),
+        ("cross", (3,), (1,)),
+        ("tensordot", (2, 3), (1, 3)),
+    ],
+)
 @pytest.mark.parametrize("kind", ["float32", "int32", "uint16"])
 def test_product_refuses_shapes_that_do_not_fit(
     backend: str, kind: str, name: str, left: tuple[int, ...], right: tuple[int, ...]
@@ -217,7 +223,9 @@ def test_diagonal_and_trace(backend: str, shape: tuple[int, ...], offset: int) -
         if dtype != "bool":
             total = ops.trace(ops.asarray(x), offset=offset)
             assert ops.dtype(total) == {"float32": "float32", "int8": "int64", "uint16": "uint64"}[dtype]
-            assert ops.to_numpy(total).tolist() == want.astype("int64" if dtype != "float32" else dtype).sum(-1).tolist()
+            assert (
+                ops.to_numpy(total).tolist() == want.astype("int64" if dtype != "float32" else dtype).sum(-1).tolist()
+            )
 
 
 @pytest.mark.parametrize("order", [2, 1, 0, 3, 0.5, -1, -2, math.inf, -math.inf])
@@ -250,12 +258,16 @@ def test_norm_follows_the_number_of_dimensions(backend: str) -> None:
     assert difference(ops.to_numpy(ops.norm(ops.ones((2, 2, 2)))), math.sqrt(8)) < 2
     assert tuple(ops.norm(ops.ones((2, 3)), keepdims=True).shape) == (1, 1)
     assert ops.to_numpy(ops.vector_norm(ops.zeros((0, 3)), axis=0)).tolist() == [0.0, 0.0, 0.0]
-    for arguments, options in (((ops.ones((2, 2, 2)), 1), {}), ((ops.ones((2,)), "fro"), {}), ((ops.ones((2, 2)), "who"), {})):
+    for arguments, options in (
+        ((ops.ones((2, 2, 2)), 1), {}),
+        ((ops.ones((2,)), "fro"), {}),
+        ((ops.ones((2, 2)), "who"), {}),
+    ):
         with pytest.raises(ValueError, match="norm"):
             ops.norm(*arguments, **options)
     with pytest.raises(IndexError):
         ops.norm(ops.ones((2, 2)), axis=2)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="vector_norm"):
         ops.vector_norm(ops.zeros((0,)), ord=math.inf)
 
 

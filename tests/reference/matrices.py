@@ -13,13 +13,29 @@ from numpy.typing import ArrayLike
 
 from tests.reference import EPS, array_of, numpy_dtype
 
-__all__ = ["definite", "difference", "distances", "integer_product", "integers", "linalg", "numpy", "random", "regular", "signals", "solve_triangular", "unit"]
+__all__ = [
+    "definite",
+    "difference",
+    "distances",
+    "expm",
+    "integer_product",
+    "integers",
+    "linalg",
+    "mixed",
+    "numpy",
+    "random",
+    "regular",
+    "signals",
+    "solve_triangular",
+    "unit",
+]
 
 numpy: Any = np
 linalg: Any = np.linalg
 signals: Any = scipy.fft
 distances: Any = scipy.spatial.distance
 solve_triangular = scipy.linalg.solve_triangular
+expm = scipy.linalg.expm
 
 
 def random(shape: tuple[int, ...], dtype: str = "float64", seed: int = 0) -> np.ndarray:
@@ -36,6 +52,12 @@ def regular(shape: tuple[int, ...], dtype: str = "float64", seed: int = 0) -> np
     return (random(shape, dtype, seed) / max(shape[-1], 1) + 2 * np.eye(shape[-1])).astype(dtype)
 
 
+def mixed(shape: tuple[int, ...], dtype: str = "float64", seed: int = 0) -> np.ndarray:
+    """Square matrices that are far from singular and whose LU decomposition exchanges rows, in no simple order."""
+    order = np.random.default_rng([seed, *shape]).permuted(np.broadcast_to(np.arange(shape[-1]), shape[:-1]), axis=-1)
+    return np.take_along_axis(regular(shape, dtype, seed), order[..., None], axis=-2)
+
+
 def definite(shape: tuple[int, ...], dtype: str = "float64", seed: int = 0) -> np.ndarray:
     """Positive definite matrices."""
     x = random(shape, dtype, seed)
@@ -45,7 +67,9 @@ def definite(shape: tuple[int, ...], dtype: str = "float64", seed: int = 0) -> n
 def integers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
     """Integers from the whole range of the dtype."""
     info = np.iinfo(dtype)
-    return np.random.default_rng([seed, *shape]).integers(info.min, info.max, shape, dtype=numpy_dtype(dtype), endpoint=True)
+    return np.random.default_rng([seed, *shape]).integers(
+        info.min, info.max, shape, dtype=numpy_dtype(dtype), endpoint=True
+    )
 
 
 def integer_product(subscripts: str, *operands: np.ndarray) -> np.ndarray:
@@ -87,5 +111,3 @@ def difference(got: ArrayLike, want: ArrayLike) -> float:
 def unit(x: np.ndarray) -> np.ndarray:
     """The identity of the size of the last dimension, for each matrix of the stack."""
     return np.broadcast_to(np.eye(x.shape[-1]), (*x.shape[:-2], x.shape[-1], x.shape[-1]))
-
-

@@ -123,7 +123,7 @@ def _sum_out(
 def _product(
     algebra: Algebra, first: tuple[list[str], Any], second: tuple[list[str], Any], kept: set[str], sizes: dict[str, int]
 ) -> tuple[list[str], Any]:
-    """Two operands in one, by a stacked matrix product: common labels stack or are summed, the others are rows and columns."""
+    """Two operands in one, by a stacked matrix product: common labels stack or are summed, others are sides."""
     (labels, x), (others, y) = first, second
     common = [label for label in labels if label in others]
     stacked = [label for label in common if label in kept]
@@ -134,7 +134,9 @@ def _product(
     def arranged(own: list[str], value: Any, outer: list[str], inner: list[str]) -> Any:
         order = [*stacked, *outer, *inner]
         value = algebra.transpose(value, [own.index(label) for label in order])
-        value = algebra.broadcast_to(value, [sizes[label] if label in common else n for label, n in zip(order, value.shape, strict=True)])
+        value = algebra.broadcast_to(
+            value, [sizes[label] if label in common else n for label, n in zip(order, value.shape, strict=True)]
+        )
         groups = (outer, inner)
         shape = [sizes[label] for label in stacked]
         dims = iter(value.shape[len(stacked) :])

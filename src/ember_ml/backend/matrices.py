@@ -12,11 +12,13 @@ NOT_FINITE = "the matrix holds NaN or infinity, so it has no such factorization"
 
 
 def check_matrix(x: Any) -> None:
+    """At least 2 dimensions."""
     if x.ndim < 2:
         raise ValueError(f"a matrix has at least 2 dimensions, not {x.ndim}")
 
 
 def check_square(x: Any) -> None:
+    """A matrix with as many rows as columns."""
     check_matrix(x)
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"the matrix must be square, not {x.shape[-2]} by {x.shape[-1]}")

@@ -10,11 +10,13 @@ _NORMS = frozenset({"backward", "ortho", "forward"})
 
 
 def check_norm(norm: str) -> None:
+    """One of the three normalizations."""
     if norm not in _NORMS:
         raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', not {norm!r}")
 
 
 def check_length(n: int) -> None:
+    """At least one value."""
     if n < 1:
         raise ValueError(f"a transform needs at least one value, not {n}")
 

@@ -1,9 +1,9 @@
 """Factorizations of matrices: singular values, eigenvalues, QR, Cholesky, LU.
 
-The matrices are the last two dimensions; leading ones are stacks. Integers are lifted to float32; half precision is an
-``UnsupportedDType``. A factorization that does not exist is a ``LinAlgError``: of a matrix with NaN or infinities, or, for
-:func:`cholesky`, one that is not positive definite. With value checks off the result of such a matrix is NaN. Signs
-(and phases) of singular vectors, eigenvectors and QR factors are whatever the library chose.
+The matrices are the last two dimensions; leading ones are stacks. Integers are lifted to float32; half precision is
+an ``UnsupportedDType``. A factorization that does not exist is a ``LinAlgError``: of a matrix with NaN or infinities,
+or, for :func:`cholesky`, one that is not positive definite. With value checks off the result of such a matrix is NaN.
+Signs (and phases) of singular vectors, eigenvectors and QR factors are whatever the library chose.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __all__ = [
 def svd(x: TensorLike, full_matrices: bool = True) -> SVDResult:
     """The singular value decomposition ``x = U @ diag(S) @ Vh``, as a named tuple (U, S, Vh).
 
-    ``S`` is real and descends. For a matrix of m rows and n columns, k the smaller number: ``U`` has m columns and ``Vh`` n rows, or k of
-    each where ``full_matrices`` is false, which is much faster for long matrices.
+    ``S`` is real and descends. For a matrix of m rows and n columns, k the smaller number: ``U`` has m columns and
+    ``Vh`` n rows, or k of each where ``full_matrices`` is false, which is much faster for long matrices.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.round(ops.svd([[3.0, 0.0], [0.0, 4.0]]).S)).tolist()
@@ -104,8 +104,8 @@ def eigvals(x: TensorLike) -> Tensor:
 def qr(x: TensorLike, mode: str = "reduced") -> QRResult:
     """The QR decomposition ``x = Q @ R``, Q with orthonormal columns, R upper triangular, as a named tuple (Q, R).
 
-    With m rows, n columns, k the smaller number: ``mode="reduced"`` gives Q (m, k) and R (k, n), ``"complete"`` Q (m, m)
-    and R (m, n). NaN in gives NaN out.
+    With m rows, n columns, k the smaller number: ``mode="reduced"`` gives Q (m, k) and R (k, n), ``"complete"`` Q (m,
+    m) and R (m, n). NaN in gives NaN out.
 
     >>> from ember_ml import ops
     >>> q, r = ops.qr([[0.0, 2.0], [3.0, 0.0]])
@@ -117,7 +117,7 @@ def qr(x: TensorLike, mode: str = "reduced") -> QRResult:
 
 @primitive(FACTORIZATION)
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
-    """The lower triangular L with ``x = L @ L^H`` of a positive definite matrix; with ``upper`` its conjugate transpose.
+    """The lower triangular L with ``x = L @ L^H`` of positive definite ``x``; with ``upper`` its conjugate transpose.
 
     Only the lower triangle of ``x`` is read. ``LinAlgError`` where it is not positive definite.
 
@@ -132,8 +132,9 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
 def lu_factor(x: TensorLike) -> LUResult:
     """The LU decomposition with row exchanges, as a named tuple (lu, pivots) for :func:`lu_solve`.
 
-    ``lu`` holds U in its upper triangle and L, without its diagonal of ones, below; ``pivots`` are int64: row i was exchanged with row
-    ``pivots[i]``, in that order. Singular matrices have such a decomposition too; U then has a zero on its diagonal.
+    ``lu`` holds U in its upper triangle and L, without its diagonal of ones, below; ``pivots`` are int64: row i was
+    exchanged with row ``pivots[i]``, in that order. Singular matrices have such a decomposition too; U then has a
+    zero on its diagonal.
 
     >>> from ember_ml import ops
     >>> lu, pivots = ops.lu_factor([[1.0, 2.0], [4.0, 4.0]])

@@ -1,8 +1,9 @@
 """Discrete Fourier transforms.
 
 The result of real input is complex of the same precision; integers are lifted to float32, half precision is an
-``UnsupportedDType``. ``norm`` says where the factor 1/n is: ``"backward"`` (the inverse has it), ``"forward"`` (the transform has it)
-or ``"ortho"`` (both have its root). A length other than the input's cuts it off or fills it up with zeros; there is no transform of length 0.
+``UnsupportedDType``. ``norm`` says where the factor 1/n is: ``"backward"`` (the inverse has it), ``"forward"`` (the
+transform has it) or ``"ortho"`` (both have its root). A length other than the input's cuts it off or fills it up with
+zeros; there is no transform of length 0.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "back
 def rfftn(
     x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The Fourier transform of real input along ``axes``; of the last of them only the first half, as :func:`rfft` gives it.
+    """The Fourier transform of real input along ``axes``; of the last one only the half that :func:`rfft` gives.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.real(ops.rfftn([[1.0, 1.0], [1.0, 1.0]]))).tolist()
@@ -221,7 +222,7 @@ def _opposite(norm: str) -> str:
 
 @derived(CREATION)
 def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The frequencies of the values of a transform of length ``n`` of samples ``d`` apart, float32 unless ``dtype`` says else.
+    """The frequencies of the values of a transform of length ``n`` of samples ``d`` apart, by default float32.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.fftfreq(4)).tolist()
@@ -234,7 +235,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Devi
 
 @derived(CREATION)
 def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The frequencies of the values of :func:`rfft` of length ``n`` of samples ``d`` apart, float32 unless ``dtype`` says else.
+    """The frequencies of the values of :func:`rfft` of length ``n`` of samples ``d`` apart, by default float32.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.rfftfreq(4)).tolist()

@@ -53,13 +53,11 @@ def _from_front(axis: int, ndim: int) -> int:
 
 
 @derived(FLOATING.giving("real"))
-def vector_norm(
-    x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False, ord: float | str = 2
-) -> Tensor:
+def vector_norm(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False, ord: float | str = 2) -> Tensor:
     """The norm of order ``ord`` over ``axis``, or over all elements: ``sum(abs(x) ** ord) ** (1 / ord)``.
 
-    Infinity gives the largest absolute value, minus infinity the smallest (``ValueError`` if there is none), 0 the number of
-    elements that are not 0. Squares and powers can overflow where the norm itself would not.
+    Infinity gives the largest absolute value, minus infinity the smallest (``ValueError`` if there is none), 0 the
+    number of elements that are not 0. Squares and powers can overflow where the norm itself would not.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.vector_norm([[3.0, 4.0], [6.0, 8.0]], axis=1)).tolist()
@@ -89,8 +87,9 @@ def vector_norm(
 def matrix_norm(x: TensorLike, keepdims: bool = False, ord: float | str = "fro") -> Tensor:
     """The norms of the matrices in the last two dimensions.
 
-    ``"fro"`` is the root of the sum of squares, ``"nuc"`` the sum of the singular values, 2 and -2 the largest and smallest of
-    them, 1 and -1 the largest and smallest sum of absolute values in a column, infinity and minus infinity in a row.
+    ``"fro"`` is the root of the sum of squares, ``"nuc"`` the sum of the singular values, 2 and -2 the largest and
+    smallest of them, 1 and -1 the largest and smallest sum of absolute values in a column, infinity and minus
+    infinity in a row.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.matrix_norm([[3.0, 0.0], [0.0, 4.0]])).tolist()
@@ -144,10 +143,10 @@ def cosine_similarity(x: TensorLike, y: TensorLike, axis: int = -1, eps: float =
 
 @derived(REAL_FLOATING)
 def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
-    """The distance of every row of ``x`` from every row of ``y``, in the norm of order ``p``; leading dimensions broadcast.
+    """The distance of every row of ``x`` from every row of ``y`` in the norm of order ``p``.
 
-    For ``x`` of shape (..., m, k) and ``y`` of shape (..., n, k) the result has shape (..., m, n). The differences
-    themselves are taken, so rows that are close to each other keep their precision.
+    For ``x`` of shape (..., m, k) and ``y`` of shape (..., n, k) the result has shape (..., m, n); leading dimensions
+    broadcast. The differences themselves are taken, so rows that are close to each other keep their precision.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.cdist([[0.0, 0.0], [3.0, 0.0]], [[0.0, 4.0]])).tolist()

@@ -1,8 +1,8 @@
 """Products of tensors: matrix, inner, outer and general contractions, and what is read off a diagonal.
 
-Contractions compute in the dtype of their operands: float32 with float64 gives float64, integers give the exact integer
-product (wrapping like every integer), and half precision with a wider float is a ``TypeError``, because the precision of such a
-product is the caller's choice.
+Contractions compute in the dtype of their operands: float32 with float64 gives float64, integers give the exact
+integer product (wrapping like every integer), and half precision with a wider float is a ``TypeError``, because the
+precision of such a product is the caller's choice.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = [
 def matmul(x: TensorLike, y: TensorLike) -> Tensor:
     """The matrix product of ``x`` and ``y``; leading dimensions broadcast as stacks of matrices.
 
-    A 1-D operand is a row on the left and a column on the right, and its dimension is not in the result. 0-d operands and
-    inner sizes that differ raise ``ValueError``; an inner size of 0 gives zeros.
+    A 1-D operand is a row on the left and a column on the right, and its dimension is not in the result. 0-d operands
+    and inner sizes that differ raise ``ValueError``; an inner size of 0 gives zeros.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.matmul([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0])).tolist()
@@ -127,8 +127,8 @@ def outer(x: TensorLike, y: TensorLike) -> Tensor:
 def tensordot(x: TensorLike, y: TensorLike, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
     """The sum of products over the dimensions that ``axes`` pairs; the others follow in order, those of ``x`` first.
 
-    ``axes`` is a number (the last ones of ``x`` with the first ones of ``y``) or two sequences of equal length. Sizes must
-    agree exactly; nothing broadcasts.
+    ``axes`` is a number (the last ones of ``x`` with the first ones of ``y``) or two sequences of equal length. Sizes
+    must agree exactly; nothing broadcasts.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.tensordot([[1.0, 2.0], [3.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]], axes=1)).tolist()
@@ -137,7 +137,9 @@ def tensordot(x: TensorLike, y: TensorLike, axes: int | Sequence[Sequence[int]] 
     summed_x, summed_y = _paired(axes, x.ndim, y.ndim)
     sizes = [x.shape[a] for a in summed_x]
     if sizes != [y.shape[b] for b in summed_y]:
-        raise ValueError(f"the sizes along axes {summed_x} of {tuple(x.shape)} and {summed_y} of {tuple(y.shape)} differ")
+        raise ValueError(
+            f"the sizes along axes {summed_x} of {tuple(x.shape)} and {summed_y} of {tuple(y.shape)} differ"
+        )
     kept_x = [a for a in range(x.ndim) if a not in summed_x]
     kept_y = [b for b in range(y.ndim) if b not in summed_y]
     rows, columns = [x.shape[a] for a in kept_x], [y.shape[b] for b in kept_y]
@@ -225,8 +227,8 @@ def cross(x: TensorLike, y: TensorLike, axis: int = -1) -> Tensor:
 def diagonal(x: TensorLike, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The diagonals of the matrices in the last two dimensions (or ``axis1`` and ``axis2``), as the last dimension.
 
-    A positive ``offset`` means above the main diagonal, a negative one below; beyond the matrix the result is empty. The
-    result may share memory with ``x``.
+    A positive ``offset`` means above the main diagonal, a negative one below; beyond the matrix the result is empty.
+    The result may share memory with ``x``.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.diagonal([[1, 2], [3, 4]])).tolist()

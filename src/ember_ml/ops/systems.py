@@ -1,7 +1,8 @@
 """Linear systems and what comes of them: solutions, inverses, determinants, rank, powers.
 
-The matrices are the last two dimensions; leading ones are stacks. Integers are lifted to float32; half precision is an
-``UnsupportedDType``. A singular matrix is a ``LinAlgError``; with value checks off its result is NaN. NaN in gives NaN out.
+The matrices are the last two dimensions; leading ones are stacks. Integers are lifted to float32; half precision is
+an ``UnsupportedDType``. A singular matrix is a ``LinAlgError``; with value checks off its result is NaN. NaN in gives
+NaN out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ember_ml.typing import IndexLike, Tensor, TensorLike
 __all__ = [
     "cholesky_inverse",
     "det",
+    "expm",
     "inv",
     "logdet",
     "lstsq",
@@ -108,8 +110,8 @@ def logdet(x: TensorLike) -> Tensor:
 def pinv(x: TensorLike, rtol: float | Tensor | None = None) -> Tensor:
     """The pseudo-inverses of matrices, by their singular values.
 
-    Singular values up to ``rtol`` times the largest count as 0; by default that is the larger number of rows or columns times the
-    precision of the dtype. ``rtol`` may be a tensor, one value per matrix of the stack.
+    Singular values up to ``rtol`` times the largest count as 0; by default that is the larger number of rows or
+    columns times the precision of the dtype. ``rtol`` may be a tensor, one value per matrix of the stack.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.pinv([[2.0, 0.0], [0.0, 0.0]])).tolist()
@@ -182,6 +184,48 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
         x = ops.matmul(x, x)
 
 
+# The coefficients of the Padé approximation of exp, and the largest norm at which it has the dtype's full precision.
+_SINGLE = ((17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0), 3.925724783138660)
+_DOUBLE = (
+    (
+        *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0),
+        *(10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0),
+    ),
+    5.371920351148152,
+)
+
+
+@derived(FACTORIZATION)
+def expm(x: TensorLike) -> Tensor:
+    """The exponential of square matrices, the sum of ``x^k / k!``: by scaling, a Padé approximation, and squaring.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.expm([[0.0, 1.0], [0.0, 0.0]])).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"expm takes square matrices, not {tuple(x.shape)}")
+    if 0 in x.shape:
+        return x
+    coefficients, reach = _DOUBLE if ops.finfo(ops.dtype(x)).bits == 64 else _SINGLE
+    size = ops.matrix_norm(x, True, 1)
+    halvings = ops.maximum(ops.ceil(ops.log2(ops.divide(size, reach))), 0.0)
+    halvings = ops.where(ops.isfinite(halvings), halvings, 0.0)
+    x = ops.multiply(x, ops.exp2(ops.negative(halvings)))
+    square = ops.matmul(x, x)
+    power = ops.eye(x.shape[-1], dtype=ops.dtype(x), device=ops.get_device(x))
+    odd, even = ops.multiply(power, coefficients[1]), ops.multiply(power, coefficients[0])
+    for k in range(2, len(coefficients), 2):
+        power = square if k == 2 else ops.matmul(power, square)
+        even = ops.add(even, ops.multiply(power, coefficients[k]))
+        odd = ops.add(odd, ops.multiply(power, coefficients[k + 1]))
+    odd = ops.matmul(x, odd)
+    result = solve(ops.subtract(even, odd), ops.add(even, odd))
+    for k in range(int(ops.item(ops.max(halvings)))):
+        result = ops.where(ops.less(k, halvings), ops.matmul(result, result), result)
+    return result
+
+
 @derived(FACTORIZATION)
 def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
     """The inverse of the matrix whose Cholesky factor is ``x``: of ``x @ x^H``, or with ``upper`` of ``x^H @ x``.
@@ -238,9 +282,10 @@ def _order_of_rows(pivots: Tensor, size: int) -> Tensor:
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LstsqResult:
     """The x that minimizes the norm of ``b - a @ x``, the shortest where several do; ``a`` is 2-D, ``b`` 1-D or 2-D.
 
-    The result is a named tuple (solution, residuals, rank, singular_values): the sums of squared residuals are empty where
-    the rank is below the number of columns or there are not more rows than columns; the rank is int64. Singular values
-    up to ``rcond`` times the largest count as 0; by default the larger number of rows or columns times the precision of the dtype.
+    The result is a named tuple (solution, residuals, rank, singular_values): the sums of squared residuals are empty
+    where the rank is below the number of columns or there are not more rows than columns; the rank is int64. Singular
+    values up to ``rcond`` times the largest count as 0; by default the larger number of rows or columns times the
+    precision of the dtype.
 
     >>> from ember_ml import ops
     >>> x = ops.lstsq([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]], [1.0, 2.0, 3.0]).solution

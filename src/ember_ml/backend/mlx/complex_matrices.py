@@ -1,12 +1,14 @@
 """Matrices of complex numbers on MLX, whose own functions for them are few.
 
-A complex matrix is also a real one of twice the size: each number a+bi becomes the block [[a, -b], [b, a]]. Products, inverses
-and Cholesky factors of the one are those of the other.
+A complex matrix is also a real one of twice the size: each number a+bi becomes the block [[a, -b], [b, a]]. Products,
+inverses and Cholesky factors of the one are those of the other.
 """
 
 from __future__ import annotations
 
 import mlx.core as mx
+
+from ember_ml.backend.mlx.reduce import sum_along
 
 __all__ = ["adjoint", "as_complex", "columns_as_complex", "columns_as_real", "embed", "extract", "householder", "lu"]
 
@@ -73,10 +75,10 @@ def householder(x: mx.array, complete: bool) -> tuple[mx.array, mx.array]:
         largest = mx.max(mx.abs(column), axis=-1, keepdims=True)
         column = column / mx.where(largest == 0, 1, largest)  # the squares of small numbers would vanish
         head = column[..., k : k + 1]
-        size = mx.sqrt(mx.sum(mx.square(mx.abs(column)), axis=-1, keepdims=True))
+        size = mx.sqrt(sum_along(mx.square(mx.abs(column)), axis=-1, keepdims=True))
         phase = mx.where(mx.abs(head) == 0, 1, head / mx.where(head == 0, 1, mx.abs(head)))
         vector = mx.where(places == k, column + phase * size, column)
-        square = mx.sum(mx.square(mx.abs(vector)), axis=-1, keepdims=True)
+        square = sum_along(mx.square(mx.abs(vector)), axis=-1, keepdims=True)
         unit = (vector / mx.where(square == 0, 1, mx.sqrt(square)))[..., None]
         x = x - 2 * mx.matmul(unit, mx.matmul(adjoint(unit), x))
         reflections.append(unit)

@@ -1,7 +1,7 @@
 """Factorizations of matrices, on MLX: on the CPU, where alone it has them, and of stacks that are not empty.
 
-MLX fails while it evaluates, and some failures end the process, so that matrices which have no factorization are replaced
-before and their results by NaN after.
+MLX fails while it evaluates, and some failures end the process, so that matrices which have no factorization are
+replaced before and their results by NaN after.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ember_ml.backend import checks
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.matrices import NOT_DEFINITE, NOT_FINITE, check_matrix, check_square
 from ember_ml.backend.mlx import complex_matrices as cm
+from ember_ml.backend.mlx.reduce import all_along, any_along
 from ember_ml.backend.results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.errors import LinAlgError, UnsupportedDType
 
@@ -29,7 +30,7 @@ def raise_if(failed: mx.array, message: str) -> None:
     if not checks.enabled:
         return
     try:
-        any_failed = mx.any(failed).item()
+        any_failed = any_along(failed).item()
     except ValueError:
         return
     if any_failed:
@@ -47,7 +48,7 @@ def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Call
 
     def body(x: mx.array, *options: Any) -> Any:
         check(x)
-        whole = mx.all(mx.isfinite(x), axis=(-2, -1))
+        whole = all_along(mx.isfinite(x), axis=(-2, -1))
         raise_if(mx.logical_not(whole), NOT_FINITE)
         result = native(mx.where(whole[..., None, None], x, mx.array(0, dtype=x.dtype)), *options)
         if isinstance(result, tuple):
@@ -103,7 +104,7 @@ def _vectors_are_conjugates() -> bool:
     """Whether this MLX gives the conjugates of the eigenvectors of complex matrices, as 0.32 does."""
     x = mx.array([[0, 1], [1j, 0]], dtype=mx.complex64)
     values, vectors = mx.linalg.eig(x, stream=mx.cpu)
-    return mx.max(mx.abs(mx.matmul(x, vectors) - vectors * values)).item() > 0.1
+    return bool((mx.max(mx.abs(mx.matmul(x, vectors) - vectors * values)) > 0.1).item())
 
 
 def _eigvals(x: mx.array) -> mx.array:
@@ -112,7 +113,9 @@ def _eigvals(x: mx.array) -> mx.array:
 
 def _refuse_double(*args: Any) -> Any:
     """MLX would give complex64, without a word."""
-    raise UnsupportedDType("MLX has no complex128 for the eigenvalues of float64; cast to float32, or use another backend")
+    raise UnsupportedDType(
+        "MLX has no complex128 for the eigenvalues of float64; cast to float32, or use another backend"
+    )
 
 
 svd = _of_finite(_svd, check_matrix)
@@ -148,9 +151,9 @@ def cholesky(x: mx.array, upper: bool) -> mx.array:
         factor = cm.extract(mx.linalg.cholesky(cm.embed(hermitian), stream=mx.cpu))
     else:
         factor = mx.linalg.cholesky(x, stream=mx.cpu)
-    # MLX gives a factor in any case; one of a matrix that is not positive definite ends in a number that is not positive
+    # MLX gives a factor in any case; without positive definiteness it ends in a number that is not positive
     diagonal = mx.real(mx.diagonal(factor, 0, -2, -1))
-    definite = mx.all((diagonal > 0) & mx.isfinite(diagonal), axis=-1)
+    definite = all_along((diagonal > 0) & mx.isfinite(diagonal), axis=-1)
     raise_if(mx.logical_not(definite), NOT_DEFINITE)
     factor = or_nan(factor, definite)
     return cm.adjoint(factor) if upper else factor

@@ -15,7 +15,9 @@ from ember_ml.errors import UnsupportedDType
 
 def _refuse_double(*args: Any) -> Any:
     """MLX would give complex64, without a word."""
-    raise UnsupportedDType("MLX has no complex128, so it cannot transform float64; cast to float32, or use another backend")
+    raise UnsupportedDType(
+        "MLX has no complex128, so it cannot transform float64; cast to float32, or use another backend"
+    )
 
 
 def _one(native: Callable[..., mx.array]) -> ByDType:

@@ -9,13 +9,14 @@ import mlx.core as mx
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.einsum import contract
+from ember_ml.backend.mlx.reduce import sum_along
 
 _PIECE = 16  # bits; products of two pieces add up exactly in float64, 2**21 of them
 _MOST_TERMS = 1 << 21
 
 
 def _matmul_integers(x: mx.array, y: mx.array) -> mx.array:
-    """The exact product, wrapping like integers: split into pieces of 16 bits, whose products float64 adds up exactly."""
+    """The exact product, wrapping like integers: in pieces of 16 bits, whose products float64 adds up exactly."""
     if x.ndim and x.shape[-1] > _MOST_TERMS:
         middle = x.shape[-1] // 2
         axis = 0 if y.ndim == 1 else y.ndim - 2
@@ -56,7 +57,7 @@ class _Integers:
 
     @staticmethod
     def sum(x: mx.array, axes: tuple[int, ...]) -> mx.array:
-        return mx.sum(x.astype(mx.int64), axis=axes).astype(x.dtype)
+        return sum_along(x.astype(mx.int64), axis=axes).astype(x.dtype)
 
     @staticmethod
     def diagonal(x: mx.array, axis1: int, axis2: int) -> mx.array:

@@ -1,6 +1,7 @@
 """Linear systems and determinants, on MLX: on the CPU, where alone it has them, and of matrices that are not empty.
 
-MLX fails while it evaluates a singular matrix, so that the zeros on its diagonal are replaced before, and the result by NaN after.
+MLX fails while it evaluates a singular matrix, so that the zeros on its diagonal are replaced before, and the result
+by NaN after.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from ember_ml.backend.matrices import SINGULAR, check_square, check_system
 from ember_ml.backend.mlx import complex_matrices as cm
 from ember_ml.backend.mlx.factorizations import lu_parts, or_nan, raise_if
+from ember_ml.backend.mlx.reduce import any_along, product_along, sum_along
 from ember_ml.backend.results import SlogdetResult
 
 
@@ -37,8 +39,9 @@ def _solved(a: mx.array, b: mx.array) -> mx.array:
     if a.shape[-1] == 1:  # MLX's own decomposition of a single number corrupts memory
         regular, a = _regular(a)
         return or_nan(b / a, regular)
-    order, lower, upper = mx.linalg.lu(a, stream=mx.cpu)
+    places, lower, upper = mx.linalg.lu(a, stream=mx.cpu)  # a is the rows of lower @ upper at these places
     regular, upper = _regular(upper)
+    order = mx.argsort(places, axis=-1)
     b = mx.take_along_axis(b, mx.broadcast_to(order[..., None], b.shape), axis=-2)
     b = mx.linalg.solve_triangular(lower, b, upper=False, stream=mx.cpu)
     return or_nan(mx.linalg.solve_triangular(upper, b, upper=True, stream=mx.cpu), regular)
@@ -47,7 +50,7 @@ def _solved(a: mx.array, b: mx.array) -> mx.array:
 def _regular(x: mx.array) -> tuple[mx.array, mx.array]:
     """Which triangular matrices have no zero on the diagonal, and the matrices with ones in the place of such zeros."""
     zero = mx.diagonal(x, 0, -2, -1) == 0
-    singular = mx.any(zero, axis=-1)
+    singular = any_along(zero, axis=-1)
     raise_if(singular, SINGULAR)
     return mx.logical_not(singular), x + (zero[..., None] * mx.eye(x.shape[-1])).astype(x.dtype)
 
@@ -76,14 +79,14 @@ def inv(x: mx.array) -> mx.array:
 def _pivots_and_sign(x: mx.array) -> tuple[mx.array, mx.array]:
     """The diagonal of U, and -1 for an odd number of exchanges of rows."""
     lu, pivots = lu_parts(x)
-    exchanges = mx.sum(pivots != mx.arange(x.shape[-1]), axis=-1)
+    exchanges = sum_along(pivots != mx.arange(x.shape[-1]), axis=-1)
     return mx.diagonal(lu, 0, -2, -1), 1 - 2 * (exchanges % 2)
 
 
 def det(x: mx.array) -> mx.array:
     check_square(x)
     diagonal, sign = _pivots_and_sign(x)  # MLX's own is in float32 whatever the dtype
-    return mx.prod(diagonal, axis=-1) * sign.astype(x.dtype)
+    return product_along(diagonal, axis=-1) * sign.astype(x.dtype)
 
 
 def slogdet(x: mx.array) -> SlogdetResult:
@@ -95,4 +98,4 @@ def slogdet(x: mx.array) -> SlogdetResult:
     else:
         signs = (diagonal > 0).astype(x.dtype) - (diagonal < 0).astype(x.dtype)
         signs = mx.where(mx.isnan(diagonal), diagonal, signs)
-    return SlogdetResult(mx.prod(signs, axis=-1) * sign.astype(x.dtype), mx.sum(mx.log(size), axis=-1))
+    return SlogdetResult(product_along(signs, axis=-1) * sign.astype(x.dtype), sum_along(mx.log(size), axis=-1))

@@ -29,11 +29,11 @@ matmul = ByDType(np.matmul, {dt.bfloat16: _matmul_bfloat16, dt.float16: _matmul_
 
 
 def _vecdot(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-    return np.asarray(np.vecdot(x, y, axis=axis))
+    return np.asarray(np.linalg.vecdot(x, y, axis=axis))  # type: ignore[reportCallIssue]
 
 
 def _vecdot_bfloat16(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-    return np.asarray(np.vecdot(x.astype(np.float32), y.astype(np.float32), axis=axis)).astype(_BFLOAT16)
+    return _vecdot(x.astype(np.float32), y.astype(np.float32), axis).astype(_BFLOAT16)
 
 
 vecdot = ByDType(_vecdot, {dt.bfloat16: _vecdot_bfloat16})

@@ -94,7 +94,7 @@ def slogdet(x: np.ndarray) -> SlogdetResult:
 
 
 def _has_nan(x: np.ndarray) -> np.ndarray:
-    return np.isnan(x).any(axis=(-2, -1))
+    return np.asarray(np.isnan(x).any(axis=(-2, -1)))
 
 
 def lstsq(a: np.ndarray, b: np.ndarray, rcond: float | None) -> LstsqResult:

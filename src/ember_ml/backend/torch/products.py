@@ -16,7 +16,7 @@ _MOST_TERMS = 1 << 21
 
 
 def _matmul_integers(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """PyTorch multiplies integer matrices on the CPU alone; elsewhere they are split into pieces that floats hold exactly."""
+    """PyTorch multiplies integers on the CPU alone; elsewhere they are split into pieces that floats hold exactly."""
     if x.device.type == "cpu":
         return torch.matmul(x, y)
     if x.device.type == "mps":  # no float64 there

@@ -48,6 +48,11 @@ def det(x: torch.Tensor) -> torch.Tensor:
     return torch.linalg.det(x)
 
 
+def expm(x: torch.Tensor) -> torch.Tensor:
+    check_square(x)
+    return torch.linalg.matrix_exp(x)
+
+
 def slogdet(x: torch.Tensor) -> SlogdetResult:
     check_square(x)
     sign, logabsdet = torch.linalg.slogdet(x)
