@@ -99,7 +99,7 @@ def arrays(
     with np.errstate(all="ignore"):
         array = values.astype(numpy_dtype(dtype)).reshape(size)
     layout = draw(st.sampled_from(("plain", "plain", "fortran", "strided", "reversed")))
-    if layout == "fortran":
+    if layout == "fortran" and array.ndim > 1:
         return np.asfortranarray(array)
     if layout == "strided" and array.ndim:
         wide = np.zeros((*size[:-1], 2 * size[-1]), dtype=array.dtype)

@@ -34,7 +34,7 @@ def _reshape(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     return {"x": x, "shape": draw(st.sampled_from([(-1,), (d, -1), (d, x.size // d), (1, d, x.size // d)]))}
 
 
-spec("reshape", _reshape, np.reshape, 0)
+spec("reshape", _reshape, lambda x, shape: np.reshape(x, shape), 0)
 
 
 def _axes(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ spec("expand_dims", _with_axis(extra=1), lambda x, axis: np.expand_dims(x, axis)
 spec("matrix_transpose", _one(min_dims=2), lambda x: np.swapaxes(x, -1, -2), 0)
 spec("ravel", _one(), lambda x: np.ravel(x), 0)
 spec("flatten", _one(), lambda x: np.ravel(x), 0)
-spec("copy", _one(), np.copy, 0)
+spec("copy", _one(), lambda x: np.copy(x), 0)
 spec("fliplr", _one(min_dims=2), lambda x: np.fliplr(x), 0)
 spec("flipud", _one(min_dims=1), lambda x: np.flipud(x), 0)
 spec("flip", _with_axis(), lambda x, axis: np.flip(x, axis), 0)
@@ -78,10 +78,10 @@ spec("squeeze", _squeezed, lambda x, axis: np.squeeze(x, axis), 0)
 
 def _grown(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     small, big = draw(broadcastable(2))
-    return {"x": draw(arrays(dtype, small)), "shape": np.broadcast_shapes(small, big)}
+    return {"x": draw(arrays(dtype, small)), "shape": tuple(np.broadcast_shapes(small, big))}
 
 
-spec("broadcast_to", _grown, np.broadcast_to, 0)
+spec("broadcast_to", _grown, lambda x, shape: np.broadcast_to(x, shape), 0)
 
 
 def _several(stacked: bool, **limits: Any) -> Any:
@@ -89,19 +89,19 @@ def _several(stacked: bool, **limits: Any) -> Any:
         shape = draw(shapes(**{"min_dims": 0 if stacked else 1, **limits}))
         number = draw(st.integers(1, 3))
         axis = draw(st.integers(-len(shape) - stacked, len(shape) - 1 + stacked))
-        return {"arrays": [draw(arrays(dtype, shape)) for _ in range(number)], "axis": axis}
+        return {"x": [draw(arrays(dtype, shape)) for _ in range(number)], "axis": axis}
 
     return draw
 
 
-spec("concatenate", _several(False), lambda arrays, axis: np.concatenate(arrays, axis), 0)
-spec("stack", _several(True), lambda arrays, axis: np.stack(arrays, axis), 0)
+spec("concatenate", _several(False), lambda x, axis: np.concatenate(x, axis), 0)
+spec("stack", _several(True), lambda x, axis: np.stack(x, axis), 0)
 for _name in ("vstack", "hstack", "dstack", "column_stack"):
     def _joined(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
         shape = draw(shapes(min_dims=1, max_dims=2))
-        return {"arrays": [draw(arrays(dtype, shape)) for _ in range(draw(st.integers(1, 3)))]}
+        return {"x": [draw(arrays(dtype, shape)) for _ in range(draw(st.integers(1, 3)))]}
 
-    spec(_name, _joined, lambda arrays, function=getattr(np, _name): function(arrays), 0)
+    spec(_name, _joined, lambda x, function=getattr(np, _name): function(x), 0)
 
 
 def _parts(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
@@ -126,10 +126,10 @@ spec("unstack", _with_axis(min_side=1), lambda x, axis: tuple(np.moveaxis(x, axi
 
 
 def _tiled(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
-    return {"x": draw(arrays(dtype)), "repeats": draw(st.lists(st.integers(0, 3), max_size=3).map(tuple))}
+    return {"x": draw(arrays(dtype)), "reps": draw(st.lists(st.integers(0, 3), max_size=3).map(tuple))}
 
 
-spec("tile", _tiled, lambda x, repeats: np.tile(x, repeats), 0)
+spec("tile", _tiled, lambda x, reps: np.tile(x, reps), 0)
 
 
 def _repeated(draw: st.DrawFn, dtype: str) -> dict[str, Any]:

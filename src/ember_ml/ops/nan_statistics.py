@@ -138,7 +138,9 @@ def nanstd(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0,
     >>> ops.nanstd([1.0, float("nan"), 3.0]).item()
     1.0
     """
-    return ops.sqrt(nanvar(x, axis, correction, keepdims))
+    wide = _at_least_float32(x)  # a variance may overflow where its root does not
+    result = ops.sqrt(nanvar(wide, axis, correction, keepdims))
+    return ops.cast(result, x.dtype) if wide is not x else result
 
 
 @derived(_ORDERED)

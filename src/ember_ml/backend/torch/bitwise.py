@@ -7,9 +7,9 @@ import torch
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.torch.unsigned import unsigned
 
-bitwise_and = torch.bitwise_and
-bitwise_or = torch.bitwise_or
-bitwise_xor = torch.bitwise_xor
+bitwise_and = ByDType(torch.bitwise_and, unsigned(torch.bitwise_and))
+bitwise_or = ByDType(torch.bitwise_or, unsigned(torch.bitwise_or))
+bitwise_xor = ByDType(torch.bitwise_xor, unsigned(torch.bitwise_xor))
 bitwise_invert = ByDType(torch.bitwise_not, unsigned(torch.bitwise_not))
 bitwise_left_shift = ByDType(torch.bitwise_left_shift, unsigned(torch.bitwise_left_shift))
 

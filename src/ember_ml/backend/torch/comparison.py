@@ -20,7 +20,7 @@ isfinite = torch.isfinite
 isinf = torch.isinf
 isnan = torch.isnan
 isreal = torch.isreal
-where = torch.where
+where = ByDType(torch.where, unsigned(torch.where))
 
 
 def _of_integers(x: torch.Tensor) -> torch.Tensor:

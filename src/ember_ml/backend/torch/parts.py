@@ -10,7 +10,7 @@ from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType
 
 nextafter = torch.nextafter
-signbit = torch.signbit
+signbit = ByDType(torch.signbit, dict.fromkeys(dt.UNSIGNED, lambda x: torch.zeros_like(x, dtype=torch.bool)))
 copysign = torch.copysign
 polar = torch.polar
 
