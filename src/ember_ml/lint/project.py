@@ -1,0 +1,251 @@
+"""A set of files that are checked together: parse, walk, exchange facts, walk again what they change, collect."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from dataclasses import dataclass, field
+
+from ember_ml.lint import rules, suppressions
+from ember_ml.lint.facts import Facts
+from ember_ml.lint.finding import Finding
+from ember_ml.lint.fixing import FixContext
+from ember_ml.lint.flow import Flow
+from ember_ml.lint.module import Module
+from ember_ml.lint.profiles import EMBER, Profile
+
+ROUNDS = 5
+_DEEP = 20_000  # recursion limit while walking; Python-to-Python calls do not use the C stack
+_TABLES: dict[frozenset[str], dict] = {}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What applies to one file."""
+
+    profile: Profile = EMBER
+    codes: frozenset[str] = rules.DEFAULT
+    strict: bool = False
+    allowed: frozenset[str] = frozenset()
+
+
+@dataclass
+class File:
+    """One file of the project."""
+
+    path: str
+    flow: Flow | None = None
+    settings: Settings = field(default_factory=Settings)
+    interesting: bool = False
+    problem: Finding | None = None
+    extra: list[Finding] = field(default_factory=list)
+
+
+def unreadable(path: str, line: int, column: int, message: str) -> Finding:
+    """The finding for a file that cannot be checked."""
+    return Finding(path, line, column, line, column, "EMB900", message)
+
+
+class Project:
+    """Files that are checked together."""
+
+    def __init__(self) -> None:
+        self.facts = Facts()
+        self.files: dict[str, File] = {}
+
+    def add(self, path: str, name: str, source: str, settings: Settings) -> File:
+        """Parse a file; a file that cannot be parsed keeps the reason as its only finding."""
+        file = File(path, settings=settings)
+        self.files[path] = file
+        tree, file.problem = parse(path, source)
+        if tree is None:
+            return file
+        module = Module(path, name, source, tree, settings.profile, strict=settings.strict, allowed=settings.allowed)
+        table = _TABLES.get(settings.codes)
+        if table is None:
+            table = _TABLES[settings.codes] = rules.by_node(settings.codes)
+        file.flow = Flow(module, self.facts, table)
+        file.interesting = settings.strict or _interest(settings.profile).search(source) is not None
+        self.facts.put("mod:" + name, True)
+        return file
+
+    def run(self) -> None:
+        """Walk everything until nothing changes any more, five rounds at most."""
+        self.start()
+        for _ in range(ROUNDS):
+            if not self.step():
+                break
+
+    def start(self) -> None:
+        """The first walk: the top level of every file, then the functions of those that can hold tensors."""
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, _DEEP))
+        try:
+            for file in self.files.values():
+                self._guarded(file, self._walk_top)
+            for file in self.files.values():
+                if file.interesting:
+                    self._guarded(file, self._walk_all)
+        finally:
+            sys.setrecursionlimit(limit)
+
+    def step(self) -> bool:
+        """Walk again what read a fact that has changed since; whether there was any."""
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, _DEEP))
+        before = len(self.facts.table)
+        try:
+            again = [self._guarded(file, self._walk_changed) for file in self.files.values() if file.flow is not None]
+        finally:
+            sys.setrecursionlimit(limit)
+        return any(again) or len(self.facts.table) != before
+
+    def _guarded(self, file: File, action) -> bool:
+        if file.flow is None:
+            return False
+        try:
+            return bool(action(file))
+        except RecursionError:
+            file.flow = None
+            file.problem = unreadable(file.path, 1, 1, "nested too deeply to be checked")
+            return False
+
+    def _walk_top(self, file: File) -> None:
+        file.flow.walk_top()  # type: ignore[union-attr]
+
+    def _walk_all(self, file: File) -> None:
+        flow = file.flow
+        index = 1
+        while index < len(flow.units):  # type: ignore[union-attr]
+            flow.walk(flow.units[index])  # type: ignore[union-attr]
+            index += 1
+
+    def _walk_changed(self, file: File) -> bool:
+        flow, facts = file.flow, self.facts
+        changed = False
+        if facts.changed_since(flow.units[0].reads):  # type: ignore[union-attr]
+            flow.walk_top()  # type: ignore[union-attr]
+            changed = True
+        index = 1
+        while index < len(flow.units):  # type: ignore[union-attr]
+            unit = flow.units[index]  # type: ignore[union-attr]
+            if unit.walked:
+                if facts.changed_since(unit.reads):
+                    flow.walk(unit)  # type: ignore[union-attr]
+                    changed = True
+            elif file.interesting or _called_with_tensors(unit, facts):
+                flow.walk(unit)  # type: ignore[union-attr]
+                changed = True
+            index += 1
+        return changed
+
+    # --- results
+
+    def findings(self, path: str) -> list[Finding]:
+        """The findings of one file, suppressions applied."""
+        file = self.files[path]
+        if file.flow is None:
+            return [file.problem] if file.problem is not None else []
+        flow = file.flow
+        context = FixContext(flow)
+        found: list[Finding] = []
+        for unit in flow.units:
+            flow.unit = unit
+            for rule, node, details in unit.reports.values():
+                found.append(_finding(rule, node, details, context))
+        module = flow.module
+        known = frozenset(rules.ALL)
+        comments, wrong = suppressions.read(module.source, known)
+        found = suppressions.apply(found, comments)
+        codes = file.settings.codes
+        if "EMB902" in codes:
+            found.extend(Finding(path, line, column, line, column, "EMB902", message) for line, column, message in wrong)
+        if "EMB901" in codes:
+            for comment in comments:
+                for code in comment.codes:
+                    if code not in comment.used and code in codes:
+                        message = rules.ALL["EMB901"].message.format(code)
+                        found.append(Finding(path, comment.line, comment.column, comment.line, comment.column, "EMB901", message))
+        return sorted(found, key=Finding.sort_key)
+
+    def all_findings(self) -> list[Finding]:
+        """The findings of all files."""
+        return [finding for path in self.files for finding in self.findings(path)]
+
+
+def _finding(rule, node: ast.AST, details: tuple[str, ...], context: FixContext) -> Finding:
+    module = context.module
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.If, ast.While, ast.With, ast.Match)):
+        end_line, end_column = node.lineno, node.col_offset + 1
+    else:
+        end_line, end_column = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+    try:
+        fix = rule.fix(node, context)
+    except (AttributeError, IndexError, ValueError, RecursionError):
+        fix = None  # a repair that cannot be written is no reason to lose the finding
+    return Finding(
+        module.path,
+        node.lineno,  # type: ignore[attr-defined]
+        module.column(node.lineno, node.col_offset) + 1,  # type: ignore[attr-defined]
+        end_line,
+        module.column(end_line, end_column) + 1,
+        rule.code,
+        rule.message.format(*details),
+        fix,
+    )
+
+
+def parse(path: str, source: str) -> tuple[ast.Module | None, Finding | None]:
+    """The syntax tree, or the finding that says why there is none."""
+    if "\0" in source:
+        line = source.count("\n", 0, source.index("\0")) + 1
+        return None, unreadable(path, line, 1, "the file contains a null byte")
+    try:
+        return ast.parse(source, path), None
+    except SyntaxError as error:
+        return None, unreadable(path, error.lineno or 1, max(error.offset or 1, 1), f"cannot be parsed: {error.msg}")
+    except (RecursionError, MemoryError):
+        return None, unreadable(path, 1, 1, "nested too deeply to be parsed")
+    except ValueError as error:
+        return None, unreadable(path, 1, 1, f"cannot be parsed: {error}")
+
+
+_INTEREST: dict[str, re.Pattern] = {}
+
+
+def _interest(profile: Profile) -> re.Pattern:
+    """Words without which a file can hold no tensor of its own."""
+    pattern = _INTEREST.get(profile.name)
+    if pattern is None:
+        words = {"numpy", "torch", "mlx", "jax", "tensorflow", "cupy", "np", "mx", "jnp", "tf", "Tensor", "TensorLike", "tolist", "emberharmony", "get_backend"}
+        words |= {space.split(".")[0].lstrip("@") for space in profile.namespaces} | {profile.prefix} | set(profile.namespace_parameters)
+        words |= set(profile.tensor_parameters) | {name.rsplit(".", 1)[-1] for name in profile.tensor_types}
+        words |= {"unsqueeze", "detach", "item", "backend"}
+        pattern = _INTEREST[profile.name] = re.compile(r"\b(?:" + "|".join(sorted(re.escape(w) for w in words if w)) + r")\b")
+    return pattern
+
+
+def _called_with_tensors(unit, facts: Facts) -> bool:
+    node = unit.node
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    args = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    for index, arg in enumerate(args):
+        for key in (f"par:{unit.name}:{index}", f"par:{unit.name}:{arg.arg}"):
+            value = facts.table.get(key)
+            if value is not None and value.kind >= 2:  # type: ignore[attr-defined]
+                return True
+    return False
+
+
+def lint_source(source: str, path: str = "<text>", settings: Settings | None = None, name: str = "snippet") -> list[Finding]:
+    """The findings in one piece of source text.
+
+    >>> [f.code for f in lint_source("import numpy as np\\ny = np.mean([1.0])")]
+    ['EMB101', 'EMB201']
+    """
+    project = Project()
+    project.add(path, name, source, settings or Settings())
+    project.run()
+    return project.findings(path)
