@@ -23,12 +23,13 @@ class Edit:
 
 @dataclass(frozen=True)
 class Fix:
-    """A repair: what it does, whether it can change results, its edits, and whether it needs the ops import."""
+    """A repair: what it does, whether it can change results, its edits, and which imports it needs."""
 
     title: str
     edits: tuple[Edit, ...]
     safe: bool = True
     needs_ops: bool = True
+    also_import: str = ""
 
     @property
     def span(self) -> tuple[int, int]:

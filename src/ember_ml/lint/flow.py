@@ -75,6 +75,7 @@ class Flow(CallMixin):
         self.unit = Unit(module.name, module.tree, None, None)
         self.units.append(self.unit)
         self.pending: dict[int, Unit] = {}
+        self.produced: dict[str, object] = {}
         self.guards = 0  # depth of blocks in which a TypeError is expected
         self.expressions = {
             ast.Name: self.name, ast.Constant: self.constant, ast.Attribute: self.attribute, ast.Call: self.call, ast.BinOp: self.binop,
@@ -121,6 +122,7 @@ class Flow(CallMixin):
         unit.reports = {}
         unit.returns = []
         self.facts.reads = unit.reads = {}
+        self.facts.produced = self.produced
         # A function sees the variables of the functions around it, as they are when those have run.
         scopes = [env]
         around = unit.parent

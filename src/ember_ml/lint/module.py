@@ -98,20 +98,3 @@ class Module:
         while current is not None and not isinstance(current, types):
             current = self.parent(current)
         return current
-
-
-def module_name(path: Path) -> str:
-    """The dotted name of a file, by the packages around it."""
-    parts = [] if path.name == "__init__.py" else [path.stem]
-    folder = path.resolve().parent
-    found_package = False
-    while (folder / "__init__.py").exists() and folder.name:
-        parts.append(folder.name)
-        folder = folder.parent
-        found_package = True
-    if not found_package:
-        resolved = path.resolve().parts[:-1]
-        if "src" in resolved:
-            after = resolved[len(resolved) - resolved[::-1].index("src") :]
-            parts.extend(reversed(after))
-    return ".".join(reversed(parts)) or path.stem

@@ -67,6 +67,7 @@ class Project:
             table = _TABLES[settings.codes] = rules.by_node(settings.codes)
         file.flow = Flow(module, self.facts, table)
         file.interesting = settings.strict or _interest(settings.profile).search(source) is not None
+        self.facts.produced = file.flow.produced
         self.facts.put("mod:" + name, True)
         return file
 

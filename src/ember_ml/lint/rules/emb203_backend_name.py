@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ember_ml.lint import natives
-from ember_ml.lint.fixing import Edit, Fix
+from ember_ml.lint.fixing import Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import is_device, is_dtype, is_type
 
@@ -69,21 +69,14 @@ class BackendName(Rule):
         text = natives.constant_repair(name)
         if text is None:
             return None
-        edits = [context.replace(node, text)]
+        also_import = ""
         if text.startswith("math."):
             held = context.flow.top.get("math")
             if held is None:
-                edits.append(Edit(*[_import_place(context)] * 2, "import math\n"))
+                also_import = "import math"
             elif held.detail != ("ref", "math"):
                 return None
-        return Fix(f"write {text}", tuple(edits), needs_ops=False)
-
-
-def _import_place(context):
-    for statement in context.module.tree.body:
-        if isinstance(statement, (ast.Import, ast.ImportFrom)) and getattr(statement, "module", None) != "__future__":
-            return context.start(statement)
-    return 0
+        return Fix(f"write {text}", (context.replace(node, text),), needs_ops=False, also_import=also_import)
 
 
 RULE = BackendName()
