@@ -36,10 +36,12 @@ class CallMixin:
 
     def call(self, node: ast.Call) -> Value:
         func = node.func
+        func.up = node
         callee = self.ev(func)
         args: list[Value] = []
         starred = False
         for arg in node.args:
+            arg.up = node
             if isinstance(arg, ast.Starred):
                 starred = True
             args.append(self.ev(arg))

@@ -309,6 +309,7 @@ class Flow(CallMixin):
         return NUMBER
 
     def attribute(self, node: ast.Attribute) -> Value:
+        node.value.up = node  # type: ignore[attr-defined]
         base = self.ev(node.value)
         attr = node.attr
         kind = base.kind
@@ -433,6 +434,8 @@ class Flow(CallMixin):
         return value if value.kind in (TENSOR, UNKNOWN) else NUMBER
 
     def compare(self, node: ast.Compare) -> Value:
+        for side in (node.left, *node.comparators):
+            side.up = node  # type: ignore[attr-defined]
         left = self.ev(node.left)
         tensor = left.kind == TENSOR
         unknown = left.kind == UNKNOWN
@@ -498,6 +501,7 @@ class Flow(CallMixin):
         starred = False
         for element in node.elts:
             starred = starred or isinstance(element, ast.Starred)
+            element.up = node  # type: ignore[attr-defined]
             members.append(self.ev(element))
         if starred:
             return container("list", join_all(members))

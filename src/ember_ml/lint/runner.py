@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as change
@@ -78,7 +79,21 @@ def read_inputs(paths: list[str], adjust) -> list[Input]:
 
 
 def check(inputs: list[Input], *, jobs: int = 1, use_cache: bool = True) -> Result:
-    """Check files together."""
+    """Check files together.
+
+    The garbage collector rests meanwhile: syntax trees are all alive until the end, and looking for cycles among them
+    took a third of the time.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return _check(inputs, jobs, use_cache)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _check(inputs: list[Input], jobs: int, use_cache: bool) -> Result:
     result = Result(files=inputs)
     if not inputs:
         return result

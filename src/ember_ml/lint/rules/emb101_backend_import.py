@@ -57,16 +57,13 @@ class BackendImport(Rule):
 
     def fix(self, node, context):
         bound = {alias.asname or alias.name.split(".", 1)[0] for alias in node.names}
-        tree = context.module.tree
-        for other in ast.walk(tree):
-            if isinstance(other, ast.Name) and other.id in bound:
-                return None
-        if isinstance(node, ast.Import) and len(node.names) > 1:
-            return None
-        if any(isinstance(other, ast.Constant) and other.value in bound for other in ast.walk(tree)):
-            return None
-        parent = context.module.parent(node)
         source = context.module.source
+        if isinstance(node, ast.Import) and len(node.names) > 1 or any(f"{name}." in source.replace("import " + name, "") for name in bound):
+            return None
+        for other in ast.walk(context.module.tree):
+            if isinstance(other, ast.Name) and other.id in bound or isinstance(other, ast.Constant) and isinstance(other.value, str) and other.value in bound:
+                return None
+        parent = context.module.parent(node)
         start, end = context.start(node), context.end(node)
         alone = any(isinstance(value, list) and value == [node] for _, value in ast.iter_fields(parent)) and not isinstance(parent, ast.Module)
         if alone:

@@ -49,14 +49,14 @@ class BackendName(Rule):
             return
         if not isinstance(node.ctx, ast.Load) or name in ("mlx.core", "jax.numpy"):
             return
-        parent = flow.module.parent(node)
+        parent = getattr(node, "up", None)
         if isinstance(parent, ast.Attribute):
             return
         if isinstance(parent, ast.Call) and parent.func is node:
             return
         if isinstance(parent, ast.Call) and flow.dotted(parent.func) in ("builtins.isinstance", "builtins.issubclass"):
             return
-        if isinstance(parent, ast.Tuple) and isinstance(flow.module.parent(parent), ast.Call) and flow.dotted(flow.module.parent(parent).func) == "builtins.isinstance":
+        if isinstance(parent, ast.Tuple) and isinstance(getattr(parent, "up", None), ast.Call) and flow.dotted(parent.up.func) == "builtins.isinstance":
             return
         if isinstance(parent, ast.Compare) and is_type(name):
             return

@@ -54,7 +54,7 @@ class NativeDtype(Rule):
         if library is None or library in flow.module.allowed or not is_dtype(name):
             return
         if not isinstance(node, ast.Call) and name.endswith((".dtype", ".finfo", ".iinfo")):
-            parent = flow.module.parent(node)
+            parent = getattr(node, "up", None)
             if isinstance(parent, ast.Call) and parent.func is node:
                 return
         flow.report(self, node, name, _portable(name, node) or "its portable twin")

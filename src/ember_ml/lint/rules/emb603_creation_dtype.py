@@ -44,7 +44,7 @@ class CreationDtype(Rule):
         op = flow.profile.op(name) if name else None
         if op not in opnames.CREATION or any(keyword.arg in ("dtype", None) for keyword in node.keywords):
             return
-        parent = flow.module.parent(node)
+        parent = getattr(node, "up", None)
         if isinstance(parent, ast.Call) and (flow.dotted(parent.func) or "").endswith((".cast", ".astype")):
             return
         beside = _input(flow)
