@@ -162,6 +162,10 @@ class CallMixin:
             return UNKNOWN_VALUE
         if name in natives.DEVICE_NAMES:
             return UNKNOWN_VALUE
+        if name.startswith("numpy.") and last not in natives.NUMPY_CREATION and not name.startswith("numpy.random."):
+            # np.prod(shape) and np.sqrt(2) are numbers, not arrays
+            if not any(a.kind >= SEQUENCE for a in (*args, *keywords.values())):
+                return NUMBER if args and all(a.kind == OTHER for a in args) else UNKNOWN_VALUE
         return TENSOR_VALUE
 
     def call_outside(self, name: str, args: list[Value]) -> Value:

@@ -81,6 +81,15 @@ SEQUENCE_FUNCTIONS = frozenset(
     """.split()
 )
 
+NUMPY_CREATION = frozenset(
+    """
+    array asarray ascontiguousarray asanyarray zeros ones empty full eye identity arange linspace logspace geomspace zeros_like
+    ones_like empty_like full_like stack concatenate vstack hstack dstack column_stack block tile meshgrid fromiter frombuffer
+    fromfunction loadtxt genfromtxt load diag tri tril triu vander mgrid indices reshape atleast_1d atleast_2d matmul dot cumsum
+    cumprod sort argsort unique where nonzero transpose expand_dims squeeze broadcast_to pad roll flip repeat
+    """.split()
+)
+
 # Zero-argument methods that only native tensors have: a call names its receiver.
 CONVERSION_METHODS = frozenset({"numpy", "__array__", "detach", "__dlpack__", "resolve_conj", "requires_grad_", "contiguous"})
 UNMISTAKABLE_METHODS = frozenset(
