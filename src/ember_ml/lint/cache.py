@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ember_ml.lint.finding import Finding
 from ember_ml.lint.fixing import Edit, Fix
-from ember_ml.lint.values import Value
+from ember_ml.lint.values import UNKNOWN, Value
 
 
 def digest(data: bytes) -> str:
@@ -84,7 +84,7 @@ def unpack_finding(path: str, row: list) -> Finding:
 def pack(value: object) -> object:
     """A fact as JSON."""
     if isinstance(value, Value):
-        return {"k": value.kind, "d": pack(value.detail) if value.kind != 1 else None}
+        return {"k": value.kind, "d": pack(value.detail) if value.kind != UNKNOWN or value.detail == ("mixed",) else None}
     if isinstance(value, tuple):
         return [pack(item) for item in value]
     return value

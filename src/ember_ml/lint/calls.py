@@ -52,6 +52,9 @@ class CallMixin:
             if form == "ref":
                 return self.call_ref(detail[1], node, args, keywords, starred)
             if form == "bound":
+                if detail[1].rsplit(".", 1)[-1] in self.profile.tensor_methods:
+                    self.call_function(detail[1], args, keywords, starred)
+                    return TENSOR_VALUE
                 return self.call_function(detail[1], args, keywords, starred)
             if form == "inst":
                 return self.call_instance(detail[1], args, keywords, starred)
@@ -65,6 +68,8 @@ class CallMixin:
         """A call of something known by its dotted name."""
         if name.startswith("builtins."):
             return self.call_builtin(name[9:], node, args)
+        if name in self.profile.tensor_types:
+            return TENSOR_VALUE
         if not args and not keywords and name.rsplit(".", 1)[-1] in natives.BACKEND_FUNCTIONS and name != "builtins.backend":
             return Value(OTHER, ("backend",))
         op = self.profile.op(name)
@@ -166,6 +171,8 @@ class CallMixin:
             # np.prod(shape) and np.sqrt(2) are numbers, not arrays
             if not any(a.kind >= SEQUENCE for a in (*args, *keywords.values())):
                 return NUMBER if args and all(a.kind == OTHER for a in args) else UNKNOWN_VALUE
+        if name in ("numpy.array", "numpy.asarray") and args and form_of(args[0]) == "list" and element_of(args[0]).kind == OTHER and form_of(element_of(args[0])) == "number":
+            return Value(TENSOR, "vector")
         return TENSOR_VALUE
 
     def call_outside(self, name: str, args: list[Value]) -> Value:
@@ -193,10 +200,10 @@ class CallMixin:
         put = self.facts.put
         if not starred:
             for index, value in enumerate(args):
-                if value.kind != UNKNOWN:
+                if value.kind != UNKNOWN or value.detail == ("mixed",):
                     put(f"par:{name}:{index}", value)
         for key, value in keywords.items():
-            if key is not None and value.kind != UNKNOWN:
+            if key is not None and (value.kind != UNKNOWN or value.detail == ("mixed",)):
                 put(f"par:{name}:{key}", value)
 
     def call_instance(self, class_name: str, args: list[Value], keywords: dict, starred: bool) -> Value:
@@ -239,7 +246,7 @@ class CallMixin:
         if method in ("keys", "format", "join", "startswith", "endswith", "strip", "lower", "upper"):
             return NOT_TENSOR
         # self.activation(x): an attribute that holds a function of tensors
-        if args and args[0].kind == TENSOR and form_of(func.value.ev) == "inst" and self.module.layers_keep_tensors:
+        if args and args[0].kind == TENSOR and isinstance(func.value, ast.Name) and form_of(owner) == "inst":
             return TENSOR_VALUE
         return UNKNOWN_VALUE
 

@@ -152,7 +152,7 @@ class Flow(CallMixin):
             facts.put("ret:" + unit.name, declared)
         elif unit.returns:
             result = join_all(unit.returns)
-            facts.put("ret:" + unit.name, Value(UNKNOWN) if result.kind == UNKNOWN else result)
+            facts.put("ret:" + unit.name, _plain(result))
         elif not done:
             facts.put("ret:" + unit.name, NONE)
         self._leave(unit)
@@ -197,7 +197,7 @@ class Flow(CallMixin):
             by_place = read(f"par:{unit.name}:{index}")
             if by_place is not None:
                 passed = by_place if passed is None else join(passed, by_place)
-        if passed is not None and passed.kind >= SEQUENCE:
+        if passed is not None and (passed.kind >= SEQUENCE or form_of(passed) == "mixed"):
             return passed
         if default is not None and isinstance(default, ast.Constant) and default.value is not None:
             return NUMBER if isinstance(default.value, (int, float, complex)) else NOT_TENSOR
@@ -256,7 +256,7 @@ class Flow(CallMixin):
     def refine(self, value: Value) -> None:
         """Later use shows that an unknown value is a tensor: carry that back to where it came from."""
         detail = value.detail
-        if value.kind != UNKNOWN or detail is None:
+        if value.kind != UNKNOWN or detail is None or len(detail) != 2:  # type: ignore[arg-type]
             return
         what, source = detail  # type: ignore[misc]
         unit = self.unit
@@ -405,7 +405,9 @@ class Flow(CallMixin):
         if lk == TENSOR or rk == TENSOR:
             if lk == OTHER and form_of(left) == "text":
                 return left
-            dtype = left.detail if lk == TENSOR and (rk != TENSOR or right.detail == left.detail) else right.detail if lk != TENSOR else None
+            if joins_lists(node, left, right):
+                return container("list", join(element_of(left), element_of(right)))
+            dtype = None if "vector" in (left.detail, right.detail) else left.detail if lk == TENSOR and (rk != TENSOR or right.detail == left.detail) else right.detail if lk != TENSOR else None
             return Value(TENSOR, dtype) if dtype is not None and dtype != "like" else TENSOR_VALUE
         if lk == SEQUENCE or rk == SEQUENCE:
             high = left if lk == SEQUENCE else right
@@ -471,8 +473,12 @@ class Flow(CallMixin):
         base = self.ev(node.value)
         self.ev(node.slice)
         if base.kind == TENSOR:
+            if base.detail == "vector" and not isinstance(node.slice, (ast.Slice, ast.Tuple)) and node.slice.ev.kind == OTHER:  # type: ignore[attr-defined]
+                return NUMBER
             return TENSOR_VALUE if base.detail is None else Value(TENSOR, base.detail)
         form = form_of(base)
+        if form == "mixed":
+            return base if isinstance(node.slice, ast.Slice) else TENSOR_VALUE
         if form == "shape":
             return SHAPE if isinstance(node.slice, ast.Slice) else NUMBER
         if form == "dict":
@@ -699,7 +705,7 @@ class Flow(CallMixin):
         elif isinstance(target, ast.Attribute):
             base = self.ev(target.value)
             if base.kind == OTHER and form_of(base) == "inst":
-                self.facts.put(f"attr:{base.detail[1]}:{target.attr}", Value(UNKNOWN) if value.kind == UNKNOWN else value)  # type: ignore[index]
+                self.facts.put(f"attr:{base.detail[1]}:{target.attr}", _plain(value))  # type: ignore[index]
             target.ev = value  # type: ignore[attr-defined]
         elif isinstance(target, ast.Subscript):
             base = self.ev(target.value)
@@ -974,7 +980,7 @@ class Flow(CallMixin):
             if called == "builtins.isinstance" and len(test.args) == 2:
                 kinds = self.class_kinds(test.args[1])
                 if not holds:
-                    return {name: NOT_TENSOR} if kinds == {TENSOR} and self.module.trust_negative else None
+                    return {name: NOT_TENSOR} if kinds == {TENSOR} else None
                 if kinds == {TENSOR}:
                     return {name: TENSOR_VALUE}
                 if kinds == {OTHER}:
@@ -1006,6 +1012,19 @@ class Flow(CallMixin):
         if dotted.startswith("builtins.") or self.facts.read("def:" + self.facts.canonical(dotted)) is not None:
             return {OTHER}
         return {UNKNOWN} if natives.library_of(dotted) else {OTHER}
+
+
+def _plain(value: Value) -> Value:
+    """An unknown without its origin, which means nothing in another function."""
+    return UNKNOWN_VALUE if value.kind == UNKNOWN and value.detail != ("mixed",) else value
+
+
+def joins_lists(node: ast.BinOp, left: Value, right: Value) -> bool:
+    """Whether ``+`` or ``*`` here builds a list or tuple: no tensor library adds a tensor to a Python list."""
+    sides = (form_of(left), form_of(right))
+    if isinstance(node.op, ast.Add):
+        return "list" in sides or "tuple" in sides or "shape" in sides
+    return isinstance(node.op, ast.Mult) and sides[0] in ("list", "tuple") and right.kind != TENSOR
 
 
 def _merge(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:

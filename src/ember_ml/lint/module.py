@@ -12,9 +12,6 @@ from ember_ml.lint.profiles import Profile
 class Module:
     """A parsed file and what the walker asks about it."""
 
-    layers_keep_tensors = True
-    trust_negative = True
-
     def __init__(self, path: str, name: str, source: str, tree: ast.Module, profile: Profile, *, strict: bool = False, allowed: frozenset[str] = frozenset()) -> None:
         self.path = path
         self.name = name

@@ -14,13 +14,14 @@ class Value:
 
     ``detail`` by kind:
 
-    * TENSOR: the dtype name if it was written down, ``"like"`` for tensor-or-Python-data, else ``None``.
+    * TENSOR: the dtype name if it was written down, ``"like"`` for tensor-or-Python-data,
+      ``"vector"`` for a NumPy array of one axis (its elements are numbers), else ``None``.
     * SEQUENCE and OTHER containers: ``("tuple", values)``, ``("list", element)``, ``("dict", element)`` or
       ``("iter", element)``.
     * OTHER: ``("ref", dotted name)``, ``("bound", dotted name)``, ``("inst", class name)``, ``("text", string)``,
       ``("number",)``, ``("shape",)`` or ``None``.
     * UNKNOWN: ``("param", name)`` or ``("node", expression)``: where the unknown came from, so that later evidence
-      can be carried back to it.
+      can be carried back to it; ``("mixed",)`` for a tensor or a list of them.
     """
 
     __slots__ = ("detail", "kind")
@@ -41,7 +42,7 @@ class Value:
 
     def __reduce__(self):
         detail = self.detail
-        if self.kind == UNKNOWN:  # syntax nodes stay in their process
+        if self.kind == UNKNOWN and detail != ("mixed",):  # syntax nodes stay in their process
             detail = None
         return (Value, (self.kind, detail))
 
@@ -53,6 +54,7 @@ NUMBER = Value(OTHER, ("number",))
 SHAPE = Value(OTHER, ("shape",))
 NONE = Value(OTHER, ("none",))
 UNKNOWN_VALUE = Value(UNKNOWN)
+ONE_OR_SEVERAL = Value(UNKNOWN, ("mixed",))  # a tensor or a list of them: its elements are tensors either way
 TENSOR_LIST = Value(SEQUENCE, ("list", TENSOR_VALUE))
 
 CONTAINERS = frozenset({"tuple", "list", "dict", "iter"})
@@ -79,10 +81,12 @@ def form_of(value: Value) -> str | None:
 def element_of(value: Value, index: int | None = None) -> Value:
     """What iteration or indexing yields."""
     if value.kind == TENSOR:
-        return TENSOR_VALUE if value.detail is None else Value(TENSOR, value.detail)
+        return NUMBER if value.detail == "vector" else TENSOR_VALUE if value.detail is None else Value(TENSOR, value.detail)
     detail = value.detail
     if type(detail) is tuple:
         form = detail[0]
+        if form == "mixed":
+            return TENSOR_VALUE
         if form == "tuple":
             members = detail[1]
             if index is not None and -len(members) <= index < len(members):
@@ -120,14 +124,18 @@ def join(a: Value, b: Value) -> Value:
             return b if fb in CONTAINERS else NOT_TENSOR
         return UNKNOWN_VALUE
     high, low = (a, b) if a.kind > b.kind else (b, a)
+    if high.kind == TENSOR and low.kind == SEQUENCE:  # one or several: an operator may as well join two lists
+        return ONE_OR_SEVERAL
     if high.kind == UNKNOWN:
-        return high if low.detail == ("none",) else UNKNOWN_VALUE
+        return high if low.detail == ("none",) or high is ONE_OR_SEVERAL else UNKNOWN_VALUE
+    if low is ONE_OR_SEVERAL or low == ONE_OR_SEVERAL:
+        return ONE_OR_SEVERAL
     if high.kind == SEQUENCE and form_of(low) in CONTAINERS:
         form = "dict" if form_of(high) == "dict" else "list"
         if form_of(high) == form_of(low) == "tuple":
             return high
         return container(form, join(_content(high), _content(low)))
-    if high.kind == TENSOR and low.kind != SEQUENCE and high.detail not in (None, "like"):
+    if high.kind == TENSOR and high.detail not in (None, "like"):
         return TENSOR_VALUE
     return high
 

@@ -6,8 +6,9 @@ import ast
 
 from ember_ml.lint import repairs
 from ember_ml.lint.fixing import Edit, Fix
+from ember_ml.lint.flow import joins_lists
 from ember_ml.lint.rules.base import Rule
-from ember_ml.lint.values import OTHER, TENSOR, form_of
+from ember_ml.lint.values import TENSOR, form_of
 
 
 class Operator(Rule):
@@ -61,9 +62,8 @@ class Operator(Rule):
         if form_of(left) == "text" or form_of(right) == "text":
             return
         if left.kind == TENSOR or right.kind == TENSOR or id(node) in flow.unit.demanded:
-            if left.kind == OTHER and form_of(left) in ("list", "tuple", "dict") and not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)):
-                return
-            self._report(node, flow)
+            if not joins_lists(node, left, right):
+                self._report(node, flow)
         elif flow.module.strict and node.ev.kind not in (0, 2):
             self._report(node, flow)
 
