@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
 COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 LAYER_ENDINGS = ("Layer", "Module", "Model", "Cell", "Block", "Network", "RNN", "Wrapper", "Loss", "Metric", "Constraint", "Regularizer")
+_NEVER_TENSOR = frozenset({"inst", "ref", "bound", "text", "dict", "list", "lambda"})
 _UNSET = object()
 
 
@@ -152,6 +153,8 @@ class Flow(CallMixin):
             facts.put("ret:" + unit.name, declared)
         elif unit.returns:
             result = join_all(unit.returns)
+            if result.kind == TENSOR and any(form_of(value) in _NEVER_TENSOR for value in unit.returns):
+                result = UNKNOWN_VALUE  # a function of many types: what a call gives cannot be told
             facts.put("ret:" + unit.name, _plain(result))
         elif not done:
             facts.put("ret:" + unit.name, NONE)
@@ -334,11 +337,11 @@ class Flow(CallMixin):
                 if base.detail is not None and not self.module.is_test:
                     self.refine(base)
                 return SHAPE
-            if attr in ("dtype", "ndim"):
+            if attr == "ndim":
                 if base.detail is not None and not self.module.is_test:
                     self.refine(base)
                 return NOT_TENSOR
-            if attr in ("name", "device"):
+            if attr in ("name", "device", "dtype"):  # layers and optimizers have these too
                 return NOT_TENSOR
         return UNKNOWN_VALUE
 
