@@ -84,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
             config, select=options.select, extend_select=options.extend_select, ignore=options.ignore, strict=options.strict, profile=options.profile
         )
 
+    adjust(configuring.Config())  # a wrong option is wrong even where there is nothing to check
     if options.jobs < 0:
         raise ConfigError("--jobs must not be negative")
     inputs = read_inputs(options.paths, adjust)

@@ -5,7 +5,7 @@ Keys are short strings, so that a fact can be cached and sent between processes:
 ``ret:f``      what function ``f`` returns            ``par:f:0``, ``par:f:name``   what it is called with
 ``attr:C:a``   what attribute ``a`` of class ``C`` holds   ``var:m.x``   what a module's variable holds
 ``def:n``      ``("func", form)`` or ``("class", bases)``  ``alias:m.x``  the dotted name that ``m.x`` stands for
-``mod:m``      ``True`` if module ``m`` is part of the project
+``mod:m``      whether module ``m`` of the project can hold tensors
 """
 
 from __future__ import annotations

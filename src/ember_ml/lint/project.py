@@ -17,6 +17,7 @@ from ember_ml.lint.profiles import EMBER, Profile
 
 ROUNDS = 5
 _DEEP = 20_000  # recursion limit while walking; Python-to-Python calls do not use the C stack
+_DEEP_PARSE = 5_000  # the parser does use the C stack
 _TABLES: dict[frozenset[str], dict] = {}
 
 
@@ -67,8 +68,7 @@ class Project:
             table = _TABLES[settings.codes] = rules.by_node(settings.codes)
         file.flow = Flow(module, self.facts, table)
         file.interesting = settings.strict or _interest(settings.profile).search(source) is not None
-        self.facts.produced = file.flow.produced
-        self.facts.put("mod:" + name, True)
+        self._note_interest(file)
         return file
 
     def run(self) -> None:
@@ -85,17 +85,47 @@ class Project:
         try:
             for file in self.files.values():
                 self._guarded(file, self._walk_top)
+            self._spread_interest()
             for file in self.files.values():
                 if file.interesting:
                     self._guarded(file, self._walk_all)
         finally:
             sys.setrecursionlimit(limit)
 
+    def _spread_interest(self) -> None:
+        """A file that imports from one that can hold tensors can hold tensors."""
+        sleeping = [file for file in self.files.values() if file.flow is not None and not file.interesting]
+        changed = True
+        while changed and sleeping:
+            changed = False
+            for file in list(sleeping):
+                if self._imports_tensors(file.flow):  # type: ignore[arg-type]
+                    file.interesting = changed = True
+                    self._note_interest(file)
+                    sleeping.remove(file)
+
+    def _imports_tensors(self, flow: Flow) -> bool:
+        found = False
+        for value in flow.top.values():
+            detail = value.detail
+            if type(detail) is tuple and detail[0] == "ref" and "." in detail[1]:
+                for name in (detail[1], detail[1].rpartition(".")[0]):
+                    known = self.facts.table.get("mod:" + name)
+                    if known is not None:
+                        flow.units[0].reads["mod:" + name] = known
+                        found = found or known is True
+        return found
+
+    def _note_interest(self, file: File) -> None:
+        self.facts.produced = file.flow.produced  # type: ignore[union-attr]
+        self.facts.put("mod:" + file.flow.module.name, file.interesting)  # type: ignore[union-attr]
+
     def step(self) -> bool:
         """Walk again what read a fact that has changed since; whether there was any."""
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, _DEEP))
         before = len(self.facts.table)
+        self._spread_interest()
         try:
             again = [self._guarded(file, self._walk_changed) for file in self.files.values() if file.flow is not None]
         finally:
@@ -202,14 +232,21 @@ def parse(path: str, source: str) -> tuple[ast.Module | None, Finding | None]:
     if "\0" in source:
         line = source.count("\n", 0, source.index("\0")) + 1
         return None, unreadable(path, line, 1, "the file contains a null byte")
+    limit = sys.getrecursionlimit()
     try:
-        return ast.parse(source, path), None
+        try:
+            return ast.parse(source, path), None
+        except RecursionError:  # a sum of thousands of terms is a deep tree
+            sys.setrecursionlimit(max(limit, _DEEP_PARSE))
+            return ast.parse(source, path), None
     except SyntaxError as error:
         return None, unreadable(path, error.lineno or 1, max(error.offset or 1, 1), f"cannot be parsed: {error.msg}")
     except (RecursionError, MemoryError):
         return None, unreadable(path, 1, 1, "nested too deeply to be parsed")
     except ValueError as error:
         return None, unreadable(path, 1, 1, f"cannot be parsed: {error}")
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 _INTEREST: dict[str, re.Pattern] = {}
