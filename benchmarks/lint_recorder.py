@@ -31,7 +31,7 @@ _IN_PLACE = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv, "FloorDiv": operator.ifloordiv, "Mod": operator.imod,
     "Pow": operator.ipow, "MatMult": operator.imatmul, "BitAnd": operator.iand, "BitOr": operator.ior, "BitXor": operator.ixor,
 }  # fmt: skip
-_TENSOR_NAMES = {"Tensor", "ndarray", "Array", "KerasTensor", "Variable", "Parameter", "ArrayImpl", "array"}
+_TENSOR_NAMES = {"Tensor", "ndarray", "Array", "KerasTensor", "Variable", "Parameter", "ArrayImpl", "Tracer", "array"}
 _KNOWN: dict[type, bool] = {}
 
 
@@ -39,7 +39,7 @@ def _is_tensor(value) -> bool:
     kind = type(value)
     known = _KNOWN.get(kind)
     if known is None:
-        known = _KNOWN[kind] = any(base.__name__ in _TENSOR_NAMES and base.__module__.split(".")[0] in ("torch", "numpy", "array_api_strict", "keras", "jax", "jaxlib") for base in kind.__mro__)
+        known = _KNOWN[kind] = any(base.__name__ in _TENSOR_NAMES and base.__module__.split(".")[0] in ("torch", "numpy", "array_api_strict", "keras", "jax", "jaxlib", "dask") for base in kind.__mro__)
     return known
 
 

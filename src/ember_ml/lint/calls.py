@@ -152,6 +152,8 @@ class CallMixin:
 
     def call_native(self, name: str, args: list[Value], keywords: dict) -> Value:
         """A call into a tensor library."""
+        if natives.library_of(name) in self.module.allowed:
+            return NOT_TENSOR
         last = name.rsplit(".", 1)[-1]
         if last in natives.NOT_TENSOR_FUNCTIONS:
             return SHAPE if last == "shape" else NUMBER
@@ -223,6 +225,8 @@ class CallMixin:
         method = func.attr
         kind = owner.kind
         if kind == TENSOR:
+            if owner.detail == "portable" and method not in natives.METHODS_OTHER:
+                return TENSOR_LIST if method in natives.METHODS_SEQUENCE else owner
             if method in natives.METHODS_OTHER:
                 return SHAPE if method in ("size", "stride") and not args else NUMBER
             return TENSOR_LIST if method in natives.METHODS_SEQUENCE else TENSOR_VALUE

@@ -10,6 +10,7 @@ from ember_ml.lint.values import (
     NOT_TENSOR,
     NUMBER,
     OTHER,
+    PORTABLE,
     SHAPE,
     TENSOR_LIKE,
     TENSOR_VALUE,
@@ -89,6 +90,10 @@ def _named(node: ast.expr, flow) -> Value:
     if dotted is None:
         return TENSOR_VALUE if last in ("Tensor", "EmberTensor") else UNKNOWN_VALUE
     profile = flow.profile
+    if natives.library_of(dotted) in flow.module.allowed:
+        return NOT_TENSOR  # where a library is allowed, its arrays are plain host data
+    if last == "EmberTensor":
+        return PORTABLE
     if dotted in natives.TENSOR_TYPES or dotted in profile.tensor_types:
         return TENSOR_VALUE
     if dotted in profile.tensor_like_types or last == "TensorLike":

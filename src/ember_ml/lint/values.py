@@ -15,7 +15,7 @@ class Value:
     ``detail`` by kind:
 
     * TENSOR: the dtype name if it was written down, ``"like"`` for tensor-or-Python-data,
-      ``"vector"`` for a NumPy array of one axis (its elements are numbers), else ``None``.
+      ``"portable"`` for an EmberTensor, whose operators and methods are the ops themselves, ``"vector"`` for a NumPy array of one axis (its elements are numbers), else ``None``.
     * SEQUENCE and OTHER containers: ``("tuple", values)``, ``("list", element)``, ``("dict", element)`` or
       ``("iter", element)``.
     * OTHER: ``("ref", dotted name)``, ``("bound", dotted name)``, ``("inst", class name)``, ``("text", string)``,
@@ -49,6 +49,7 @@ class Value:
 
 TENSOR_VALUE = Value(TENSOR)
 TENSOR_LIKE = Value(TENSOR, "like")
+PORTABLE = Value(TENSOR, "portable")
 NOT_TENSOR = Value(OTHER)
 NUMBER = Value(OTHER, ("number",))
 SHAPE = Value(OTHER, ("shape",))

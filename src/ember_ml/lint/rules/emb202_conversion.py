@@ -50,6 +50,8 @@ class Conversion(Rule):
         func = node.func
         if isinstance(func, ast.Attribute) and func.attr in _METHODS and (not node.args or func.attr != "numpy"):
             owner = func.value.ev
+            if owner.detail == "portable":
+                return
             if owner.kind == TENSOR or (owner.kind == UNKNOWN and func.attr == "numpy"):
                 flow.report(self, node, f".{func.attr}()")
             return

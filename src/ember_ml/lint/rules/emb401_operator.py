@@ -50,19 +50,20 @@ class Operator(Rule):
         "def f(xs: list[Tensor]):\n    return len(xs) * 2",
         "def f(x: Tensor, text: str):\n    return text + 'end'",
         "def f(x: Tensor):\n    if isinstance(x, float):\n        return x * 2\n    return x",
+        "from ember_ml.nn.tensor import EmberTensor\n\ndef f(x: EmberTensor):\n    return x * 2",
         "def f(x: 'int | Tensor_like_name', axis=0):\n    return axis + 1",
     )
 
     def check(self, node, flow):
         if isinstance(node, ast.UnaryOp):
-            if not isinstance(node.op, ast.Not) and flow.is_tensor(node.operand):
+            if not isinstance(node.op, ast.Not) and flow.is_tensor(node.operand) and node.operand.ev.detail != "portable":
                 self._report(node, flow)
             return
         left, right = node.left.ev, node.right.ev
         if form_of(left) == "text" or form_of(right) == "text":
             return
         if left.kind == TENSOR or right.kind == TENSOR or id(node) in flow.unit.demanded:
-            if not joins_lists(node, left, right):
+            if not joins_lists(node, left, right) and "portable" not in (left.detail, right.detail):
                 self._report(node, flow)
         elif flow.module.strict and node.ev.kind not in (0, 2):
             self._report(node, flow)

@@ -47,7 +47,7 @@ class NativeMethod(Rule):
 
     def check(self, node, flow):
         if isinstance(node, ast.Attribute):
-            if node.attr in natives.NATIVE_ATTRIBUTES and isinstance(node.ctx, ast.Load) and node.value.ev.kind == TENSOR:
+            if node.attr in natives.NATIVE_ATTRIBUTES and isinstance(node.ctx, ast.Load) and node.value.ev.kind == TENSOR and node.value.ev.detail != "portable":
                 flow.report(self, node, node.attr, {"T": "use ops.transpose", "mT": "use ops.matrix_transpose", "real": "use ops.real", "imag": "use ops.imag"}.get(node.attr, "use ops"))
             return
         func = node.func
@@ -60,7 +60,7 @@ class NativeMethod(Rule):
         known = owner.kind == TENSOR
         if not known and owner.kind == UNKNOWN:
             known = method in natives.UNMISTAKABLE_METHODS or node.ev.kind == TENSOR and type(owner.detail) is tuple and owner.detail[0] == "node"
-        if known and owner.detail != "like" and method not in natives.ATTRIBUTES_OTHER:
+        if known and owner.detail not in ("like", "portable") and method not in natives.ATTRIBUTES_OTHER:
             op = repairs.METHODS.get(method)
             flow.report(self, node, method + "()", f"use ops.{op}" if op else "write it with ops")
 

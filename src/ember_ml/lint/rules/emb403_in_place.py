@@ -46,6 +46,8 @@ class InPlace(Rule):
     def check(self, node, flow):
         if isinstance(node, ast.AugAssign):
             left, right = node.target.ev, node.value.ev
+            if "portable" in (left.detail, right.detail):
+                return
             if left.kind == TENSOR or (right.kind == TENSOR and form_of(left) not in ("list", "text", "dict") and left.kind != 2):
                 flow.report(self, node, f"write {_target(node, flow)} = ops.{repairs.OPERATORS[type(node.op).__name__]}(...)")
             return

@@ -58,7 +58,7 @@ def sides(node, flow):
     if not (left.ev.kind == TENSOR or right.ev.kind == TENSOR):
         return None
     for side in (left, right):
-        if form_of(side.ev) in ("text", "none", "list", "tuple", "dict", "shape"):
+        if side.ev.detail == "portable" or form_of(side.ev) in ("text", "none", "list", "tuple", "dict", "shape"):
             return None
     scalar = any(side.ev.kind == OTHER for side in (left, right))
     return True, scalar

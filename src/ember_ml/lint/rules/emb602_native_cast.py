@@ -42,7 +42,7 @@ class NativeCast(Rule):
         func = node.func
         if isinstance(func, ast.Attribute) and func.attr in natives.CAST_METHODS:
             owner = func.value.ev
-            if owner.kind == TENSOR and owner.detail != "like":
+            if owner.kind == TENSOR and owner.detail not in ("like", "portable"):
                 flow.report(self, node, func.attr)
 
     def fix(self, node, context):

@@ -51,7 +51,7 @@ class NativeDevice(Rule):
             return
         if isinstance(func, ast.Attribute) and func.attr in natives.DEVICE_METHODS:
             owner = func.value.ev
-            certain = owner.kind == TENSOR and owner.detail != "like"
+            certain = owner.kind == TENSOR and owner.detail not in ("like", "portable")
             likely = owner.kind == UNKNOWN and func.attr == "cuda" and not node.args and form_of(owner) == "param"
             if certain or likely and flow.module.strict:
                 flow.report(self, node, f".{func.attr}()")
