@@ -15,6 +15,9 @@ from ember_ml.lint.finding import Finding
 from ember_ml.lint.project import Project, Settings, unreadable
 
 
+BATCH = 20_000_000  # bytes of source that are held in memory together: their syntax trees take a hundred times that
+
+
 @dataclass
 class Input:
     """One file as it was read."""
@@ -106,17 +109,38 @@ def _check(inputs: list[Input], jobs: int, use_cache: bool) -> Result:
         result.from_cache = len(inputs)
         return result
     old_facts = store.load_facts() if store is not None and len(fresh) < len(inputs) else {}
-    if jobs > 1 and len(fresh) > 8 and not old_facts:
-        from ember_ml.lint.parallel import check_parallel
-
-        found, facts = check_parallel(inputs, jobs)
-    else:
+    found: dict[str, list[Finding]] = {}
+    facts: dict[str, list] = {}
+    if old_facts and sum(len(item.data) for item in fresh) < BATCH:
         found, facts = _check_here(inputs, fresh, known, old_facts)
+    else:
+        for batch in _batches(inputs):
+            if jobs > 1 and len(batch) > 8:
+                from ember_ml.lint.parallel import check_parallel
+
+                new_found, new_facts = check_parallel(batch, jobs)
+            else:
+                new_found, new_facts = _check_here(batch, batch, {}, {})
+            found.update(new_found)
+            facts.update(new_facts)
     for item in inputs:
         result.findings.extend(found[item.path])
     if store is not None:
         store.save({item.path: [hashes[item.path], [caching.pack_finding(f) for f in found[item.path]]] for item in inputs}, facts)
     return result
+
+
+def _batches(inputs: list[Input]) -> list[list[Input]]:
+    """The files in their order, cut where memory asks for it; facts do not cross a cut."""
+    batches: list[list[Input]] = [[]]
+    size = 0
+    for item in inputs:
+        if size + len(item.data) > BATCH and batches[-1]:
+            batches.append([])
+            size = 0
+        batches[-1].append(item)
+        size += len(item.data)
+    return batches
 
 
 def _check_here(inputs: list[Input], fresh: list[Input], known: dict, old_facts: dict) -> tuple[dict[str, list[Finding]], dict[str, list]]:
