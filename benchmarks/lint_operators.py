@@ -1,7 +1,7 @@
 """Precision and recall of emberlint's operators on a library whose operators were labelled by running its own tests.
 
-``python benchmarks/lint_operators.py LABELS ROOT PROFILE [FOLDER ...]``: LABELS from ``lint_recorder``, ROOT the folder that
-paths in it are relative to, PROFILE the profile, FOLDERs (relative to ROOT) that count as front end.
+``python benchmarks/lint_operators.py LABELS ROOT PROFILE [FOLDER ...]``: LABELS from ``lint_recorder``, ROOT the folder
+that paths in it are relative to, PROFILE the profile, FOLDERs (relative to ROOT) that count as front end.
 """
 
 from __future__ import annotations
@@ -36,14 +36,21 @@ def findings(root: str, profile: str, folders: list[str]) -> set[str]:
         relative = os.path.relpath(path, root)
         for unit in file.flow.units:
             for _, node, _ in unit.reports.values():
-                if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)) or isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)) or (
+                    isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+                ):
                     found.add(f"{relative}:{node.lineno}:{node.col_offset}:{node.end_lineno}:{node.end_col_offset}")
     return {key for key in found if not folders or key.startswith(tuple(folders))}
 
 
 def _is_test(path: str) -> bool:
     name = os.path.basename(path)
-    return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py" or f"{os.sep}tests{os.sep}" in path
+    return (
+        name.startswith("test_")
+        or name.endswith("_test.py")
+        or name == "conftest.py"
+        or f"{os.sep}tests{os.sep}" in path
+    )
 
 
 def main() -> None:
@@ -51,13 +58,18 @@ def main() -> None:
     arguments = [a for a in sys.argv[1:] if a != "--list"]
     labels_path, root, profile, *folders = arguments
     with open(labels_path, encoding="utf-8") as stream:
-        labels = {key: value for key, value in json.load(stream).items() if not folders or key.startswith(tuple(folders))}
+        labels = {
+            key: value for key, value in json.load(stream).items() if not folders or key.startswith(tuple(folders))
+        }
     found = findings(root, profile, folders)
     tensors = {key for key, value in labels.items() if value}
     others = set(labels) - tensors
-    right, wrong, missed = found & tensors, found & others, tensors - found
-    print(f"{len(labels)} operators were run, {len(tensors)} of them on tensors; {len(found)} found, {len(found - set(labels))} of those never run")
-    print(f"precision {len(right)}/{len(right) + len(wrong)} = {len(right) / max(1, len(right) + len(wrong)):.1%}; recall {len(right)}/{len(tensors)} = {len(right) / max(1, len(tensors)):.1%}")
+    right, wrong, missed = len(found & tensors), found & others, tensors - found
+    never_run = len(found - set(labels))
+    print(f"{len(labels)} operators were run, {len(tensors)} of them on tensors")
+    print(f"{len(found)} found, {never_run} of those never run")
+    print(f"precision {right}/{right + len(wrong)} = {right / max(1, right + len(wrong)):.1%}")
+    print(f"recall {right}/{len(tensors)} = {right / max(1, len(tensors)):.1%}")
     if "--list" in sys.argv:
         for title, keys in (("WRONG", wrong), ("MISSED", missed)):
             for key in sorted(keys):

@@ -1,4 +1,4 @@
-"""A pytest plugin that labels operators: it rewrites a library as it is imported so that every operator notes what it met.
+"""A pytest plugin that labels operators: a library is rewritten as it is imported, and each operator notes what it met.
 
 ``pytest -p lint_recorder`` with ``LINT_RECORD_PACKAGE`` (the package), ``LINT_RECORD_ROOT`` (its folder) and
 ``LINT_RECORD_OUT`` (where the labels go, JSON). An operator's label is 1 if it ever had a tensor as operand while the
@@ -22,15 +22,40 @@ OUT = os.environ["LINT_RECORD_OUT"]
 SEEN: dict[str, int] = {}
 
 _BINARY = {
-    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv, "FloorDiv": operator.floordiv, "Mod": operator.mod,
-    "Pow": operator.pow, "MatMult": operator.matmul, "BitAnd": operator.and_, "BitOr": operator.or_, "BitXor": operator.xor, "LShift": operator.lshift,
-    "RShift": operator.rshift, "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
-}  # fmt: skip
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mult": operator.mul,
+    "Div": operator.truediv,
+    "FloorDiv": operator.floordiv,
+    "Mod": operator.mod,
+    "Pow": operator.pow,
+    "MatMult": operator.matmul,
+    "BitAnd": operator.and_,
+    "BitOr": operator.or_,
+    "BitXor": operator.xor,
+    "LShift": operator.lshift,
+    "RShift": operator.rshift,
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+}
 _UNARY = {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert}
 _IN_PLACE = {
-    "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv, "FloorDiv": operator.ifloordiv, "Mod": operator.imod,
-    "Pow": operator.ipow, "MatMult": operator.imatmul, "BitAnd": operator.iand, "BitOr": operator.ior, "BitXor": operator.ixor,
-}  # fmt: skip
+    "Add": operator.iadd,
+    "Sub": operator.isub,
+    "Mult": operator.imul,
+    "Div": operator.itruediv,
+    "FloorDiv": operator.ifloordiv,
+    "Mod": operator.imod,
+    "Pow": operator.ipow,
+    "MatMult": operator.imatmul,
+    "BitAnd": operator.iand,
+    "BitOr": operator.ior,
+    "BitXor": operator.ixor,
+}
 _TENSOR_NAMES = {"Tensor", "ndarray", "Array", "KerasTensor", "Variable", "Parameter", "ArrayImpl", "Tracer", "array"}
 _KNOWN: dict[type, bool] = {}
 
@@ -39,7 +64,12 @@ def _is_tensor(value) -> bool:
     kind = type(value)
     known = _KNOWN.get(kind)
     if known is None:
-        known = _KNOWN[kind] = any(base.__name__ in _TENSOR_NAMES and base.__module__.split(".")[0] in ("torch", "numpy", "array_api_strict", "keras", "jax", "jaxlib", "dask") for base in kind.__mro__)
+        known = _KNOWN[kind] = any(
+            base.__name__ in _TENSOR_NAMES
+            and base.__module__.split(".")[0]
+            in ("torch", "numpy", "array_api_strict", "keras", "jax", "jaxlib", "dask")
+            for base in kind.__mro__
+        )
     return known
 
 
@@ -90,13 +120,21 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if len(node.ops) != 1 or type(node.ops[0]).__name__ not in _BINARY:
             return node
-        return self._call("emb_binary__", node, ast.Constant(type(node.ops[0]).__name__), node.left, node.comparators[0])
+        return self._call(
+            "emb_binary__", node, ast.Constant(type(node.ops[0]).__name__), node.left, node.comparators[0]
+        )
 
     def visit_AugAssign(self, node):
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name) or type(node.op).__name__ not in _IN_PLACE:
             return node
-        value = self._call("emb_in_place__", node, ast.Constant(type(node.op).__name__), ast.Name(node.target.id, ast.Load()), node.value)
+        value = self._call(
+            "emb_in_place__",
+            node,
+            ast.Constant(type(node.op).__name__),
+            ast.Name(node.target.id, ast.Load()),
+            node.value,
+        )
         return ast.fix_missing_locations(ast.copy_location(ast.Assign([node.target], value), node))
 
     def visit_FunctionDef(self, node):
@@ -138,10 +176,20 @@ class _Finder(importlib.abc.MetaPathFinder):
         if fullname != PACKAGE and not fullname.startswith(PACKAGE + "."):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-        if spec is None or not spec.origin or not spec.origin.endswith(".py") or not os.path.abspath(spec.origin).startswith(ROOT):
+        if (
+            spec is None
+            or not spec.origin
+            or not spec.origin.endswith(".py")
+            or not os.path.abspath(spec.origin).startswith(ROOT)
+        ):
             return None
         name = os.path.basename(spec.origin)
-        if name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py" or f"{os.sep}tests{os.sep}" in spec.origin:
+        if (
+            name.startswith("test_")
+            or name.endswith("_test.py")
+            or name == "conftest.py"
+            or f"{os.sep}tests{os.sep}" in spec.origin
+        ):
             return None
         spec.loader = _Loader(fullname, spec.origin)
         return spec

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Find NumPy in code that should be independent of it: emberlint with the NumPy rules only.
 
-``python utils/detect_numpy_usage.py [PATH ...]`` prints every import, call, name, dtype, type test and conversion that leads to
-NumPy. Exit codes are emberlint's: 0 nothing found, 1 findings, 2 something could not be checked.
+``python utils/detect_numpy_usage.py [PATH ...]`` prints every import, call, name, dtype, type test and conversion that
+leads to NumPy. Exit codes are emberlint's: 0 nothing found, 1 findings, 2 something could not be checked.
 """
 
 from __future__ import annotations

@@ -22,7 +22,9 @@ class Outcome:
 
 
 @pytest.fixture
-def emberlint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+def emberlint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Outcome]:
     """Run the command in ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
 

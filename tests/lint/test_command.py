@@ -28,7 +28,17 @@ def test_exit_code_1_and_the_source_line_when_something_is_found(emberlint, writ
     assert "    return np.mean(x)\n           ^^^^^^^^^^" in outcome.out
 
 
-@pytest.mark.parametrize("arguments", [["missing.py"], ["--format", "xml", "."], ["--select", "EMB999", "."], ["--profile", "nobody", "."], ["--jobs", "-1", "."], ["rule", "EMB999"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["missing.py"],
+        ["--format", "xml", "."],
+        ["--select", "EMB999", "."],
+        ["--profile", "nobody", "."],
+        ["--jobs", "-1", "."],
+        ["rule", "EMB999"],
+    ],
+)
 def test_exit_code_2_for_what_cannot_be_done(emberlint, arguments) -> None:
     outcome = emberlint(*arguments)
     assert outcome.code == 2
@@ -38,7 +48,14 @@ def test_exit_code_2_for_what_cannot_be_done(emberlint, arguments) -> None:
 def test_module_and_command_are_the_same(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(IMPURE)
     source = str(Path(__file__).parents[2] / "src")
-    done = subprocess.run([sys.executable, "-m", "ember_ml.lint", "a.py"], cwd=tmp_path, env={"PYTHONPATH": source}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "ember_ml.lint", "a.py"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1
     assert "EMB101" in done.stdout
 
@@ -70,7 +87,11 @@ def test_strict_reports_the_unknown(emberlint, write) -> None:
 def test_results_are_followed_across_files(emberlint, write) -> None:
     write("pkg/__init__.py", "")
     write("pkg/make.py", "from ember_ml import ops\n\n\ndef make():\n    return ops.ones((3,))\n")
-    write("pkg/use.py", "from pkg.make import make\n\n\ndef use():\n    return helper(make())\n\n\ndef helper(value):\n    return value + 1\n")
+    write(
+        "pkg/use.py",
+        "from pkg.make import make\n\n\ndef use():\n    return helper(make())\n\n\ndef helper(value):\n  "
+        "  return value + 1\n",
+    )
     outcome = emberlint("pkg")
     assert "use.py:9:12: EMB401" in outcome.out.replace("\\", "/")
 
@@ -86,7 +107,16 @@ def test_configuration_is_found_from_the_file_upwards(emberlint, write) -> None:
 
 @pytest.mark.parametrize(
     "table",
-    ["colour = 'red'", "select = 'EMB1'", "select = ['EMB7777']", "profile = 'nobody'", "[tool.emberlint.allow]\n'tests' = ['pandas']", "[tool.emberlint.profiles.mine]\ncolour = 1", "strict = 'yes'", "select = [1]"],
+    [
+        "colour = 'red'",
+        "select = 'EMB1'",
+        "select = ['EMB7777']",
+        "profile = 'nobody'",
+        "[tool.emberlint.allow]\n'tests' = ['pandas']",
+        "[tool.emberlint.profiles.mine]\ncolour = 1",
+        "strict = 'yes'",
+        "select = [1]",
+    ],
 )
 def test_wrong_configuration_is_an_error(emberlint, write, table: str) -> None:
     write("pyproject.toml", f"[tool.emberlint]\n{table}\n")
@@ -106,7 +136,8 @@ def test_broken_toml_is_an_error(emberlint, write) -> None:
 def test_folders_may_be_exempt_allowed_excluded_and_ignored(emberlint, write) -> None:
     write(
         "pyproject.toml",
-        "[tool.emberlint]\nexempt = ['src/backend/**']\nexclude = ['old']\n[tool.emberlint.allow]\n'tests/**' = ['numpy']\n"
+        "[tool.emberlint]\nexempt = ['src/backend/**']\nexclude = ['old']\n[tool.emberlint.allow]\n"
+        "'tests/**' = ['numpy']\n"
         "[tool.emberlint.per-file-ignores]\n'scripts/*.py' = ['EMB101', 'EMB201']\n",
     )
     for name in ("src/backend/numpy/a.py", "old/a.py", "tests/a.py", "scripts/a.py"):
@@ -124,7 +155,8 @@ def test_a_file_that_no_profile_lists_is_front_end(emberlint, write) -> None:
 def test_a_profile_of_ones_own(emberlint, write) -> None:
     write(
         "pyproject.toml",
-        "[tool.emberlint]\nprofile = 'mine'\n[tool.emberlint.profiles.mine]\nextends = 'ember'\nnamespaces = ['mylib.math']\nprefix = 'math'\nimport-line = 'from mylib import math'\n",
+        "[tool.emberlint]\nprofile = 'mine'\n[tool.emberlint.profiles.mine]\nextends = 'ember'\n"
+        "namespaces = ['mylib.math']\nprefix = 'math'\nimport-line = 'from mylib import math'\n",
     )
     write("a.py", "from mylib import math\n\n\ndef f():\n    return math.sin(1.0) + 1\n")
     assert "EMB401" in emberlint("a.py").out

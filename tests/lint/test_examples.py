@@ -23,7 +23,9 @@ def lines_expected(snippet: str) -> set[int]:
 
 
 BAD = [pytest.param(rule.code, snippet, id=f"{rule.code}-{n}") for rule in WALKED for n, snippet in enumerate(rule.bad)]
-GOOD = [pytest.param(rule.code, snippet, id=f"{rule.code}-{n}") for rule in WALKED for n, snippet in enumerate(rule.good)]
+GOOD = [
+    pytest.param(rule.code, snippet, id=f"{rule.code}-{n}") for rule in WALKED for n, snippet in enumerate(rule.good)
+]
 
 
 @pytest.mark.parametrize(("code", "snippet"), BAD)

@@ -1,4 +1,4 @@
-"""The coding guidelines' own examples: every bad pattern is found at its line, every good one is clean, bad becomes good."""
+"""The coding guidelines' own examples: bad patterns are found at their lines and repaired, good ones are clean."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ def cases(name: str) -> list:
 
 @pytest.mark.parametrize("text", [*cases("purification_bad.py.txt"), *cases("architecture_bad.py.txt")])
 def test_bad_patterns_are_found_at_their_lines(text: str) -> None:
-    expected = {(number, code) for number, line in enumerate(text.split("\n"), 1) if "#!" in line for code in line.split("#!")[1].split()}
+    expected = {
+        (number, code)
+        for number, line in enumerate(text.split("\n"), 1)
+        if "#!" in line
+        for code in line.split("#!")[1].split()
+    }
     found = {(finding.line, finding.code) for finding in lint_source(text)}
     assert found == expected
 

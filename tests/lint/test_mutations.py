@@ -51,12 +51,19 @@ def test_mutants_are_found_and_undone() -> None:
             ast.parse(mutant.text)
             total += 1
             if not found(mutant):
-                missed.append(f"{name}:{mutant.line} {mutant.kind} {mutant.code}: {mutant.text.splitlines()[mutant.line - 1].strip()}")
+                missed.append(
+                    f"{name}:{mutant.line} {mutant.kind} {mutant.code}: "
+                    f"{mutant.text.splitlines()[mutant.line - 1].strip()}"
+                )
             elif mutant.undone:
                 undone += 1
                 if ast.dump(ast.parse(repair(mutant.text))) != tree:
-                    wrong.append(f"{name}:{mutant.line} {mutant.kind}: {mutant.text.splitlines()[mutant.line - 1].strip()}")
-    print(f"{total} mutants, {total - len(missed)} found, {undone} repaired, {undone - len(wrong)} give the original back")
+                    wrong.append(
+                        f"{name}:{mutant.line} {mutant.kind}: {mutant.text.splitlines()[mutant.line - 1].strip()}"
+                    )
+    print(
+        f"{total} mutants, {total - len(missed)} found, {undone} repaired, {undone - len(wrong)} give the original back"
+    )
     assert total >= 500
     assert len(missed) <= 0.03 * total, "\n".join(missed) + f"\n{Counter(line.split()[1] for line in missed)}"
     assert wrong == []

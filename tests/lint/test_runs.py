@@ -43,7 +43,11 @@ def test_cache_sees_what_another_file_changes(emberlint, write, monkeypatch: pyt
     write("pkg/make.py", "def make():\n    return 3\n")
     looked_at = []
     original = runner.add
-    monkeypatch.setattr(runner, "add", lambda project, item, problems: (looked_at.append(Path(item.path).name), original(project, item, problems))[1])
+    monkeypatch.setattr(
+        runner,
+        "add",
+        lambda project, item, problems: (looked_at.append(Path(item.path).name), original(project, item, problems))[1],
+    )
     assert emberlint("pkg").code == 0
     assert "apart.py" not in looked_at
     assert set(looked_at) == {"make.py", "use0.py", "use1.py"}
@@ -92,8 +96,14 @@ def test_unsafe_repairs_only_on_request(emberlint, write) -> None:
     ("data", "expected"),
     [
         (b"import numpy as np\r\n\r\ny = np.mean([1])\r\n", b"from ember_ml import ops\r\n\r\ny = ops.mean([1])\r\n"),
-        (b"\xef\xbb\xbfimport numpy as np\ny = np.mean([1])  # \xc3\xa9\n", b"\xef\xbb\xbffrom ember_ml import ops\ny = ops.mean([1])  # \xc3\xa9\n"),
-        (b"# -*- coding: latin-1 -*-\nimport numpy as np\nt = '\xe9'; y = np.mean([1])\n", b"# -*- coding: latin-1 -*-\nfrom ember_ml import ops\nt = '\xe9'; y = ops.mean([1])\n"),
+        (
+            b"\xef\xbb\xbfimport numpy as np\ny = np.mean([1])  # \xc3\xa9\n",
+            b"\xef\xbb\xbffrom ember_ml import ops\ny = ops.mean([1])  # \xc3\xa9\n",
+        ),
+        (
+            b"# -*- coding: latin-1 -*-\nimport numpy as np\nt = '\xe9'; y = np.mean([1])\n",
+            b"# -*- coding: latin-1 -*-\nfrom ember_ml import ops\nt = '\xe9'; y = ops.mean([1])\n",
+        ),
         (b"import numpy as np\ny = np.mean([1])", b"from ember_ml import ops\ny = ops.mean([1])"),
     ],
     ids=["crlf", "bom", "latin-1", "no newline"],
@@ -107,7 +117,9 @@ def test_bytes_that_are_not_repaired_stay_as_they_are(emberlint, tmp_path: Path,
 def test_formatting_and_comments_stay(emberlint, write) -> None:
     path = write(
         "a.py",
-        "from ember_ml import ops\nfrom ember_ml.nn.tensor import Tensor\n\ndef f(x: Tensor, y: Tensor):\n    return (\n        x  # the first\n        + # plus\n        y  # the second\n    )\n",
+        "from ember_ml import ops\nfrom ember_ml.nn.tensor import Tensor\n\ndef f(x: Tensor, y: "
+        "Tensor):\n    return (\n        x  # the first\n        + # plus\n        y  # the second\n    "
+        ")\n",
     )
     emberlint("--fix", "a.py")
     text = path.read_text()
@@ -119,7 +131,18 @@ def test_formatting_and_comments_stay(emberlint, write) -> None:
 
 
 def notebook(*cells: str) -> str:
-    return json.dumps({"cells": [{"cell_type": "code", "source": cell.splitlines(keepends=True), "metadata": {}, "outputs": []} for cell in cells], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    return json.dumps(
+        {
+            "cells": [
+                {"cell_type": "code", "source": cell.splitlines(keepends=True), "metadata": {}, "outputs": []}
+                for cell in cells
+            ],
+            "metadata": {},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        },
+        indent=1,
+    )
 
 
 def test_notebooks_are_checked_and_repaired(emberlint, write) -> None:
@@ -129,7 +152,10 @@ def test_notebooks_are_checked_and_repaired(emberlint, write) -> None:
     assert "n.ipynb:cell 2:1:5: EMB201" in outcome.out
     assert emberlint("--fix", "n.ipynb").code == 0
     cells = ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"]]
-    assert cells == ["%matplotlib inline\nfrom ember_ml import ops", "y = ops.mean([1.0])\n!ls"] or cells == ["from ember_ml import ops\n%matplotlib inline", "y = ops.mean([1.0])\n!ls"]
+    assert cells == ["%matplotlib inline\nfrom ember_ml import ops", "y = ops.mean([1.0])\n!ls"] or cells == [
+        "from ember_ml import ops\n%matplotlib inline",
+        "y = ops.mean([1.0])\n!ls",
+    ]
 
 
 # --- files that cannot be read
@@ -158,7 +184,16 @@ def test_unreadable_files_say_why(emberlint, tmp_path: Path, name: str, data: by
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\n", b"x = " + b" + ".join([b"1"] * 3000) + b"\n", b"\xef\xbb\xbfx = 1\n", "ünïcödé = 1\n".encode(), b"if True:\n" + b"".join(b" " * n + b"if True:\n" for n in range(1, 90)) + b" " * 90 + b"pass\n", b"x = 1\r\ny = 2\rz = 3\n", b"\x0cx = 1\n"],
+    [
+        b"",
+        b"\n",
+        b"x = " + b" + ".join([b"1"] * 3000) + b"\n",
+        b"\xef\xbb\xbfx = 1\n",
+        "ünïcödé = 1\n".encode(),
+        b"if True:\n" + b"".join(b" " * n + b"if True:\n" for n in range(1, 90)) + b" " * 90 + b"pass\n",
+        b"x = 1\r\ny = 2\rz = 3\n",
+        b"\x0cx = 1\n",
+    ],
     ids=["empty", "newline", "long sum", "bom", "unicode", "deep blocks", "line ends", "form feed"],
 )
 def test_odd_files_are_no_problem(emberlint, tmp_path: Path, data: bytes) -> None:

@@ -22,7 +22,9 @@ class Client:
         source = str(Path(__file__).parents[2] / "src")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
         command = [sys.executable, "-m", "ember_ml.lint", "server"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        )
         self.number = 0
 
     def send(self, method: str, params: object, *, request: bool = False) -> int:
@@ -75,7 +77,9 @@ def apply_edits(text: str, edits: list[dict]) -> str:
         units = lines[place["line"]].encode("utf-16-le")[: place["character"] * 2]
         return before + len(units.decode("utf-16-le"))
 
-    for edit in sorted(edits, key=lambda e: (e["range"]["start"]["line"], e["range"]["start"]["character"]), reverse=True):
+    for edit in sorted(
+        edits, key=lambda e: (e["range"]["start"]["line"], e["range"]["start"]["character"]), reverse=True
+    ):
         start, end = offset(edit["range"]["start"]), offset(edit["range"]["end"])
         text = text[:start] + edit["newText"] + text[end:]
     return text
@@ -83,19 +87,30 @@ def apply_edits(text: str, edits: list[dict]) -> str:
 
 def test_diagnostic_quick_fix_and_hover(client: Client, tmp_path: Path) -> None:
     uri = (tmp_path / "double.py").as_uri()
-    client.send("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": TEXT}})
+    client.send(
+        "textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": TEXT}}
+    )
     shown = client.notified("textDocument/publishDiagnostics")
-    assert [(d["code"], d["range"]["start"]) for d in shown["diagnostics"]] == [("EMB401", {"line": 4, "character": 11})]
+    assert [(d["code"], d["range"]["start"]) for d in shown["diagnostics"]] == [
+        ("EMB401", {"line": 4, "character": 11})
+    ]
 
     place = shown["diagnostics"][0]["range"]
-    actions = client.request("textDocument/codeAction", {"textDocument": {"uri": uri}, "range": place, "context": {"diagnostics": shown["diagnostics"]}})
+    actions = client.request(
+        "textDocument/codeAction",
+        {"textDocument": {"uri": uri}, "range": place, "context": {"diagnostics": shown["diagnostics"]}},
+    )
     assert len(actions) == 1
     repaired = apply_edits(TEXT, actions[0]["edit"]["changes"][uri])
     assert "return ops.multiply(x, 2)  # ünïcode 🙂" in repaired
     assert "from ember_ml import ops\n" in repaired
 
-    hover = client.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 4, "character": 13}})
+    hover = client.request(
+        "textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 4, "character": 13}}
+    )
     assert "EMB401" in hover["contents"]["value"]
 
-    client.send("textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": repaired}]})
+    client.send(
+        "textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": repaired}]}
+    )
     assert client.notified("textDocument/publishDiagnostics")["diagnostics"] == []

@@ -64,4 +64,8 @@ def save(path: str, counts: Counts) -> None:
 def apply(findings: list[Finding], allowed: Counts) -> list[Finding]:
     """The findings that the baseline does not cover: all of a rule in a file as soon as there are more than allowed."""
     present = Counter((finding.path.replace(os.sep, "/"), finding.code) for finding in findings)
-    return [f for f in findings if present[f.path.replace(os.sep, "/"), f.code] > allowed.get(f.path.replace(os.sep, "/"), {}).get(f.code, 0)]
+    return [
+        f
+        for f in findings
+        if present[f.path.replace(os.sep, "/"), f.code] > allowed.get(f.path.replace(os.sep, "/"), {}).get(f.code, 0)
+    ]

@@ -70,8 +70,21 @@ class Cache:
 def pack_finding(finding: Finding) -> list:
     """A finding as JSON."""
     fix = finding.fix
-    packed = None if fix is None else [fix.title, [[e.start, e.end, e.text] for e in fix.edits], fix.safe, fix.needs_ops, fix.also_import]
-    return [finding.line, finding.column, finding.end_line, finding.end_column, finding.code, finding.message, packed, finding.cell]
+    packed = (
+        None
+        if fix is None
+        else [fix.title, [[e.start, e.end, e.text] for e in fix.edits], fix.safe, fix.needs_ops, fix.also_import]
+    )
+    return [
+        finding.line,
+        finding.column,
+        finding.end_line,
+        finding.end_column,
+        finding.code,
+        finding.message,
+        packed,
+        finding.cell,
+    ]
 
 
 def unpack_finding(path: str, row: list) -> Finding:
@@ -84,7 +97,10 @@ def unpack_finding(path: str, row: list) -> Finding:
 def pack(value: object) -> object:
     """A fact as JSON."""
     if isinstance(value, Value):
-        return {"k": value.kind, "d": pack(value.detail) if value.kind != UNKNOWN or value.detail == ("mixed",) else None}
+        return {
+            "k": value.kind,
+            "d": pack(value.detail) if value.kind != UNKNOWN or value.detail == ("mixed",) else None,
+        }
     if isinstance(value, tuple):
         return [pack(item) for item in value]
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from ember_ml.lint import natives, opnames
+from ember_ml.lint.tables import words
 from ember_ml.lint.values import (
     NONE,
     NOT_TENSOR,
@@ -26,8 +27,45 @@ from ember_ml.lint.values import (
     ref,
 )
 
-_NUMBERS = frozenset({"len", "int", "float", "bool", "complex", "hash", "id", "ord", "isinstance", "issubclass", "hasattr", "callable", "any", "all"})
-_PLAIN = frozenset({"str", "repr", "format", "print", "range", "type", "open", "bytes", "object", "slice", "chr", "hex", "bin", "input", "dir", "vars", "bytearray"})
+_NUMBERS = frozenset(
+    {
+        "len",
+        "int",
+        "float",
+        "bool",
+        "complex",
+        "hash",
+        "id",
+        "ord",
+        "isinstance",
+        "issubclass",
+        "hasattr",
+        "callable",
+        "any",
+        "all",
+    }
+)
+_PLAIN = frozenset(
+    {
+        "str",
+        "repr",
+        "format",
+        "print",
+        "range",
+        "type",
+        "open",
+        "bytes",
+        "object",
+        "slice",
+        "chr",
+        "hex",
+        "bin",
+        "input",
+        "dir",
+        "vars",
+        "bytearray",
+    }
+)
 _PASSING = frozenset({"list", "tuple", "reversed", "sorted", "iter", "set", "frozenset"})
 
 
@@ -70,7 +108,12 @@ class CallMixin:
             return self.call_builtin(name[9:], node, args)
         if name in self.profile.tensor_types:
             return TENSOR_VALUE
-        if not args and not keywords and name.rsplit(".", 1)[-1] in natives.BACKEND_FUNCTIONS and name != "builtins.backend":
+        if (
+            not args
+            and not keywords
+            and name.rsplit(".", 1)[-1] in natives.BACKEND_FUNCTIONS
+            and name != "builtins.backend"
+        ):
             return Value(OTHER, ("backend",))
         op = self.profile.op(name)
         if op is None and natives.library_of(name) is None:
@@ -85,7 +128,12 @@ class CallMixin:
         last = name.rsplit(".", 1)[-1]
         if last in self.profile.namespace_functions:
             return ref("@xp")
-        if name in ("importlib.import_module",) and node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+        if (
+            name in ("importlib.import_module",)
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+            and isinstance(node.args[0].value, str)
+        ):
             return ref(node.args[0].value)
         if name in self.profile.tensor_types:
             return TENSOR_VALUE
@@ -98,7 +146,11 @@ class CallMixin:
             if init is not None and form_of(init) == "ref" and init.detail[1] != f"{name}.__init__":
                 self.pass_arguments(init.detail[1], args, keywords, starred)
             return Value(OTHER, ("inst", name))
-        if known[1] != "static" and self.facts.read("def:" + name.rpartition(".")[0]) is not None and known[0] == "func":
+        if (
+            known[1] != "static"
+            and self.facts.read("def:" + name.rpartition(".")[0]) is not None
+            and known[0] == "func"
+        ):
             owner = self.facts.read("def:" + name.rpartition(".")[0])
             if owner[0] == "class" and args:  # Class.method(self, ...)
                 return self.call_function(name, args[1:], keywords, starred)
@@ -128,11 +180,14 @@ class CallMixin:
         return UNKNOWN_VALUE
 
     def refine_mixed(self, args: list[Value]) -> None:
-        """``ops.multiply(a + b, c)`` where all three are plain parameters: an op between plain numbers would be no op."""
+        """``ops.multiply(a + b, c)`` of three plain parameters: an op between plain numbers would be no op."""
         for one, other in (args, args[::-1]):
             if one.kind == UNKNOWN == other.kind and form_of(one) == "node" and form_of(other) == "param":
                 operation = one.detail[1]  # type: ignore[index]
-                if all(form_of(side.ev) == "param" and side.ev.kind == UNKNOWN for side in (operation.left, operation.right)):
+                if all(
+                    form_of(side.ev) == "param" and side.ev.kind == UNKNOWN
+                    for side in (operation.left, operation.right)
+                ):
                     self.unit.demanded.add(id(operation))
 
     def written_dtype(self, op: str, node: ast.Call, args: list[Value], keywords: dict) -> str | None:
@@ -170,10 +225,16 @@ class CallMixin:
         if name in natives.DEVICE_NAMES:
             return UNKNOWN_VALUE
         if name.startswith("numpy.") and last not in natives.NUMPY_CREATION and not name.startswith("numpy.random."):
-            # np.prod(shape) and np.sqrt(2) are numbers, not arrays
-            if not any(a.kind >= SEQUENCE for a in (*args, *keywords.values())):
+            given = (*args, *keywords.values())
+            if all(a.kind < SEQUENCE for a in given):  # np.prod(shape) and np.sqrt(2) are numbers, not arrays
                 return NUMBER if args and all(a.kind == OTHER for a in args) else UNKNOWN_VALUE
-        if name in ("numpy.array", "numpy.asarray") and args and form_of(args[0]) == "list" and element_of(args[0]).kind == OTHER and form_of(element_of(args[0])) == "number":
+        if (
+            name in ("numpy.array", "numpy.asarray")
+            and args
+            and form_of(args[0]) == "list"
+            and element_of(args[0]).kind == OTHER
+            and form_of(element_of(args[0])) == "number"
+        ):
             return Value(TENSOR, "vector")
         return TENSOR_VALUE
 
@@ -220,7 +281,9 @@ class CallMixin:
             return TENSOR_VALUE
         return UNKNOWN_VALUE
 
-    def call_method(self, node: ast.Call, func: ast.Attribute, owner: Value, args: list[Value], keywords: dict) -> Value:
+    def call_method(
+        self, node: ast.Call, func: ast.Attribute, owner: Value, args: list[Value], keywords: dict
+    ) -> Value:
         """A method call on a value that is no module and no instance of a known class."""
         method = func.attr
         kind = owner.kind
@@ -291,8 +354,7 @@ class CallMixin:
             return TENSOR_VALUE if element.kind == TENSOR else NUMBER if element.kind == OTHER else UNKNOWN_VALUE
         if name in ("max", "min"):
             candidates = [element_of(args[0])] if len(args) == 1 else args
-            best = join_all(candidates)
-            return best
+            return join_all(candidates)
         if name == "zip":
             return container("iter", container("tuple", tuple(element_of(a) for a in args)))
         if name == "enumerate":
@@ -302,14 +364,23 @@ class CallMixin:
         if name == "filter":
             return container("iter", element_of(args[1])) if len(args) > 1 else UNKNOWN_VALUE
         if name == "dict":
-            return container("dict", join_all(k.value.ev for k in node.keywords)) if node.keywords else Value(OTHER, ("dict", UNKNOWN_VALUE))
+            return (
+                container("dict", join_all(k.value.ev for k in node.keywords))
+                if node.keywords
+                else Value(OTHER, ("dict", UNKNOWN_VALUE))
+            )
         if name == "next":
             return element_of(args[0]) if args else UNKNOWN_VALUE
         if name == "super":
             return self.call_super()
         if name == "getattr":
             return join(args[2], UNKNOWN_VALUE) if len(args) > 2 and args[2].kind == TENSOR else UNKNOWN_VALUE
-        if name == "__import__" and node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+        if (
+            name == "__import__"
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+            and isinstance(node.args[0].value, str)
+        ):
             return ref(node.args[0].value)
         if name == "range":
             return container("iter", NUMBER)
@@ -323,7 +394,10 @@ class CallMixin:
             return UNKNOWN_VALUE
         func, elements = args[0], [element_of(a) for a in args[1:]]
         if form_of(func) == "ref":
-            return container("iter", self.call_ref(func.detail[1], ast.Call(func=node.args[0], args=[], keywords=[]), elements, {}, True))  # type: ignore[index]
+            return container(
+                "iter",
+                self.call_ref(func.detail[1], ast.Call(func=node.args[0], args=[], keywords=[]), elements, {}, True),
+            )  # type: ignore[index]
         if form_of(func) == "lambda":
             return container("iter", func.detail[1])  # type: ignore[index]
         return UNKNOWN_VALUE
@@ -341,8 +415,12 @@ class CallMixin:
         return UNKNOWN_VALUE
 
 
-_REDUCTIONS = frozenset({"mean", "sum", "std", "var", "max", "min", "argmax", "argmin", "reshape", "astype", "flatten", "squeeze", "transpose", "any", "all", "item", "tolist"})
-_KEEPS_DTYPE = frozenset(
-    "reshape transpose expand_dims squeeze ravel flatten flip roll tile repeat pad relu exp sin cos tanh sqrt square abs negative zeros_like ones_like "
-    "softmax sigmoid take copy convert_to_tensor".split()
+_REDUCTIONS = words(
+    "mean sum std var max min argmax argmin reshape astype flatten squeeze transpose any all item tolist"
+)
+_KEEPS_DTYPE = words(
+    """
+    reshape transpose expand_dims squeeze ravel flatten flip roll tile repeat pad relu exp sin cos tanh sqrt square abs
+    negative zeros_like ones_like softmax sigmoid take copy convert_to_tensor
+    """
 )

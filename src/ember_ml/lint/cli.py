@@ -52,12 +52,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="emberlint",
         description="Find what ties code to one tensor library or loses precision, explain it, and repair it.",
-        epilog="Also: 'emberlint rules' lists the rules, 'emberlint rule CODE' explains one, 'emberlint server' speaks the language server protocol.",
+        epilog="Also: 'emberlint rules', 'emberlint rule CODE', 'emberlint server' (for editors).",
     )
     parser.add_argument("paths", nargs="*", default=["."], help="files and folders (default: the current folder)")
     parser.add_argument("--fix", action="store_true", help="write safe repairs into the files")
     parser.add_argument("--diff", action="store_true", help="show what --fix would change, write nothing")
-    parser.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff: also repairs that can change results")
+    parser.add_argument(
+        "--unsafe-fixes", action="store_true", help="with --fix or --diff: also repairs that can change results"
+    )
     parser.add_argument("--strict", action="store_true", help="report also where a value is not known to be no tensor")
     parser.add_argument("--select", type=_codes, help="only these rules (codes or prefixes, comma-separated, ALL)")
     parser.add_argument("--extend-select", type=_codes, default=[], help="these rules as well")
@@ -65,7 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--profile", help="the library whose conventions hold: ember, keras, array-api, tensorly")
     parser.add_argument("--format", choices=("text", "json", "sarif", "github", "gitlab"), default="text")
     parser.add_argument("--baseline", help="a file with the number of findings that are still allowed; it only shrinks")
-    parser.add_argument("--write-baseline", action="store_true", help="create the baseline from the present findings, or shrink it")
+    parser.add_argument(
+        "--write-baseline", action="store_true", help="create the baseline from the present findings, or shrink it"
+    )
     parser.add_argument("--jobs", type=int, default=0, help="processes (default: one per core for large trees)")
     parser.add_argument("--no-cache", action="store_true", help="look at every file again")
     parser.add_argument("--quiet", action="store_true", help="no summary")
@@ -81,7 +85,12 @@ def run(options: argparse.Namespace) -> int:
 
     def adjust(config: configuring.Config) -> configuring.Config:
         return configuring.with_options(
-            config, select=options.select, extend_select=options.extend_select, ignore=options.ignore, strict=options.strict, profile=options.profile
+            config,
+            select=options.select,
+            extend_select=options.extend_select,
+            ignore=options.ignore,
+            strict=options.strict,
+            profile=options.profile,
         )
 
     adjust(configuring.Config())  # a wrong option is wrong even where there is nothing to check
@@ -114,12 +123,16 @@ def _print(findings: list[Finding], inputs: list[Input], options: argparse.Names
         print(output.encode("utf-8", "backslashreplace").decode("utf-8"))
     if options.format == "text" and not options.quiet:
         fixable = sum(1 for finding in findings if finding.fix is not None and finding.fix.safe)
-        parts = [f"{len(findings)} finding{'s' if len(findings) != 1 else ''} in {len(inputs)} file{'s' if len(inputs) != 1 else ''}"]
+        parts = [f"{_count(len(findings), 'finding')} in {_count(len(inputs), 'file')}"]
         if repaired:
             parts.append(f"{repaired} repaired")
         if fixable:
             parts.append(f"{fixable} can be repaired with --fix")
         print("; ".join(parts), file=sys.stderr)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _text(item: Input) -> str:
@@ -211,7 +224,13 @@ def list_rules() -> int:
 def explain(code: str) -> str:
     """A rule in full: message, reason, examples, repair."""
     rule = rules.ALL[code]
-    parts = [f"{code} {rule.name}{'' if rule.default else ' (opt-in)'}", "", rule.message, "", textwrap.fill(rule.why, 100)]
+    parts = [
+        f"{code} {rule.name}{'' if rule.default else ' (opt-in)'}",
+        "",
+        rule.message,
+        "",
+        textwrap.fill(rule.why, 100),
+    ]
     for title, examples in (("Found:", rule.bad), ("Not found:", rule.good)):
         if examples:
             parts += ["", title]
@@ -225,7 +244,12 @@ def show_rules(codes: list[str]) -> int:
     """Explain rules."""
     unknown = [code for code in codes if code not in rules.ALL]
     if unknown or not codes:
-        print(f"emberlint: there is no rule {unknown[0] if unknown else ''}; 'emberlint rules' lists them".replace("  ", " "), file=sys.stderr)
+        print(
+            f"emberlint: there is no rule {unknown[0] if unknown else ''}; 'emberlint rules' lists them".replace(
+                "  ", " "
+            ),
+            file=sys.stderr,
+        )
         return FAILED
     for code in codes:
         print(explain(code))

@@ -74,13 +74,21 @@ class Config:
 def matches(pattern: str, path: str) -> bool:
     """Whether a path is the pattern, lies under it, or is matched by its wildcards.
 
-    >>> matches("src/backend", "src/backend/numpy/a.py"), matches("tests/**", "tests/a/b.py"), matches("*_test.py", "a/b_test.py")
-    (True, True, True)
+    >>> matches("src/backend", "src/backend/numpy/a.py"), matches("tests/**", "tests/a/b.py")
+    (True, True)
+    >>> matches("*_test.py", "a/b_test.py"), matches("src", "other/a.py")
+    (True, False)
     """
     pattern = pattern.rstrip("/")
     if pattern.endswith("/**"):
         pattern = pattern[:-3]
-    return path == pattern or path.startswith(pattern + "/") or fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(path, pattern + "/*") or ("/" not in pattern and fnmatch.fnmatch(path.rsplit("/", 1)[-1], pattern))
+    return (
+        path == pattern
+        or path.startswith(pattern + "/")
+        or fnmatch.fnmatch(path, pattern)
+        or fnmatch.fnmatch(path, pattern + "/*")
+        or ("/" not in pattern and fnmatch.fnmatch(path.rsplit("/", 1)[-1], pattern))
+    )
 
 
 def expand(names, where: str) -> frozenset[str]:
@@ -148,9 +156,20 @@ def load_table(path: str) -> dict | None:
 
 
 _KEYS = {
-    "profile": str, "profiles": dict, "select": list, "extend-select": list, "ignore": list, "per-file-ignores": dict, "exclude": list,
-    "exempt": list, "allow": dict, "profile-folders": dict, "strict": bool, "baseline": str, "cache-dir": str,
-}  # fmt: skip
+    "profile": str,
+    "profiles": dict,
+    "select": list,
+    "extend-select": list,
+    "ignore": list,
+    "per-file-ignores": dict,
+    "exclude": list,
+    "exempt": list,
+    "allow": dict,
+    "profile-folders": dict,
+    "strict": bool,
+    "baseline": str,
+    "cache-dir": str,
+}
 
 
 def build(table: dict, root: str, where: str) -> Config:
@@ -180,18 +199,25 @@ def build(table: dict, root: str, where: str) -> Config:
         profile=_profile(table.get("profile", "ember"), known, where),
         select=select | expand(table.get("extend-select", ()), where),
         ignore=expand(table.get("ignore", ()), where),
-        per_file_ignores=tuple((pattern, expand(_strings(codes, pattern, where), where)) for pattern, codes in table.get("per-file-ignores", {}).items()),
+        per_file_ignores=tuple(
+            (pattern, expand(_strings(codes, pattern, where), where))
+            for pattern, codes in table.get("per-file-ignores", {}).items()
+        ),
         exclude=tuple(table.get("exclude", ())),
         exempt=tuple(table.get("exempt", ())),
         allow=tuple((pattern, _libraries(names, pattern, where)) for pattern, names in table.get("allow", {}).items()),
-        profile_folders=tuple((pattern, _profile(name, known, where)) for pattern, name in table.get("profile-folders", {}).items()),
+        profile_folders=tuple(
+            (pattern, _profile(name, known, where)) for pattern, name in table.get("profile-folders", {}).items()
+        ),
         strict=table.get("strict", False),
         baseline=table.get("baseline"),
         cache_dir=table.get("cache-dir", ".emberlint_cache"),
     )
 
 
-def with_options(config: Config, *, select=None, extend_select=(), ignore=(), strict: bool = False, profile: str | None = None) -> Config:
+def with_options(
+    config: Config, *, select=None, extend_select=(), ignore=(), strict: bool = False, profile: str | None = None
+) -> Config:
     """A configuration as the command line changes it."""
     changes: dict[str, object] = {}
     if select:
@@ -208,7 +234,13 @@ def with_options(config: Config, *, select=None, extend_select=(), ignore=(), st
     result = replace(config, _memo={}, **changes) if changes else config  # type: ignore[arg-type]
     if select or extend_select:  # what is asked for by name is not switched off by the profile
         wanted = frozenset(changes["select"]) - (config.select if not select else frozenset())  # type: ignore[arg-type]
-        result = replace(result, profile=replace(result.profile, ignore=tuple(c for c in result.profile.ignore if c not in wanted), _cache={}), _memo={})
+        result = replace(
+            result,
+            profile=replace(
+                result.profile, ignore=tuple(c for c in result.profile.ignore if c not in wanted), _cache={}
+            ),
+            _memo={},
+        )
     return result
 
 
@@ -230,5 +262,7 @@ def _libraries(value: object, key: str, where: str) -> frozenset[str]:
         return LIBRARIES
     unknown = names - LIBRARIES
     if unknown:
-        raise ConfigError(f"{where}: allow: {sorted(unknown)[0]!r} is not a tensor library; known: {', '.join(sorted(LIBRARIES))}")
+        raise ConfigError(
+            f"{where}: allow: {sorted(unknown)[0]!r} is not a tensor library; known: {', '.join(sorted(LIBRARIES))}"
+        )
     return names

@@ -35,9 +35,15 @@ class Finding:
                 "edits": [{"start": e.start, "end": e.end, "text": e.text} for e in self.fix.edits],
             }
         result: dict[str, object] = {
-            "path": self.path, "line": self.line, "column": self.column, "end_line": self.end_line, "end_column": self.end_column,
-            "code": self.code, "message": self.message, "fix": fix,
-        }  # fmt: skip
+            "path": self.path,
+            "line": self.line,
+            "column": self.column,
+            "end_line": self.end_line,
+            "end_column": self.end_column,
+            "code": self.code,
+            "message": self.message,
+            "fix": fix,
+        }
         if self.cell is not None:
             result["cell"] = self.cell
         return result

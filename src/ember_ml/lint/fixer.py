@@ -16,8 +16,8 @@ PASSES = 40
 def fix_text(project: Project, path: str, *, unsafe: bool = False) -> tuple[str, int]:
     """The repaired text of a file of the project and how many repairs went into it.
 
-    The text after each pass is parsed and checked again. It is kept only if no rule finds more than it did at the start;
-    passes after the last such text are rolled back.
+    The text after each pass is parsed and checked again. It is kept only if no rule finds more than it did at the
+    start; passes after the last such text are rolled back.
     """
     file = project.files[path]
     if file.flow is None:
@@ -52,7 +52,13 @@ def relint(project: Project, path: str, source: str) -> list[Finding]:
     project.add(path, name, source, old.settings)
     file = project.files[path]
     file.interesting = True
-    for action in (project._walk_top, project._walk_all, project._walk_changed, project._walk_changed, project._walk_changed):
+    for action in (
+        project._walk_top,
+        project._walk_all,
+        project._walk_changed,
+        project._walk_changed,
+        project._walk_changed,
+    ):
         project._guarded(file, action)
     return project.findings(path)
 
@@ -112,7 +118,9 @@ def has_ops(project: Project, path: str) -> bool:
     """Whether a file imports the profile's ops."""
     flow = project.files[path].flow
     profile = project.files[path].settings.profile
-    return profile.prefix in flow.top or any(value.detail == ("ref", profile.namespaces[0]) for value in flow.top.values())  # type: ignore[union-attr]
+    return profile.prefix in flow.top or any(
+        value.detail == ("ref", profile.namespaces[0]) for value in flow.top.values()
+    )  # type: ignore[union-attr]
 
 
 def import_edit(project: Project, path: str, wanted: list[str]) -> Edit:
@@ -121,7 +129,9 @@ def import_edit(project: Project, path: str, wanted: list[str]) -> Edit:
     line = 0
     first_block = True
     for statement in module.tree.body:
-        if isinstance(statement, (ast.Import, ast.ImportFrom)) or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and first_block):
+        if isinstance(statement, (ast.Import, ast.ImportFrom)) or (
+            isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and first_block
+        ):
             line = statement.end_lineno or 0
         else:
             break

@@ -100,7 +100,9 @@ class FixContext:
         text = f"{prefix}.{op}({', '.join(arguments)})"
         return Fix(f"use {prefix}.{op}", (self.replace(node, text),), safe)
 
-    def operator(self, node: ast.BinOp | ast.Compare, left: ast.expr, right: ast.expr, op: str, *, safe: bool = True) -> Fix | None:
+    def operator(
+        self, node: ast.BinOp | ast.Compare, left: ast.expr, right: ast.expr, op: str, *, safe: bool = True
+    ) -> Fix | None:
         """``left <op> right`` becomes ``ops.op(left, right)``; comments and line breaks in between are kept."""
         prefix = self.prefix()
         if prefix is None:
@@ -116,7 +118,15 @@ class FixContext:
             return None
         at, length = position
         closers, openers = gap[:at], gap[at + length :]
-        edits = [Edit(start, left_start, f"{prefix}.{op}(" + before.replace("(", "", 1) if closers.strip() == ")" and before.strip() == "(" else f"{prefix}.{op}(" + before)]
+        edits = [
+            Edit(
+                start,
+                left_start,
+                f"{prefix}.{op}(" + before.replace("(", "", 1)
+                if closers.strip() == ")" and before.strip() == "("
+                else f"{prefix}.{op}(" + before,
+            )
+        ]
         if closers.strip() == ")" and before.strip() == "(":
             closers = closers.replace(")", "", 1)
         if openers.strip() == "(" and after.strip() == ")":
@@ -126,11 +136,9 @@ class FixContext:
         edits.append(Edit(right_end, end, after + ")"))
         return Fix(f"use {prefix}.{op}", tuple(edits), safe)
 
-    def arguments(self, node: ast.Call, *, skip: int = 0) -> list[str] | None:
+    def arguments(self, node: ast.Call) -> list[str] | None:
         """The arguments of a native call with keywords renamed; ``None`` if one has no counterpart."""
-        result = []
-        for arg in node.args[skip:]:
-            result.append(self.text(arg))
+        result = [self.text(arg) for arg in node.args]
         for keyword in node.keywords:
             if keyword.arg is None or keyword.arg not in repairs.KEYWORDS:
                 return None
@@ -157,8 +165,13 @@ class FixContext:
             dotted = self.flow.dotted(parent.func)
             if dotted is None:
                 return False
-            return self.flow.profile.op(dotted) is not None or (natives.library_of(dotted) is not None and repairs.op_for(dotted) is not None)
-        if isinstance(parent, (ast.BinOp, ast.UnaryOp)) or (isinstance(parent, ast.Compare) and not isinstance(self.module.parent(parent), (ast.If, ast.While, ast.Assert, ast.BoolOp))):
+            return self.flow.profile.op(dotted) is not None or (
+                natives.library_of(dotted) is not None and repairs.op_for(dotted) is not None
+            )
+        if isinstance(parent, (ast.BinOp, ast.UnaryOp)) or (
+            isinstance(parent, ast.Compare)
+            and not isinstance(self.module.parent(parent), (ast.If, ast.While, ast.Assert, ast.BoolOp))
+        ):
             return self.feeds_only_ops(parent, depth + 1)
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
             return self._variable_feeds_only_ops(parent, parent.targets[0].id, depth)

@@ -21,8 +21,24 @@ from ember_ml.lint.values import (
     join,
 )
 
-_PLAIN = frozenset({"int", "float", "bool", "complex", "str", "bytes", "object_", "slice", "type", "Callable", "Path", "range"})
-_LISTS = frozenset({"list", "List", "Sequence", "Iterable", "Iterator", "Collection", "set", "frozenset", "deque", "Generator", "MutableSequence"})
+_PLAIN = frozenset(
+    {"int", "float", "bool", "complex", "str", "bytes", "object_", "slice", "type", "Callable", "Path", "range"}
+)
+_LISTS = frozenset(
+    {
+        "list",
+        "List",
+        "Sequence",
+        "Iterable",
+        "Iterator",
+        "Collection",
+        "set",
+        "frozenset",
+        "deque",
+        "Generator",
+        "MutableSequence",
+    }
+)
 _DICTS = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict"})
 _TENSOR_WORDS = frozenset({"Tensor", "EmberTensor", "NativeTensor", "Array", "NDArray", "ndarray"})
 

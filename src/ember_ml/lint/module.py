@@ -12,7 +12,17 @@ from ember_ml.lint.profiles import Profile
 class Module:
     """A parsed file and what the walker asks about it."""
 
-    def __init__(self, path: str, name: str, source: str, tree: ast.Module, profile: Profile, *, strict: bool = False, allowed: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        source: str,
+        tree: ast.Module,
+        profile: Profile,
+        *,
+        strict: bool = False,
+        allowed: frozenset[str] = frozenset(),
+    ) -> None:
         self.path = path
         self.name = name
         self.source = source

@@ -5,8 +5,11 @@ One table, as plain data, so that the linter imports nothing of the library it j
 
 from __future__ import annotations
 
+from ember_ml.lint.tables import words
+
 _TENSOR = """
-abs absolute add ceil clip conj copysign divide divide_no_nan exp exp2 expm1 floor floor_divide fmax fmin fmod gcd heaviside hypot
+abs absolute add ceil clip conj copysign divide divide_no_nan exp exp2 expm1 floor floor_divide fmax fmin fmod gcd
+heaviside hypot
 imag lcm ldexp log log10 log1p log2 logaddexp logaddexp2 maximum minimum mod remainder multiply nan_to_num negative
 nextafter positive power pow real reciprocal round rsqrt sign signbit sinc sqrt cbrt square subtract true_divide trunc
 sin cos tan arcsin arccos arctan arctan2 asin acos atan atan2 sinh cosh tanh arcsinh arccosh arctanh asinh acosh atanh
@@ -22,12 +25,14 @@ concatenate concat stack vstack hstack dstack column_stack tile
 repeat pad roll rot90 flip fliplr flipud matrix_transpose
 take take_along_axis put_along_axis gather slice slice_update index_update get_item argwhere
 ravel_multi_index searchsorted digitize bincount unique unique_values
-scatter scatter_add scatter_max scatter_min scatter_mean scatter_update segment_sum segment_max segment_min segment_mean
+scatter scatter_add scatter_max scatter_min scatter_mean scatter_update segment_sum segment_max segment_min
+segment_mean
 segment_prod one_hot multi_hot in_top_k
 sum mean var std prod max min median percentile quantile average ptp argmax argmin sort argsort argpartition cumsum
 reduce_mean reduce_std reduce_sum reduce_max reduce_min reduce_prod reduce_var
 cumprod diff trapezoid corrcoef cov correlate logsumexp gaussian
-nansum nanmean nanvar nanstd nanmax nanmin nanmedian nanpercentile nanquantile nanprod nanargmax nanargmin nancumsum nancumprod
+nansum nanmean nanvar nanstd nanmax nanmin nanmedian nanpercentile nanquantile nanprod nanargmax nanargmin nancumsum
+nancumprod
 matmul dot vdot vecdot inner outer tensordot einsum kron cross trace diagonal solve solve_triangular inv pinv svdvals
 eigvals eigvalsh det logdet norm vector_norm matrix_norm matrix_rank matrix_power cholesky
 cholesky_inverse lu_solve expm cdist cosine_similarity euclidean_distance
@@ -48,7 +53,8 @@ stop_gradient to_device
 """
 
 _TENSORS = """
-meshgrid tril_indices triu_indices broadcast_arrays unstack split array_split vsplit hsplit dsplit nonzero unravel_index
+meshgrid tril_indices triu_indices broadcast_arrays unstack split array_split vsplit hsplit dsplit nonzero
+unravel_index
 histogram unique_all unique_counts unique_inverse top_k moments svd eig eigh slogdet qr lu_factor lstsq
 """
 
@@ -70,21 +76,24 @@ RETURNS_OTHER = frozenset(_OTHER.split())
 RETURNS_UNKNOWN = frozenset(_UNKNOWN.split())
 OPS = RETURNS_TENSOR | RETURNS_TENSORS | RETURNS_OTHER | RETURNS_UNKNOWN
 
-DTYPES = frozenset(
-    "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 complex128".split()
+DTYPES = words(
+    """
+    float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 complex128
+    """
 )
 
-CONTRACTIONS = frozenset("matmul dot vdot vecdot inner outer tensordot einsum conv dot_product_attention".split())
+CONTRACTIONS = words("matmul dot vdot vecdot inner outer tensordot einsum conv dot_product_attention")
 
-CREATION = frozenset("zeros ones full empty eye identity arange linspace logspace geomspace".split())
+CREATION = words("zeros ones full empty eye identity arange linspace logspace geomspace")
 
 # Ops whose leading arguments can hardly be anything but tensors: a parameter that is passed there is one.
 _STRONG_FIRST = """
 reshape transpose permute_dims swapaxes moveaxis expand_dims squeeze ravel flatten matmul dot vdot inner outer
-tensordot sum mean var std prod argmax argmin sort argsort cumsum cumprod norm vector_norm matrix_norm svd qr eigh eig cholesky inv pinv
+tensordot sum mean var std prod argmax argmin sort argsort cumsum cumprod norm vector_norm matrix_norm svd qr eigh eig
+cholesky inv pinv
 det trace diagonal take gather take_along_axis zeros_like ones_like full_like softmax log_softmax relu gelu sigmoid
 logsumexp shape ndim flip roll tile pad isnan isfinite isinf nonzero
 """
 STRONG_FIRST = frozenset(_STRONG_FIRST.split())
-STRONG_SECOND = frozenset("matmul dot vdot inner outer tensordot".split())
-BINARY = frozenset("add subtract multiply divide power maximum minimum matmul dot".split())
+STRONG_SECOND = words("matmul dot vdot inner outer tensordot")
+BINARY = words("add subtract multiply divide power maximum minimum matmul dot")

@@ -86,7 +86,11 @@ def _work(pipe: Connection, share: list) -> None:
         for _ in range(ROUNDS):
             if not project.step():
                 break
-        news = {key: value for key, value in project.facts.table.items() if sent.get(key) is not value and sent.get(key) != value}
+        news = {
+            key: value
+            for key, value in project.facts.table.items()
+            if sent.get(key) is not value and sent.get(key) != value
+        }
         sent.update(news)
         pipe.send(news)
         others = pipe.recv()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 
 from ember_ml.lint import opnames
+from ember_ml.lint.tables import words
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,21 @@ class Profile:
 
 
 _EMBER_NAMESPACES = (
-    "ember_ml.ops", "ember_ml.ops.stats", "ember_ml.ops.linearalg", "ember_ml.ops.random", "ember_ml.ops.signal",
-    "ember_ml.nn.tensor", "ember_ml.tensor", "ember_ml.nn.features", "ember_ml.nn.modules.activations", "ember_ml.ops.elementwise",
-    "emberharmony.ops", "emberharmony.nn.tensor", "emberharmony.ops.stats", "emberharmony.ops.linearalg",
-)  # fmt: skip
+    "ember_ml.ops",
+    "ember_ml.ops.stats",
+    "ember_ml.ops.linearalg",
+    "ember_ml.ops.random",
+    "ember_ml.ops.signal",
+    "ember_ml.nn.tensor",
+    "ember_ml.tensor",
+    "ember_ml.nn.features",
+    "ember_ml.nn.modules.activations",
+    "ember_ml.ops.elementwise",
+    "emberharmony.ops",
+    "emberharmony.nn.tensor",
+    "emberharmony.ops.stats",
+    "emberharmony.ops.linearalg",
+)
 
 EMBER = Profile(
     name="ember",
@@ -74,12 +86,22 @@ EMBER = Profile(
     returns_other=opnames.RETURNS_OTHER,
     tensor_types=frozenset(
         f"{module}.{name}"
-        for module in ("ember_ml", "ember_ml.tensor", "ember_ml.nn.tensor", "ember_ml.nn", "ember_ml.typing", "ember_ml.nn.modules",
-                       "ember_ml.nn.modules.module", "ember_ml.nn.modules.parameter")
+        for module in (
+            "ember_ml",
+            "ember_ml.tensor",
+            "ember_ml.nn.tensor",
+            "ember_ml.nn",
+            "ember_ml.typing",
+            "ember_ml.nn.modules",
+            "ember_ml.nn.modules.module",
+            "ember_ml.nn.modules.parameter",
+        )
         for name in ("Tensor", "EmberTensor", "Parameter", "NativeTensor")
-    ),  # fmt: skip
+    ),
     tensor_like_types=frozenset(
-        f"{module}.{name}" for module in ("ember_ml.typing", "ember_ml.nn.tensor", "ember_ml.tensor") for name in ("TensorLike", "TensorTypes")
+        f"{module}.{name}"
+        for module in ("ember_ml.typing", "ember_ml.nn.tensor", "ember_ml.tensor")
+        for name in ("TensorLike", "TensorTypes")
     ),
     tensor_parameters=frozenset({"tensor", "y_true", "y_pred", "logits"}),
     forward_methods=frozenset({"forward", "call"}),
@@ -88,63 +110,112 @@ EMBER = Profile(
     prefix="ops",
 )
 
-_KERAS_EXTRA_TENSOR = frozenset(
+_KERAS_EXTRA_TENSOR = words(
     """
-    add_n amax amin arange batch_normalization bincount binary_crossentropy categorical_crossentropy convert_to_tensor cast
-    depthwise_conv digitize einsum erf extract_sequences fft2 image_resize in_top_k index_to_1d istft left_shift logical_xor
-    max_pool average_pool normalize one_hot multi_hot outer rearrange rms_normalization scatter select separable_conv
-    segment_max segment_sum slice_update sparse_categorical_crossentropy stft unfold vectorize view_as_complex view_as_real
-    get_item hard_swish log_sigmoid polar psnr ctc_loss ctc_decode_ moveaxis swapaxes nan_to_num bartlett hamming hanning
-    blackman kaiser logaddexp norm lstsq inv cholesky det lu_factor eigvals matrix_power floor_divide true_divide
-    stop_gradient scatter_update slice expand_dims squeeze_ sparse_plus sparse_sigmoid bitwise_not saturate_cast rsqrt
-    epsilon_ random_seed_dtype_ glu celu normal randint truncated_normal uniform dropout gamma binomial beta categorical shuffle
-    rgb_to_grayscale rgb_to_hsv hsv_to_rgb resize affine_transform extract_patches map_coordinates pad_images crop_images
-    gaussian_blur perspective_transform elastic_transform identity correlate trapezoid vdot
-    """.split()
+    add_n amax amin arange batch_normalization bincount binary_crossentropy categorical_crossentropy convert_to_tensor
+    cast depthwise_conv digitize einsum erf extract_sequences fft2 image_resize in_top_k index_to_1d istft left_shift
+    logical_xor max_pool average_pool normalize one_hot multi_hot outer rearrange rms_normalization scatter select
+    separable_conv segment_max segment_sum slice_update sparse_categorical_crossentropy stft unfold vectorize
+    view_as_complex view_as_real get_item hard_swish log_sigmoid polar psnr ctc_loss moveaxis swapaxes nan_to_num
+    bartlett hamming hanning blackman kaiser logaddexp norm lstsq inv cholesky det lu_factor eigvals matrix_power
+    floor_divide true_divide stop_gradient scatter_update slice expand_dims sparse_plus sparse_sigmoid bitwise_not
+    saturate_cast rsqrt glu celu normal randint truncated_normal uniform dropout gamma binomial beta categorical
+    shuffle rgb_to_grayscale rgb_to_hsv hsv_to_rgb resize affine_transform extract_patches map_coordinates pad_images
+    crop_images gaussian_blur perspective_transform elastic_transform identity correlate trapezoid vdot
+    """
 )
 KERAS = Profile(
     name="keras",
     namespaces=(
-        "keras.ops", "keras.src.ops", "keras.src.ops.numpy", "keras.src.ops.nn", "keras.src.ops.math", "keras.src.ops.linalg", "keras.src.ops.core",
-        "keras.src.ops.image", "keras.src.backend.numpy", "keras.src.backend.nn", "keras.src.backend.math", "keras.src.backend.core",
-        "keras.src.backend.linalg", "keras.src.backend.image", "keras.src.backend.random", "keras.src.backend", "keras.backend", "keras.random", "keras.src.random",
-        "keras.ops.numpy", "keras.ops.nn", "keras.ops.linalg", "keras.ops.image",
+        "keras.ops",
+        "keras.src.ops",
+        "keras.src.ops.numpy",
+        "keras.src.ops.nn",
+        "keras.src.ops.math",
+        "keras.src.ops.linalg",
+        "keras.src.ops.core",
+        "keras.src.ops.image",
+        "keras.src.backend.numpy",
+        "keras.src.backend.nn",
+        "keras.src.backend.math",
+        "keras.src.backend.core",
+        "keras.src.backend.linalg",
+        "keras.src.backend.image",
+        "keras.src.backend.random",
+        "keras.src.backend",
+        "keras.backend",
+        "keras.random",
+        "keras.src.random",
+        "keras.ops.numpy",
+        "keras.ops.nn",
+        "keras.ops.linalg",
+        "keras.ops.image",
     ),
     returns_tensor=opnames.RETURNS_TENSOR | _KERAS_EXTRA_TENSOR,
     returns_tensors=(opnames.RETURNS_TENSORS | {"unstack", "moments", "divmod"}) - {"top_k_"},
-    returns_other=(opnames.RETURNS_OTHER | frozenset("floatx epsilon standardize_dtype is_float_dtype is_int_dtype image_data_format result_type compute_output_spec is_tensor backend convert_to_numpy device_scope int8 name_scope StatelessScope SymbolicScope in_stateless_scope get_stateless_scope_ KerasTensor SeedGenerator draw_seed_".split())) - frozenset({"dtype", "size"}),
-    tensor_types=frozenset({"keras.src.backend.common.variables.Variable", "keras.src.backend.torch.core.Variable", "keras.src.backend.torch.Variable", "keras.KerasTensor", "keras.src.backend.KerasTensor", "keras.Variable", "keras.src.backend.Variable", "keras.src.backend.common.keras_tensor.KerasTensor"}),
-    tensor_parameters=frozenset({"tensor", "y_true", "y_pred", "logits", "gradient", "gradients_", "inputs", "states_"}),
+    returns_other=(
+        opnames.RETURNS_OTHER
+        | words(
+            """
+    floatx epsilon standardize_dtype is_float_dtype is_int_dtype image_data_format result_type compute_output_spec
+    is_tensor backend convert_to_numpy device_scope int8 name_scope StatelessScope SymbolicScope in_stateless_scope
+    KerasTensor SeedGenerator
+    """
+        )
+    )
+    - frozenset({"dtype", "size"}),
+    tensor_types=frozenset(
+        {
+            "keras.src.backend.common.variables.Variable",
+            "keras.src.backend.torch.core.Variable",
+            "keras.src.backend.torch.Variable",
+            "keras.KerasTensor",
+            "keras.src.backend.KerasTensor",
+            "keras.Variable",
+            "keras.src.backend.Variable",
+            "keras.src.backend.common.keras_tensor.KerasTensor",
+        }
+    ),
+    tensor_parameters=frozenset(
+        {"tensor", "y_true", "y_pred", "logits", "gradient", "gradients_", "inputs", "states_"}
+    ),
     number_parameters=frozenset({"input_shape", "axis", "name", "dtype", "training"}),
     forward_methods=frozenset({"call"}),
     tensor_methods=frozenset({"add_weight", "add_variable", "add_variable_from_reference"}),
     backend_modules=("keras.src.backend", "keras.backend"),
     import_line="from keras import ops",
     prefix="ops",
-)  # fmt: skip
+)
 
-_ARRAY_API = frozenset(
+_ARRAY_API = words(
     """
     abs acos acosh add all any arange argmax argmin argsort asarray asin asinh astype atan atan2 atanh bitwise_and
-    bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor broadcast_to ceil clip concat conj copysign
-    cos cosh count_nonzero cumulative_prod cumulative_sum diff divide empty empty_like equal exp expand_dims expm1 eye flip floor
-    floor_divide from_dlpack full full_like greater greater_equal hypot imag isfinite isin isinf isnan less less_equal
-    linspace log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul matrix_transpose max
-    maximum mean min minimum moveaxis multiply negative nextafter not_equal ones ones_like permute_dims positive pow prod
-    real reciprocal remainder repeat reshape roll round searchsorted sign signbit sin sinh sort sqrt square squeeze stack std
-    subtract sum take take_along_axis tan tanh tensordot tile tril triu trunc unique_values var vecdot where zeros zeros_like
-    cholesky cross det diagonal eigvalsh inv matrix_norm matrix_power matrix_rank outer pinv solve svdvals trace vector_norm eigvals
-    fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift
-    """.split()
+    bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor broadcast_to ceil clip concat conj
+    copysign cos cosh count_nonzero cumulative_prod cumulative_sum diff divide empty empty_like equal exp expand_dims
+    expm1 eye flip floor floor_divide from_dlpack full full_like greater greater_equal hypot imag isfinite isin isinf
+    isnan less less_equal linspace log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor
+    matmul matrix_transpose max maximum mean min minimum moveaxis multiply negative nextafter not_equal ones ones_like
+    permute_dims positive pow prod real reciprocal remainder repeat reshape roll round searchsorted sign signbit sin
+    sinh sort sqrt square squeeze stack std subtract sum take take_along_axis tan tanh tensordot tile tril triu trunc
+    unique_values var vecdot where zeros zeros_like cholesky cross det diagonal eigvalsh inv matrix_norm matrix_power
+    matrix_rank outer pinv solve svdvals trace vector_norm eigvals fft ifft fftn ifftn rfft irfft rfftn irfftn hfft
+    ihfft fftfreq rfftfreq fftshift ifftshift
+    """
 )
 ARRAY_API = Profile(
     name="array-api",
     namespaces=("@xp", "@xp.linalg", "@xp.fft", "array_api_compat", "array_api_strict"),
     returns_tensor=_ARRAY_API,
-    returns_tensors=frozenset("meshgrid broadcast_arrays nonzero unstack unique_all unique_counts unique_inverse eigh eig qr slogdet svd".split()),
-    returns_other=frozenset("can_cast finfo iinfo isdtype result_type broadcast_shapes".split()) | opnames.DTYPES,
+    returns_tensors=words(
+        """
+    meshgrid broadcast_arrays nonzero unstack unique_all unique_counts unique_inverse eigh eig qr slogdet svd
+    """
+    ),
+    returns_other=words("can_cast finfo iinfo isdtype result_type broadcast_shapes") | opnames.DTYPES,
     tensor_types=frozenset({"array_api_typing.Array", "array_api_extra._lib._utils._typing.Array"}),
-    namespace_functions=frozenset({"array_namespace", "get_namespace", "get_xp", "__array_namespace__", "get_array_namespace"}),
+    namespace_functions=frozenset(
+        {"array_namespace", "get_namespace", "get_xp", "__array_namespace__", "get_array_namespace"}
+    ),
     namespace_parameters=frozenset({"xp"}),
     backend_modules=(),
     import_line="",
@@ -154,21 +225,26 @@ ARRAY_API = Profile(
     operators_allowed=True,
 )
 
-_TENSORLY = frozenset(
+_TENSORLY = words(
     """
-    tensor abs all any arange arccos arccosh arcsin arcsinh arctan arctanh argmax argmin argsort asinh atan check_random_state_
-    clip concatenate conj copy cos cosh count_nonzero cumsum diag diagonal digamma dot einsum exp expm1 eye flip
-    index_update_ kr kron lgamma log log2 log10 logsumexp lstsq_ matmul max maximum mean min moveaxis norm ones partial_svd_ prod
-    randn_ reshape sign sin sinh solve sort sqrt sum tan tanh tensordot trace transpose where zeros zeros_like stack
-    svd_thresholding_ gamma_ all sigmoid logsumexp concatenate index_update index_ tile complex_conj_ convolve svdvals
-    """.split()
+    tensor abs all any arange arccos arccosh arcsin arcsinh arctan arctanh argmax argmin argsort asinh atan clip
+    concatenate conj copy cos cosh count_nonzero cumsum diag diagonal digamma dot einsum exp expm1 eye flip kr kron
+    lgamma log log2 log10 logsumexp matmul max maximum mean min moveaxis norm ones prod reshape sign sin sinh solve
+    sort sqrt sum tan tanh tensordot trace transpose where zeros zeros_like stack sigmoid index_update tile convolve
+    svdvals
+    """
 )
 TENSORLY = Profile(
     name="tensorly",
     namespaces=("tensorly", "tensorly.backend", "tensorly.backend.core", "@tl"),
     returns_tensor=_TENSORLY,
-    returns_tensors=frozenset("svd qr eigh lstsq partial_svd truncated_svd meshgrid".split()),
-    returns_other=frozenset("shape ndim context to_numpy get_backend set_backend is_tensor eps finfo check_random_state is_complex_".split()) | opnames.DTYPES,
+    returns_tensors=words("svd qr eigh lstsq partial_svd truncated_svd meshgrid"),
+    returns_other=words(
+        """
+    shape ndim context to_numpy get_backend set_backend is_tensor eps finfo check_random_state
+    """
+    )
+    | opnames.DTYPES,
     tensor_types=frozenset(),
     tensor_parameters=frozenset({"tensor"}),
     backend_modules=("tensorly.backend",),
@@ -197,7 +273,8 @@ def build(name: str, table: dict[str, object]) -> Profile:
     for key, value in table.items():
         attribute = key.replace("-", "_")
         if attribute not in known:
-            raise ValueError(f"unknown key {key!r} in profile {name!r}; known: {', '.join(sorted(k.replace('_', '-') for k in known))}")
+            names = ", ".join(sorted(k.replace("_", "-") for k in known))
+            raise ValueError(f"unknown key {key!r} in profile {name!r}; known: {names}")
         present = getattr(base, attribute)
         if isinstance(present, (tuple, frozenset)):
             if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):

@@ -191,13 +191,17 @@ class Project:
         found = suppressions.apply(found, comments)
         codes = file.settings.codes
         if "EMB902" in codes:
-            found.extend(Finding(path, line, column, line, column, "EMB902", message) for line, column, message in wrong)
+            found.extend(
+                Finding(path, line, column, line, column, "EMB902", message) for line, column, message in wrong
+            )
         if "EMB901" in codes:
             for comment in comments:
                 for code in comment.codes:
                     if code not in comment.used and code in codes:
                         message = rules.ALL["EMB901"].message.format(code)
-                        found.append(Finding(path, comment.line, comment.column, comment.line, comment.column, "EMB901", message))
+                        found.append(
+                            Finding(path, comment.line, comment.column, comment.line, comment.column, "EMB901", message)
+                        )
         return sorted(found, key=Finding.sort_key)
 
     def all_findings(self) -> list[Finding]:
@@ -207,7 +211,9 @@ class Project:
 
 def _finding(rule, node: ast.AST, details: tuple[str, ...], context: FixContext) -> Finding:
     module = context.module
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.If, ast.While, ast.With, ast.Match)):
+    if isinstance(
+        node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.If, ast.While, ast.With, ast.Match)
+    ):
         end_line, end_column = node.lineno, node.col_offset + 1
     else:
         end_line, end_column = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
@@ -256,11 +262,33 @@ def _interest(profile: Profile) -> re.Pattern:
     """Words without which a file can hold no tensor of its own."""
     pattern = _INTEREST.get(profile.name)
     if pattern is None:
-        words = {"numpy", "torch", "mlx", "jax", "tensorflow", "cupy", "np", "mx", "jnp", "tf", "Tensor", "TensorLike", "tolist", "emberharmony", "get_backend"}
-        words |= {space.split(".")[0].lstrip("@") for space in profile.namespaces} | {profile.prefix} | set(profile.namespace_parameters)
+        words = {
+            "numpy",
+            "torch",
+            "mlx",
+            "jax",
+            "tensorflow",
+            "cupy",
+            "np",
+            "mx",
+            "jnp",
+            "tf",
+            "Tensor",
+            "TensorLike",
+            "tolist",
+            "emberharmony",
+            "get_backend",
+        }
+        words |= (
+            {space.split(".")[0].lstrip("@") for space in profile.namespaces}
+            | {profile.prefix}
+            | set(profile.namespace_parameters)
+        )
         words |= set(profile.tensor_parameters) | {name.rsplit(".", 1)[-1] for name in profile.tensor_types}
         words |= {"unsqueeze", "detach", "item", "backend"}
-        pattern = _INTEREST[profile.name] = re.compile(r"\b(?:" + "|".join(sorted(re.escape(w) for w in words if w)) + r")\b")
+        pattern = _INTEREST[profile.name] = re.compile(
+            r"\b(?:" + "|".join(sorted(re.escape(w) for w in words if w)) + r")\b"
+        )
     return pattern
 
 
@@ -277,7 +305,9 @@ def _called_with_tensors(unit, facts: Facts) -> bool:
     return False
 
 
-def lint_source(source: str, path: str = "<text>", settings: Settings | None = None, name: str = "snippet") -> list[Finding]:
+def lint_source(
+    source: str, path: str = "<text>", settings: Settings | None = None, name: str = "snippet"
+) -> list[Finding]:
     """The findings in one piece of source text.
 
     >>> [f.code for f in lint_source("import numpy as np\\ny = np.mean([1.0])")]

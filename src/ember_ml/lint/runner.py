@@ -14,7 +14,6 @@ from ember_ml.lint.config import Config
 from ember_ml.lint.finding import Finding
 from ember_ml.lint.project import Project, Settings, unreadable
 
-
 BATCH = 20_000_000  # bytes of source that are held in memory together: their syntax trees take a hundred times that
 
 
@@ -123,10 +122,15 @@ def _check(inputs: list[Input], jobs: int, use_cache: bool) -> Result:
                 new_found, new_facts = _check_here(batch, batch, {}, {})
             found.update(new_found)
             facts.update(new_facts)
+            if len(inputs) > len(batch):
+                gc.collect()  # values and syntax nodes refer to each other
     for item in inputs:
         result.findings.extend(found[item.path])
     if store is not None:
-        store.save({item.path: [hashes[item.path], [caching.pack_finding(f) for f in found[item.path]]] for item in inputs}, facts)
+        store.save(
+            {item.path: [hashes[item.path], [caching.pack_finding(f) for f in found[item.path]]] for item in inputs},
+            facts,
+        )
     return result
 
 
@@ -143,7 +147,9 @@ def _batches(inputs: list[Input]) -> list[list[Input]]:
     return batches
 
 
-def _check_here(inputs: list[Input], fresh: list[Input], known: dict, old_facts: dict) -> tuple[dict[str, list[Finding]], dict[str, list]]:
+def _check_here(
+    inputs: list[Input], fresh: list[Input], known: dict, old_facts: dict
+) -> tuple[dict[str, list[Finding]], dict[str, list]]:
     """Check the fresh files, and those of the others whose readings of facts have changed."""
     project = Project()
     by_path = {item.path: item for item in inputs}
@@ -158,11 +164,19 @@ def _check_here(inputs: list[Input], fresh: list[Input], known: dict, old_facts:
         for item in active:
             add(project, item, problems)
         project.run()
-        changed = [path for path, row in waiting.items() if project.facts.changed_since({k: caching.unpack(v) for k, v in row[0].items()})]
+        changed = [
+            path
+            for path, row in waiting.items()
+            if project.facts.changed_since({k: caching.unpack(v) for k, v in row[0].items()})
+        ]
         for path in changed:
             del waiting[path]
         active = [by_path[path] for path in changed]
-    found = {path: problems[path] if path in problems else finish(project, by_path[path]) for path in by_path if path not in waiting}
+    found = {
+        path: problems[path] if path in problems else finish(project, by_path[path])
+        for path in by_path
+        if path not in waiting
+    }
     for path in waiting:
         found[path] = [caching.unpack_finding(path, row) for row in known[path][1]]
     facts = {path: old_facts[path] for path in waiting}
@@ -205,7 +219,9 @@ def packed_facts(project: Project) -> dict[str, list]:
         reads: dict[str, object] = {}
         for unit in file.flow.units:
             reads.update(unit.reads)
-        result[path] = [{key: caching.pack(value) for key, value in pairs.items()} for pairs in (reads, file.flow.produced)]
+        result[path] = [
+            {key: caching.pack(value) for key, value in pairs.items()} for pairs in (reads, file.flow.produced)
+        ]
     return result
 
 
@@ -227,5 +243,9 @@ def _cache_for(inputs: list[Input]) -> caching.Cache:
 def _stable(settings: Settings) -> str:
     """The settings in words that are the same in every process."""
     profile = settings.profile
-    parts = [f"{f.name}={sorted(v) if isinstance(v := getattr(profile, f.name), frozenset) else v}" for f in fields(profile) if not f.name.startswith("_")]
+    parts = [
+        f"{f.name}={sorted(v) if isinstance(v := getattr(profile, f.name), frozenset) else v}"
+        for f in fields(profile)
+        if not f.name.startswith("_")
+    ]
     return f"{parts} {sorted(settings.codes)} {settings.strict} {sorted(settings.allowed)}"

@@ -73,13 +73,17 @@ def build():
 
     def diagnostic(text: str, finding: Finding) -> types.Diagnostic:
         severity = types.DiagnosticSeverity.Error if finding.code == "EMB900" else types.DiagnosticSeverity.Warning
-        return types.Diagnostic(range=span(text, finding), message=finding.message, code=finding.code, source=SOURCE, severity=severity)
+        return types.Diagnostic(
+            range=span(text, finding), message=finding.message, code=finding.code, source=SOURCE, severity=severity
+        )
 
     def publish(uri: str, version: int | None) -> None:
         text = server.workspace.get_text_document(uri).source
         _, findings = analyse(uri, text)
         diagnostics = [diagnostic(text, finding) for finding in findings]
-        server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=diagnostics, version=version))
+        server.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(uri=uri, diagnostics=diagnostics, version=version)
+        )
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
@@ -94,7 +98,9 @@ def build():
         configuring.forget()
         publish(params.text_document.uri, None)
 
-    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix]))
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
+    )
     def actions(params: types.CodeActionParams) -> list[types.CodeAction]:
         uri = params.text_document.uri
         text = server.workspace.get_text_document(uri).source
@@ -110,7 +116,9 @@ def build():
                 edits.append(import_edit(project, path, [project.files[path].settings.profile.import_line]))
             if finding.fix.also_import:
                 edits.append(import_edit(project, path, [finding.fix.also_import]))
-            changes = [types.TextEdit(types.Range(position(text, e.start), position(text, e.end)), e.text) for e in edits]
+            changes = [
+                types.TextEdit(types.Range(position(text, e.start), position(text, e.end)), e.text) for e in edits
+            ]
             title = f"{finding.code}: {finding.fix.title}" + ("" if finding.fix.safe else " (can change results)")
             result.append(
                 types.CodeAction(
@@ -137,5 +145,3 @@ def build():
         return None
 
     return server
-
-

@@ -13,7 +13,21 @@ from pathlib import Path
 
 SUFFIXES = (".py", ".pyi", ".ipynb")
 SKIPPED_FOLDERS = frozenset(
-    {".git", ".hg", ".venv", "venv", "__pycache__", "node_modules", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".emberlint_cache", ".eggs"}
+    {
+        ".git",
+        ".hg",
+        ".venv",
+        "venv",
+        "__pycache__",
+        "node_modules",
+        ".tox",
+        ".nox",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".emberlint_cache",
+        ".eggs",
+    }
 )
 CELL_MARK = "# %% emberlint cell "
 _MAGIC = "pass  # emberlint magic: "
@@ -59,7 +73,9 @@ def decode(data: bytes) -> str:
         raise Undecodable(f"cannot be decoded: {error}") from error
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Undecodable(f"cannot be decoded: byte {data[error.start]:#04x} on line {line} is not {error.encoding}") from error
+        raise Undecodable(
+            f"cannot be decoded: byte {data[error.start]:#04x} on line {line} is not {error.encoding}"
+        ) from error
     if text.startswith(codecs.BOM_UTF8.decode()):
         text = text[1:]
     if "\r" in text:

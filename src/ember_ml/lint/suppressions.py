@@ -43,7 +43,13 @@ def read(source: str, known: frozenset[str]) -> tuple[list[Suppression], list[tu
         line, column = token.start[0], token.start[1] + 1
         form = _FORM.match(match["rest"])
         if form is None:
-            wrong.append((line, column, "write it as '# emberlint: ignore[EMB401] reason' or '# emberlint: ignore-file[EMB401] reason'"))
+            wrong.append(
+                (
+                    line,
+                    column,
+                    "write it as '# emberlint: ignore[EMB401] reason' or '# emberlint: ignore-file[EMB401] reason'",
+                )
+            )
             continue
         codes = tuple(code.strip() for code in form["codes"].split(",") if code.strip())
         unknown = [code for code in codes if code not in known]

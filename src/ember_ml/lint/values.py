@@ -14,8 +14,9 @@ class Value:
 
     ``detail`` by kind:
 
-    * TENSOR: the dtype name if it was written down, ``"like"`` for tensor-or-Python-data,
-      ``"portable"`` for an EmberTensor, whose operators and methods are the ops themselves, ``"vector"`` for a NumPy array of one axis (its elements are numbers), else ``None``.
+    * TENSOR: the dtype name if it was written down, ``"like"`` for tensor-or-Python-data, ``"portable"`` for an
+      EmberTensor, whose operators and methods are the ops themselves, ``"vector"`` for a NumPy array of one axis (its
+      elements are numbers), else ``None``.
     * SEQUENCE and OTHER containers: ``("tuple", values)``, ``("list", element)``, ``("dict", element)`` or
       ``("iter", element)``.
     * OTHER: ``("ref", dotted name)``, ``("bound", dotted name)``, ``("inst", class name)``, ``("text", string)``,
@@ -82,7 +83,13 @@ def form_of(value: Value) -> str | None:
 def element_of(value: Value, index: int | None = None) -> Value:
     """What iteration or indexing yields."""
     if value.kind == TENSOR:
-        return NUMBER if value.detail == "vector" else TENSOR_VALUE if value.detail is None else Value(TENSOR, value.detail)
+        return (
+            NUMBER
+            if value.detail == "vector"
+            else TENSOR_VALUE
+            if value.detail is None
+            else Value(TENSOR, value.detail)
+        )
     detail = value.detail
     if type(detail) is tuple:
         form = detail[0]
@@ -110,7 +117,8 @@ def join(a: Value, b: Value) -> Value:
         fa, fb = form_of(a), form_of(b)
         if fa in CONTAINERS and fb in CONTAINERS:
             if fa == fb == "tuple" and len(a.detail[1]) == len(b.detail[1]):  # type: ignore[index]
-                return container("tuple", tuple(join(x, y) for x, y in zip(a.detail[1], b.detail[1], strict=True)))  # type: ignore[index]
+                members = zip(a.detail[1], b.detail[1], strict=True)  # type: ignore[index]
+                return container("tuple", tuple(join(x, y) for x, y in members))
             form = "dict" if fa == "dict" else "list"
             return container(form, join(_content(a), _content(b)))
         if a.kind == TENSOR:
@@ -154,3 +162,8 @@ def join_all(values) -> Value:
     for value in values:
         result = value if result is None else join(result, value)
     return UNKNOWN_VALUE if result is None else result
+
+
+def plain(value: Value) -> Value:
+    """An unknown without its origin, which means nothing in another function."""
+    return UNKNOWN_VALUE if value.kind == UNKNOWN and value.detail != ("mixed",) else value

@@ -7,9 +7,13 @@ from ember_ml.lint.finding import Finding
 
 def write(findings: list[Finding], texts: dict[str, str]) -> str:
     """One ``::error`` line per finding."""
-    return "\n".join(
-        f"::error file={_property(f.path)},line={f.line},col={f.column},endLine={f.end_line},endColumn={f.end_column},title={f.code}::{_data(f.message)}" for f in findings
-    )
+    return "\n".join(_line(finding) for finding in findings)
+
+
+def _line(finding: Finding) -> str:
+    start = f"line={finding.line},col={finding.column}"
+    end = f"endLine={finding.end_line},endColumn={finding.end_column}"
+    return f"::error file={_property(finding.path)},{start},{end},title={finding.code}::{_data(finding.message)}"
 
 
 def _data(text: str) -> str:

@@ -41,7 +41,12 @@ def _rule(code: str) -> dict:
 
 def _result(finding: Finding, index: int, texts: dict[str, str]) -> dict:
     uri = Path(finding.path).as_posix()
-    region = {"startLine": finding.line, "startColumn": finding.column, "endLine": finding.end_line, "endColumn": max(finding.end_column, 1)}
+    region = {
+        "startLine": finding.line,
+        "startColumn": finding.column,
+        "endLine": finding.end_line,
+        "endColumn": max(finding.end_column, 1),
+    }
     result = {
         "ruleId": finding.code,
         "ruleIndex": index,
@@ -51,7 +56,11 @@ def _result(finding: Finding, index: int, texts: dict[str, str]) -> dict:
     }
     if finding.fix is not None and finding.cell is None:
         replacements = [
-            {"deletedRegion": _region(texts.get(finding.path, ""), edit.start, edit.end), "insertedContent": {"text": edit.text}} for edit in finding.fix.edits
+            {
+                "deletedRegion": _region(texts.get(finding.path, ""), edit.start, edit.end),
+                "insertedContent": {"text": edit.text},
+            }
+            for edit in finding.fix.edits
         ]
         changes = [{"artifactLocation": {"uri": uri}, "replacements": replacements}]
         result["fixes"] = [{"description": {"text": finding.fix.title}, "artifactChanges": changes}]

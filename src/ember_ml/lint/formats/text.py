@@ -16,9 +16,18 @@ def write(findings: list[Finding], texts: dict[str, str]) -> str:
         if finding.path not in split:
             split[finding.path] = texts.get(finding.path, "").split("\n")
         lines = split[finding.path]
-        if finding.cell is None and finding.line <= len(lines) and lines[finding.line - 1].strip() and finding.code != "EMB900":
+        if (
+            finding.cell is None
+            and finding.line <= len(lines)
+            and lines[finding.line - 1].strip()
+            and finding.code != "EMB900"
+        ):
             line = lines[finding.line - 1].replace("\t", " ")
-            width = finding.end_column - finding.column if finding.end_line == finding.line else len(line) - finding.column + 1
+            width = (
+                finding.end_column - finding.column
+                if finding.end_line == finding.line
+                else len(line) - finding.column + 1
+            )
             stripped = line.lstrip()
             lead = len(line) - len(stripped)
             block += f"\n    {stripped}\n    {' ' * (finding.column - 1 - lead)}{'^' * max(1, width)}"

@@ -7,8 +7,11 @@ from importlib import import_module
 
 from ember_ml.lint.rules.base import PRELUDE, Rule
 from ember_ml.lint.rules.emb9xx import RULES as _ABOUT_FILES
+from ember_ml.lint.tables import words
 
-_FILES = """
+_FILES = sorted(
+    words(
+        """
 emb101_backend_import emb102_backend_internals emb103_dynamic_import emb104_old_name
 emb201_backend_call emb202_conversion emb203_backend_name emb204_missing_conversion emb205_missing_annotation
 emb301_scalar_cast emb302_item emb303_truth emb304_mixed_precision
@@ -17,7 +20,9 @@ emb501_isinstance emb502_hasattr emb503_backend_branch
 emb601_native_dtype emb602_native_cast emb603_creation_dtype
 emb701_native_random emb702_native_device
 emb801_element_loop
-""".split()
+"""
+    )
+)
 
 ALL: dict[str, Rule] = {}
 for _file in _FILES:

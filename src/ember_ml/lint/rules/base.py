@@ -34,4 +34,6 @@ class Rule:
         return None
 
 
-PRELUDE = "from ember_ml import ops\nfrom ember_ml.nn import tensor\nfrom ember_ml.nn.tensor import Tensor, TensorLike\n"
+PRELUDE = (
+    "from ember_ml import ops\nfrom ember_ml.nn import tensor\nfrom ember_ml.nn.tensor import Tensor, TensorLike\n"
+)

@@ -10,6 +10,8 @@ from ember_ml.lint.rules.base import Rule
 
 
 class BackendImport(Rule):
+    """A tensor library is imported outside the backends."""
+
     code = "EMB101"
     name = "backend-import"
     message = "front-end code imports {0}; use ops instead"
@@ -58,20 +60,28 @@ class BackendImport(Rule):
     def fix(self, node, context):
         bound = {alias.asname or alias.name.split(".", 1)[0] for alias in node.names}
         source = context.module.source
-        if isinstance(node, ast.Import) and len(node.names) > 1 or any(f"{name}." in source.replace("import " + name, "") for name in bound):
+        if (isinstance(node, ast.Import) and len(node.names) > 1) or any(
+            f"{name}." in source.replace("import " + name, "") for name in bound
+        ):
             return None
         for other in ast.walk(context.module.tree):
-            if isinstance(other, ast.Name) and other.id in bound or isinstance(other, ast.Constant) and isinstance(other.value, str) and other.value in bound:
+            if (isinstance(other, ast.Name) and other.id in bound) or (
+                isinstance(other, ast.Constant) and isinstance(other.value, str) and other.value in bound
+            ):
                 return None
         parent = context.module.parent(node)
         start, end = context.start(node), context.end(node)
-        alone = any(isinstance(value, list) and value == [node] for _, value in ast.iter_fields(parent)) and not isinstance(parent, ast.Module)
+        alone = any(
+            isinstance(value, list) and value == [node] for _, value in ast.iter_fields(parent)
+        ) and not isinstance(parent, ast.Module)
         if alone:
             return Fix("remove the import", (Edit(start, end, "pass"),), safe=True, needs_ops=False)
         line_start = source.rfind("\n", 0, start) + 1
         line_end = source.find("\n", end)
         line_end = len(source) if line_end < 0 else line_end + 1
-        if source[line_start:start].strip() or source[end:line_end].strip() and not source[end:line_end].lstrip().startswith("#"):
+        if source[line_start:start].strip() or (
+            source[end:line_end].strip() and not source[end:line_end].lstrip().startswith("#")
+        ):
             return None
         return Fix("remove the import", (Edit(line_start, line_end, ""),), safe=True, needs_ops=False)
 

@@ -9,6 +9,8 @@ from ember_ml.lint.rules.base import Rule
 
 
 class BackendInternals(Rule):
+    """The front end reaches into one backend's own folder."""
+
     code = "EMB102"
     name = "backend-internals"
     message = "front-end code imports {0}, which belongs to one backend; go through ops"

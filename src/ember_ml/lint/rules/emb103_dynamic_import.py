@@ -9,10 +9,15 @@ from ember_ml.lint.rules.base import Rule
 
 
 class DynamicImport(Rule):
+    """A tensor library is imported by its name in a string."""
+
     code = "EMB103"
     name = "dynamic-backend-import"
     message = "{0} is loaded by name; front-end code must not load a tensor library at all"
-    why = "importlib and __import__ hide the dependency from readers and tools, but the code is tied to the library all the same."
+    why = (
+        "importlib and __import__ hide the dependency from readers and tools, but the code is tied to "
+        "the library all the same."
+    )
     nodes = (ast.Call, ast.Subscript)
     bad = (
         "import importlib\nnp = importlib.import_module('numpy')",

@@ -11,6 +11,8 @@ OLD, NEW = "emberharmony", "ember_ml"
 
 
 class OldName(Rule):
+    """The package's old name."""
+
     code = "EMB104"
     name = "old-package-name"
     message = "the package is now called ember_ml, not emberharmony"
@@ -48,8 +50,9 @@ class OldName(Rule):
         elif isinstance(node, ast.Name):
             if node.id == OLD and node.ev.detail == ("ref", OLD) and isinstance(node.ctx, ast.Load):
                 flow.report(self, node)
-        elif node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-            if node.args[0].value.split(".", 1)[0] == OLD and (flow.dotted(node.func) or "").endswith("import_module"):
+        elif (flow.dotted(node.func) or "").endswith("import_module") and node.args:
+            name = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+            if isinstance(name, str) and name.split(".", 1)[0] == OLD:
                 flow.report(self, node)
 
     def fix(self, node, context):

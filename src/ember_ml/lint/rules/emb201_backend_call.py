@@ -10,6 +10,8 @@ from ember_ml.lint.rules.shared import is_conversion, is_device, is_dtype, is_ra
 
 
 class BackendCall(Rule):
+    """A function of a tensor library is called."""
+
     code = "EMB201"
     name = "backend-call"
     message = "{0} computes on one backend only; {1}"

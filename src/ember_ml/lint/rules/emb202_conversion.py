@@ -14,6 +14,8 @@ _METHODS = frozenset({"numpy", "__array__", "detach", "__dlpack__"})
 
 
 class Conversion(Rule):
+    """A tensor is converted to one library's own type."""
+
     code = "EMB202"
     name = "conversion"
     message = "{0} leaves the backend; keep the tensor and compute with ops"
@@ -56,7 +58,12 @@ class Conversion(Rule):
                 flow.report(self, node, f".{func.attr}()")
             return
         name = flow.dotted(func)
-        if name and natives.library_of(name) and natives.library_of(name) not in flow.module.allowed and is_conversion(name, node):
+        if (
+            name
+            and natives.library_of(name)
+            and natives.library_of(name) not in flow.module.allowed
+            and is_conversion(name, node)
+        ):
             flow.report(self, node, name)
 
     def fix(self, node, context):

@@ -11,6 +11,8 @@ from ember_ml.lint.rules.shared import is_device, is_dtype, is_type
 
 
 class BackendName(Rule):
+    """A name of a tensor library is used without being called."""
+
     code = "EMB203"
     name = "backend-name"
     message = "{0} is a name of one tensor library"
@@ -36,7 +38,8 @@ class BackendName(Rule):
         "class np:\n    pi = 3\ny = np.pi",
         "def f(np):\n    return np.pi",
         "y = float('inf')",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numpy as np\n\ndef f(x: 'np.ndarray') -> 'np.ndarray':\n    return x",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numpy as np\n\ndef f(x: "
+        "'np.ndarray') -> 'np.ndarray':\n    return x",
     )
 
     def check(self, node, flow):
@@ -56,7 +59,11 @@ class BackendName(Rule):
             return
         if isinstance(parent, ast.Call) and flow.dotted(parent.func) in ("builtins.isinstance", "builtins.issubclass"):
             return
-        if isinstance(parent, ast.Tuple) and isinstance(getattr(parent, "up", None), ast.Call) and flow.dotted(parent.up.func) == "builtins.isinstance":
+        if (
+            isinstance(parent, ast.Tuple)
+            and isinstance(getattr(parent, "up", None), ast.Call)
+            and flow.dotted(parent.up.func) == "builtins.isinstance"
+        ):
             return
         if isinstance(parent, ast.Compare) and is_type(name):
             return

@@ -11,10 +11,18 @@ from ember_ml.lint.values import TENSOR
 
 
 class MissingConversion(Rule):
+    """A public function uses its tensor argument without converting it first (opt-in)."""
+
     code = "EMB204"
     name = "missing-conversion"
-    message = "{0} is used before tensor.convert_to_tensor; Python data and other backends' tensors reach the body as they are"
-    why = "Front-end functions that convert first accept lists, NumPy arrays and tensors of other backends alike. Ops convert by themselves, so this is a habit, not a bug: opt-in."
+    message = (
+        "{0} is used before tensor.convert_to_tensor; Python data and other backends' tensors reach the "
+        "body as they are"
+    )
+    why = (
+        "Front-end functions that convert first accept lists, NumPy arrays and tensors of other backends "
+        "alike. Ops convert by themselves, so this is a habit, not a bug: opt-in."
+    )
     nodes = (ast.FunctionDef, ast.AsyncFunctionDef)
     default = False
     bad = (
@@ -46,7 +54,11 @@ class MissingConversion(Rule):
 
     def fix(self, node, context):
         body = node.body
-        first = body[1] if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1 else body[0]
+        first = (
+            body[1]
+            if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1
+            else body[0]
+        )
         prefix = context.prefix()
         if prefix is None or first.lineno == node.lineno:
             return None
@@ -55,24 +67,35 @@ class MissingConversion(Rule):
         indent = source[source.rfind("\n", 0, start) + 1 : start]
         if indent.strip():
             return None
-        lines = "".join(f"{name} = {prefix}.convert_to_tensor({name})\n{indent}" for name in _missing(node, context.flow))
+        lines = "".join(
+            f"{name} = {prefix}.convert_to_tensor({name})\n{indent}" for name in _missing(node, context.flow)
+        )
         return Fix("convert the argument first", (Edit(start, start, lines),), safe=False)
 
 
 def _missing(node, flow):
-    if node.name.startswith("_") or flow.unit.parent is not None and isinstance(flow.unit.parent.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if node.name.startswith("_") or (
+        flow.unit.parent is not None and isinstance(flow.unit.parent.node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ):
         return []
     if all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) for s in node.body):
         return []
-    names = [a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs] if a.annotation is not None and hints.read(a.annotation, flow).kind == TENSOR]
+    names = [
+        a.arg
+        for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        if a.annotation is not None and hints.read(a.annotation, flow).kind == TENSOR
+    ]
     if not names:
         return []
-    converted = set()
-    for call in ast.walk(node):
-        if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Name):
-            if getattr(call.func, "attr", getattr(call.func, "id", "")) in ("convert_to_tensor", "asarray", "array", "to_tensor"):
-                converted.add(call.args[0].id)
+    calls = (call for call in ast.walk(node) if isinstance(call, ast.Call) and call.args)
+    converted = {getattr(call.args[0], "id", None) for call in calls if _called(call) in _CONVERTERS}
     return [name for name in names if name not in converted]
 
+
+def _called(call):
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+_CONVERTERS = frozenset({"convert_to_tensor", "asarray", "array", "to_tensor"})
 
 RULE = MissingConversion()

@@ -8,6 +8,8 @@ from ember_ml.lint.rules.base import Rule
 
 
 class MissingAnnotation(Rule):
+    """A public function that calls ops has parameters or a result without annotation (opt-in)."""
+
     code = "EMB205"
     name = "missing-annotation"
     message = "{0} has no annotation; annotated front-end functions are checked better"
@@ -37,9 +39,11 @@ class MissingAnnotation(Rule):
     )
 
     def check(self, node, flow):
-        if node.name.startswith("_") and node.name != "__init__" or flow.unit.parent is not None and isinstance(flow.unit.parent.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if (node.name.startswith("_") and node.name != "__init__") or (
+            flow.unit.parent is not None and isinstance(flow.unit.parent.node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        ):
             return
-        names = [a for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
+        names = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         if flow.unit.class_name is not None and names:
             names = names[1:]
         missing = [a.arg for a in names if a.annotation is None]
@@ -58,7 +62,11 @@ def _calls_ops(node, flow):
                 root = root.value
             if isinstance(root, ast.Name):
                 detail = flow.name(root).detail
-                if type(detail) is tuple and detail[0] == "ref" and (flow.profile.is_namespace(detail[1]) or flow.profile.op(detail[1])):
+                if (
+                    type(detail) is tuple
+                    and detail[0] == "ref"
+                    and (flow.profile.is_namespace(detail[1]) or flow.profile.op(detail[1]))
+                ):
                     return True
     return False
 

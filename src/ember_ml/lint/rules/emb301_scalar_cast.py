@@ -10,11 +10,14 @@ from ember_ml.lint.values import TENSOR
 
 
 class ScalarCast(Rule):
+    """A tensor is cast to a Python number."""
+
     code = "EMB301"
     name = "scalar-cast"
     message = "{0}() of a tensor waits for the device and leaves the graph; keep it a tensor"
     why = (
-        "The value itself is exact; the price is a synchronization, a copy to the host, the end of the gradient, and an "
+        "The value itself is exact; the price is a synchronization, a copy to the host, the end of the "
+        "gradient, and an "
         "error inside compiled code. int() also truncates."
     )
     nodes = (ast.Call,)
@@ -25,7 +28,8 @@ class ScalarCast(Rule):
         "y = complex(ops.ones(()))",
         "def f(xs: list[Tensor]):\n    return [float(x) for x in xs]  # bad",
         "def f(x: Tensor):\n    return float(x[0])  # bad",
-        "class M:\n    def __init__(self):\n        self.w = ops.ones(())\n    def f(self):\n        return float(self.w)  # bad",
+        "class M:\n    def __init__(self):\n        self.w = ops.ones(())\n    def f(self):\n        "
+        "return float(self.w)  # bad",
         "def g():\n    return ops.mean(ops.ones((3,)))\ny = float(g())",
         "def f(x: Tensor):\n    a, b = ops.split(x, 2)\n    return int(b)  # bad",
     )
@@ -46,13 +50,20 @@ class ScalarCast(Rule):
             name = flow.dotted(node.func)
             if name in ("builtins.float", "builtins.int", "builtins.complex"):
                 value = node.args[0].ev
-                if value.kind == TENSOR and value.detail != "like" or flow.module.strict and flow.is_tensor(node.args[0]):
+                if (value.kind == TENSOR and value.detail != "like") or (
+                    flow.module.strict and flow.is_tensor(node.args[0])
+                ):
                     flow.report(self, node, name[9:])
 
     def fix(self, node, context):
         if context.flow.dotted(node.func) == "builtins.int":
             return None
-        return Fix("keep the tensor", (context.replace(node, context.text(node.args[0])),), context.feeds_only_ops(node), needs_ops=False)
+        return Fix(
+            "keep the tensor",
+            (context.replace(node, context.text(node.args[0])),),
+            context.feeds_only_ops(node),
+            needs_ops=False,
+        )
 
 
 RULE = ScalarCast()

@@ -10,9 +10,14 @@ from ember_ml.lint.values import TENSOR, UNKNOWN
 
 
 class Item(Rule):
+    """A tensor's values are fetched with item() or tolist()."""
+
     code = "EMB302"
     name = "item"
-    message = ".{0}() waits for the device and copies to the host; keep it a tensor, or write ops.item where a number must leave"
+    message = (
+        ".{0}() waits for the device and copies to the host; keep it a tensor, or write ops.item where a "
+        "number must leave"
+    )
     why = "Fetching a value stops asynchronous and lazy backends until everything before it is computed."
     nodes = (ast.Call,)
     bad = (
@@ -23,7 +28,8 @@ class Item(Rule):
         "def f(x: Tensor):\n    best = ops.argmax(x)\n    return best.item()  # bad",
         "def f(x: Tensor):\n    return x[0].item()  # bad",
         "def f(a, b):\n    return (a - b).item()  # bad",
-        "class M:\n    def __init__(self):\n        self.w = ops.ones((3,))\n    def f(self):\n        return self.w.tolist()  # bad",
+        "class M:\n    def __init__(self):\n        self.w = ops.ones((3,))\n    def f(self):\n        "
+        "return self.w.tolist()  # bad",
     )
     good = (
         "def f(d: dict):\n    return d.items()",
@@ -38,10 +44,15 @@ class Item(Rule):
 
     def check(self, node, flow):
         func = node.func
-        if isinstance(func, ast.Attribute) and func.attr in ("item", "tolist") and not node.keywords and len(node.args) <= (func.attr == "item"):
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr in ("item", "tolist")
+            and not node.keywords
+            and len(node.args) <= (func.attr == "item")
+        ):
             owner = func.value.ev
             node_source = owner.kind == UNKNOWN and type(owner.detail) is tuple and owner.detail[0] == "node"
-            if owner.kind == TENSOR or node_source or flow.module.strict and owner.kind == UNKNOWN and not node.args:
+            if owner.kind == TENSOR or node_source or (flow.module.strict and owner.kind == UNKNOWN and not node.args):
                 flow.report(self, node, func.attr)
 
     def fix(self, node, context):

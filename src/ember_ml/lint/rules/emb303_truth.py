@@ -9,10 +9,18 @@ from ember_ml.lint.values import TENSOR
 
 
 class Truth(Rule):
+    """A tensor decides a branch."""
+
     code = "EMB303"
     name = "tensor-truth"
-    message = "the truth of a tensor is asked here; it waits for the device and fails in compiled code and for more than one element"
-    why = "Branches on values cannot be traced. Use ops.where or ops.cond; to ask whether an optional tensor was given, compare with None."
+    message = (
+        "the truth of a tensor is asked here; it waits for the device and fails in compiled code and for "
+        "more than one element"
+    )
+    why = (
+        "Branches on values cannot be traced. Use ops.where or ops.cond; to ask whether an optional "
+        "tensor was given, compare with None."
+    )
     nodes = (ast.If, ast.While, ast.Assert, ast.IfExp, ast.BoolOp, ast.UnaryOp, ast.Call, ast.comprehension)
     bad = (
         "def f(x: Tensor):\n    if x:  # bad\n        return 1",
@@ -54,7 +62,9 @@ class Truth(Rule):
             tests = [test for test in node.ifs if hasattr(test, "ev")]
         else:
             tests = [node.test]
-            if isinstance(node.test, (ast.BoolOp, ast.UnaryOp)) and isinstance(getattr(node.test, "op", None), (ast.And, ast.Or)):
+            if isinstance(node.test, (ast.BoolOp, ast.UnaryOp)) and isinstance(
+                getattr(node.test, "op", None), (ast.And, ast.Or)
+            ):
                 tests = [node.test.values[-1]]
         for test in tests:
             value = test.ev

@@ -5,19 +5,22 @@ from __future__ import annotations
 import ast
 
 from ember_ml.lint import repairs
+from ember_ml.lint.expressions import joins_lists
 from ember_ml.lint.fixing import Edit, Fix
-from ember_ml.lint.flow import joins_lists
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.values import TENSOR, form_of
 
 
 class Operator(Rule):
+    """A Python operator is applied to a tensor."""
+
     code = "EMB401"
     name = "operator"
     message = "'{0}' on a tensor follows the rules of its own library; use ops.{1}"
     why = (
         "Operators of native tensors promote dtypes, place results and raise errors as each library pleases: "
-        "int32 / int32 gives float64 on NumPy and float32 on torch and MLX; int32 ** -1 is an error on NumPy and torch and silently 0 "
+        "int32 / int32 gives float64 on NumPy and float32 on torch and MLX; int32 ** -1 is an error on "
+        "NumPy and torch and silently 0 "
         "on MLX. Operators are as lazy as ops are; that is not the reason."
     )
     nodes = (ast.BinOp, ast.UnaryOp)
@@ -31,10 +34,12 @@ class Operator(Rule):
         "def f(xs: list[Tensor]):\n    return [x ** 2 for x in xs]  # bad",
         "def f(predictions, targets):\n    diff = predictions - targets  # bad\n    return diff.mean()",
         "def mixed(a, b, c):\n    return ops.multiply(a + b, c)  # bad",
-        "class M:\n    def __init__(self):\n        self.w = ops.ones((3,))\n    def f(self, s: float):\n        return self.w * s  # bad",
+        "class M:\n    def __init__(self):\n        self.w = ops.ones((3,))\n    def f(self, s: float):\n"
+        "        return self.w * s  # bad",
         "def g():\n    return ops.ones((3,))\ndef f():\n    return g() % 2  # bad",
         "def f(x: Tensor):\n    q, r = ops.qr(x)\n    return ~r  # bad",
-        "def f(x: Tensor):\n    total = 0.0\n    for row in ops.unstack(x):\n        total = total + row  # bad\n    return total",
+        "def f(x: Tensor):\n    total = 0.0\n    for row in ops.unstack(x):\n        total = total + row "
+        " # bad\n    return total",
         "def f(d: dict[str, Tensor]):\n    return d['a'] // 2  # bad",
     )
     good = (
@@ -56,7 +61,11 @@ class Operator(Rule):
 
     def check(self, node, flow):
         if isinstance(node, ast.UnaryOp):
-            if not isinstance(node.op, ast.Not) and flow.is_tensor(node.operand) and node.operand.ev.detail != "portable":
+            if (
+                not isinstance(node.op, ast.Not)
+                and flow.is_tensor(node.operand)
+                and node.operand.ev.detail != "portable"
+            ):
                 self._report(node, flow)
             return
         left, right = node.left.ev, node.right.ev
@@ -85,7 +94,10 @@ class Operator(Rule):
         after = source[context.end(node.operand) : context.end(node)]
         if between.strip() == "(" and after.strip() == ")":
             between, after = between.replace("(", "", 1), after.replace(")", "", 1)
-        edits = (Edit(start, operand_start, f"{prefix}.{op}({between.lstrip(' ')}"), Edit(context.end(node.operand), context.end(node), after + ")"))
+        edits = (
+            Edit(start, operand_start, f"{prefix}.{op}({between.lstrip(' ')}"),
+            Edit(context.end(node.operand), context.end(node), after + ")"),
+        )
         return Fix(f"use {prefix}.{op}", edits)
 
 

@@ -8,15 +8,20 @@ from ember_ml.lint import natives, repairs
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.values import TENSOR, UNKNOWN
 
-_OTHER_RULES = frozenset({"numpy", "__array__", "detach", "__dlpack__", "item", "tolist", *natives.DEVICE_METHODS, *natives.CAST_METHODS})
+_OTHER_RULES = frozenset(
+    {"numpy", "__array__", "detach", "__dlpack__", "item", "tolist", *natives.DEVICE_METHODS, *natives.CAST_METHODS}
+)
 
 
 class NativeMethod(Rule):
+    """A method or attribute that belongs to native tensors."""
+
     code = "EMB402"
     name = "native-method"
     message = ".{0} is not the same on every backend's tensors; {1}"
     why = (
-        "Native tensors share few methods, and the same name does not mean the same: std() divides by n on NumPy and MLX and by "
+        "Native tensors share few methods, and the same name does not mean the same: std() divides by n "
+        "on NumPy and MLX and by "
         "n - 1 on torch; max(axis) gives a pair on torch. Common to all are shape, dtype, ndim, device and indexing."
     )
     nodes = (ast.Call, ast.Attribute)
@@ -47,8 +52,23 @@ class NativeMethod(Rule):
 
     def check(self, node, flow):
         if isinstance(node, ast.Attribute):
-            if node.attr in natives.NATIVE_ATTRIBUTES and isinstance(node.ctx, ast.Load) and node.value.ev.kind == TENSOR and node.value.ev.detail != "portable":
-                flow.report(self, node, node.attr, {"T": "use ops.transpose", "mT": "use ops.matrix_transpose", "real": "use ops.real", "imag": "use ops.imag"}.get(node.attr, "use ops"))
+            if (
+                node.attr in natives.NATIVE_ATTRIBUTES
+                and isinstance(node.ctx, ast.Load)
+                and node.value.ev.kind == TENSOR
+                and node.value.ev.detail != "portable"
+            ):
+                flow.report(
+                    self,
+                    node,
+                    node.attr,
+                    {
+                        "T": "use ops.transpose",
+                        "mT": "use ops.matrix_transpose",
+                        "real": "use ops.real",
+                        "imag": "use ops.imag",
+                    }.get(node.attr, "use ops"),
+                )
             return
         func = node.func
         if not isinstance(func, ast.Attribute) or func.attr in _OTHER_RULES:
@@ -59,7 +79,9 @@ class NativeMethod(Rule):
             return
         known = owner.kind == TENSOR
         if not known and owner.kind == UNKNOWN:
-            known = method in natives.UNMISTAKABLE_METHODS or node.ev.kind == TENSOR and type(owner.detail) is tuple and owner.detail[0] == "node"
+            known = method in natives.UNMISTAKABLE_METHODS or (
+                node.ev.kind == TENSOR and type(owner.detail) is tuple and owner.detail[0] == "node"
+            )
         if known and owner.detail not in ("like", "portable") and method not in natives.ATTRIBUTES_OTHER:
             op = repairs.METHODS.get(method)
             flow.report(self, node, method + "()", f"use ops.{op}" if op else "write it with ops")
@@ -68,7 +90,7 @@ class NativeMethod(Rule):
         if isinstance(node, ast.Attribute):
             op = {"T": "transpose", "mT": "matrix_transpose", "real": "real", "imag": "imag"}.get(node.attr)
             parent = context.module.parent(node)
-            if op is None or isinstance(parent, ast.Call) and parent.func is node:
+            if op is None or (isinstance(parent, ast.Call) and parent.func is node):
                 return None
             return context.call_op(node, op, context.text(node.value))
         op = repairs.METHODS.get(node.func.attr)
@@ -80,9 +102,23 @@ class NativeMethod(Rule):
         method = node.func.attr
         owner = context.text(node.func.value)
         if method in repairs.VARIADIC_SHAPE and len(node.args) > 1:
-            return context.call_op(node, op, owner, f"({', '.join(context.text(arg) for arg in node.args)})", *arguments[len(node.args) :], safe=method != "transpose")
+            return context.call_op(
+                node,
+                op,
+                owner,
+                f"({', '.join(context.text(arg) for arg in node.args)})",
+                *arguments[len(node.args) :],
+                safe=method != "transpose",
+            )
         # max(axis) and sort(axis) of torch give pairs, std() and var() divide by n - 1: the result can change.
-        return context.call_op(node, op, owner, *arguments, safe=method not in ("max", "min", "std", "var", "repeat", "split", "sort") or not node.args and method in ("max", "min"))
+        return context.call_op(
+            node,
+            op,
+            owner,
+            *arguments,
+            safe=method not in ("max", "min", "std", "var", "repeat", "split", "sort")
+            or (not node.args and method in ("max", "min")),
+        )
 
 
 RULE = NativeMethod()

@@ -11,11 +11,14 @@ from ember_ml.lint.values import TENSOR, UNKNOWN, form_of
 
 
 class InPlace(Rule):
+    """A tensor is changed in place."""
+
     code = "EMB403"
     name = "in-place"
     message = "a tensor is changed in place; {0}"
     why = (
-        "JAX arrays cannot be changed, MLX arrays rebind, NumPy and torch write through every view: the same line has three "
+        "JAX arrays cannot be changed, MLX arrays rebind, NumPy and torch write through every view: the "
+        "same line has three "
         "meanings. Compute a new tensor instead."
     )
     nodes = (ast.Assign, ast.AugAssign, ast.Call)
@@ -26,7 +29,8 @@ class InPlace(Rule):
         "def f(x: Tensor):\n    x.add_(1)  # bad\n    return x",
         "def f(x: Tensor, y: Tensor):\n    x.copy_(y)  # bad",
         "y = ops.zeros((3,))\ny -= 1",
-        "class M:\n    def __init__(self):\n        self.w = ops.ones((3,))\n    def f(self):\n        self.w[0] = 2.0  # bad",
+        "class M:\n    def __init__(self):\n        self.w = ops.ones((3,))\n    def f(self):\n        "
+        "self.w[0] = 2.0  # bad",
         "def f(loss: Tensor):\n    total = 0.0\n    total += loss  # bad\n    return total",
         "def f(x: Tensor):\n    x[0], y = 1, 2  # bad\n    return x",
     )
@@ -48,20 +52,33 @@ class InPlace(Rule):
             left, right = node.target.ev, node.value.ev
             if "portable" in (left.detail, right.detail):
                 return
-            if left.kind == TENSOR or (right.kind == TENSOR and form_of(left) not in ("list", "text", "dict") and left.kind != 2):
-                flow.report(self, node, f"write {_target(node, flow)} = ops.{repairs.OPERATORS[type(node.op).__name__]}(...)")
+            if left.kind == TENSOR or (
+                right.kind == TENSOR and form_of(left) not in ("list", "text", "dict") and left.kind != 2
+            ):
+                flow.report(
+                    self, node, f"write {_target(node, flow)} = ops.{repairs.OPERATORS[type(node.op).__name__]}(...)"
+                )
             return
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,):
-                    if isinstance(part, ast.Subscript) and part.value.ev.kind == TENSOR and part.value.ev.detail != "like":
+                    if (
+                        isinstance(part, ast.Subscript)
+                        and part.value.ev.kind == TENSOR
+                        and part.value.ev.detail != "like"
+                    ):
                         flow.report(self, node, "use ops.slice_update, ops.index_update or ops.where")
                         return
             return
         func = node.func
-        if isinstance(func, ast.Attribute) and func.attr.endswith("_") and not func.attr.endswith("__") and not func.attr.startswith("_"):
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr.endswith("_")
+            and not func.attr.endswith("__")
+            and not func.attr.startswith("_")
+        ):
             owner = func.value.ev
-            if owner.kind == TENSOR or owner.kind == UNKNOWN and func.attr in natives.UNMISTAKABLE_METHODS:
+            if owner.kind == TENSOR or (owner.kind == UNKNOWN and func.attr in natives.UNMISTAKABLE_METHODS):
                 flow.report(self, node, f".{func.attr} writes into its receiver")
 
     def fix(self, node, context):

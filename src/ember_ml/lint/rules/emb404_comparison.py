@@ -12,10 +12,15 @@ OPERATORS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 class Comparison(Rule):
+    """Two tensors are compared with a Python operator."""
+
     code = "EMB404"
     name = "comparison"
     message = "'{0}' between tensors follows the rules of its own library; use ops.{1}"
-    why = "Comparisons promote as operators do, and == between tensors of different shapes or libraries is False on one and an error on another."
+    why = (
+        "Comparisons promote as operators do, and == between tensors of different shapes or libraries is "
+        "False on one and an error on another."
+    )
     nodes = (ast.Compare,)
     bad = (
         "def f(x: Tensor, y: Tensor):\n    return x == y  # bad",
@@ -25,7 +30,8 @@ class Comparison(Rule):
         "def f(xs: list[Tensor], x: Tensor):\n    return [x > y for y in xs]  # bad",
         "y = ops.ones((3,)) <= ops.zeros((3,))",
         "def f(x: Tensor):\n    return ops.where(x > ops.mean(x), x, 0)  # bad",
-        "class M:\n    def __init__(self):\n        self.w = ops.ones((3,))\n    def f(self, x: Tensor):\n        return self.w == x  # bad",
+        "class M:\n    def __init__(self):\n        self.w = ops.ones((3,))\n    def f(self, x: "
+        "Tensor):\n        return self.w == x  # bad",
     )
     good = (
         "def f(x: Tensor, y: Tensor):\n    return x is y",

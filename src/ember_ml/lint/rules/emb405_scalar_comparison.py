@@ -10,6 +10,8 @@ from ember_ml.lint.rules.emb404_comparison import fix_comparison, sides
 
 
 class ScalarComparison(Rule):
+    """A tensor is compared with a Python number (opt-in)."""
+
     code = "EMB405"
     name = "scalar-comparison"
     message = "'{0}' between a tensor and a number; ops.{1} is the portable spelling"

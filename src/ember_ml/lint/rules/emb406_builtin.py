@@ -9,10 +9,15 @@ from ember_ml.lint.values import SEQUENCE, TENSOR, element_of
 
 
 class Builtin(Rule):
+    """One of Python's own functions computes on tensors."""
+
     code = "EMB406"
     name = "builtin"
     message = "{0}() computes with the tensors' own operators; {1}"
-    why = "sum(), max() and min() walk over a tensor row by row in Python and compare with ==, < and +; abs(), round() and pow() call native methods."
+    why = (
+        "sum(), max() and min() walk over a tensor row by row in Python and compare with ==, < and +; "
+        "abs(), round() and pow() call native methods."
+    )
     nodes = (ast.Call,)
     bad = (
         "def f(x: Tensor):\n    return abs(x)  # bad",
@@ -44,11 +49,15 @@ class Builtin(Rule):
         if name not in _INSTEAD:
             return
         values = [arg.ev for arg in node.args]
-        if any(value.kind == TENSOR and value.detail != "like" for value in values):
+        if any(value.kind == TENSOR and value.detail != "like" for value in values) or (
+            (
+                name in ("sum", "max", "min")
+                and len(values) <= 2
+                and (values[0].kind == SEQUENCE and element_of(values[0]).kind == TENSOR)
+            )
+            and not any(keyword.arg == "key" for keyword in node.keywords)
+        ):
             flow.report(self, node, name, _INSTEAD[name])
-        elif name in ("sum", "max", "min") and len(values) <= 2 and (values[0].kind == SEQUENCE and element_of(values[0]).kind == TENSOR):
-            if not any(keyword.arg == "key" for keyword in node.keywords):
-                flow.report(self, node, name, _INSTEAD[name])
 
     def fix(self, node, context):
         name = node.func.id
@@ -67,8 +76,13 @@ class Builtin(Rule):
 
 
 _INSTEAD = {
-    "abs": "use ops.abs", "sum": "use ops.sum, or ops.stack first", "max": "use ops.max or ops.maximum", "min": "use ops.min or ops.minimum",
-    "round": "use ops.round", "pow": "use ops.power", "divmod": "use ops.floor_divide and ops.mod",
-}  # fmt: skip
+    "abs": "use ops.abs",
+    "sum": "use ops.sum, or ops.stack first",
+    "max": "use ops.max or ops.maximum",
+    "min": "use ops.min or ops.minimum",
+    "round": "use ops.round",
+    "pow": "use ops.power",
+    "divmod": "use ops.floor_divide and ops.mod",
+}
 
 RULE = Builtin()

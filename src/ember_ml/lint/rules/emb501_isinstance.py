@@ -11,10 +11,14 @@ from ember_ml.lint.rules.chains import same_bodies, statement_span
 
 
 class IsInstance(Rule):
+    """Code asks whether a value is one library's tensor."""
+
     code = "EMB501"
     name = "isinstance-native"
     message = "{0} is one backend's type; ask ops.is_tensor, or convert with ops.convert_to_tensor"
-    why = "Every such test is a list of backends that must grow with each new one, and it is wrong for portable tensors."
+    why = (
+        "Every such test is a list of backends that must grow with each new one, and it is wrong for portable tensors."
+    )
     nodes = (ast.Call, ast.Compare)
     bad = (
         "import numpy as np\n\ndef f(x):\n    return isinstance(x, np.ndarray)  # bad",
@@ -61,8 +65,14 @@ class IsInstance(Rule):
         if chain is not None and prefix is not None:
             tested, statement = chain
             start, end = statement_span(statement, context)
-            return Fix("convert instead of asking", (Edit(start, end, f"{tested} = {prefix}.convert_to_tensor({tested})"),))
-        if isinstance(node, ast.Call) and not isinstance(node.args[1], (ast.Tuple, ast.BinOp)) and context.flow.dotted(node.func) == "builtins.isinstance":
+            return Fix(
+                "convert instead of asking", (Edit(start, end, f"{tested} = {prefix}.convert_to_tensor({tested})"),)
+            )
+        if (
+            isinstance(node, ast.Call)
+            and not isinstance(node.args[1], (ast.Tuple, ast.BinOp))
+            and context.flow.dotted(node.func) == "builtins.isinstance"
+        ):
             return context.call_op(node, "is_tensor", context.text(node.args[0]), safe=False)
         return None
 
@@ -80,7 +90,12 @@ def _type_chain(node, context):
     current = statement
     while True:
         test = current.test
-        if not (isinstance(test, ast.Call) and test.args and isinstance(test.args[0], ast.Name) and test.args[0].id == tested):
+        if not (
+            isinstance(test, ast.Call)
+            and test.args
+            and isinstance(test.args[0], ast.Name)
+            and test.args[0].id == tested
+        ):
             return None
         if getattr(test.func, "id", "") not in ("isinstance", "hasattr"):
             return None

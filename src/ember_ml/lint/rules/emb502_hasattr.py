@@ -10,6 +10,8 @@ from ember_ml.lint.values import OTHER
 
 
 class HasAttr(Rule):
+    """Code finds out the backend by probing for attributes."""
+
     code = "EMB502"
     name = "hasattr-probe"
     message = "hasattr(..., {0!r}) guesses which library a tensor belongs to; convert with ops.convert_to_tensor"
@@ -43,7 +45,13 @@ class HasAttr(Rule):
         attribute = node.args[1]
         if not (isinstance(attribute, ast.Constant) and attribute.value in natives.TENSOR_PROBES):
             return
-        if flow.dotted(node.func) == "builtins.getattr" and attribute.value not in ("numpy", "detach", "__array__", "__dlpack__", "requires_grad"):
+        if flow.dotted(node.func) == "builtins.getattr" and attribute.value not in (
+            "numpy",
+            "detach",
+            "__array__",
+            "__dlpack__",
+            "requires_grad",
+        ):
             return
         owner = node.args[0].ev
         if owner.kind == OTHER and type(owner.detail) is tuple and owner.detail[0] in ("inst", "ref", "bound"):

@@ -14,15 +14,22 @@ _VARIABLES = frozenset({"backend", "backend_name", "current_backend", "active_ba
 
 
 class BackendBranch(Rule):
+    """Code branches on which backend is active."""
+
     code = "EMB503"
     name = "backend-branch"
     message = "front-end code branches on the backend; one op serves all"
-    why = "A branch per backend must be extended for every new one and tested on each. What really differs belongs into the backends."
+    why = (
+        "A branch per backend must be extended for every new one and tested on each. What really differs "
+        "belongs into the backends."
+    )
     nodes = (ast.Compare, ast.Match)
     bad = (
-        "from ember_ml.backend import get_backend\n\ndef f():\n    if get_backend() == 'numpy':  # bad\n        return 1",
+        "from ember_ml.backend import get_backend\n\ndef f():\n    if get_backend() == 'numpy':  # bad\n "
+        "       return 1",
         "def f():\n    return get_backend() == 'torch'  # bad",
-        "from ember_ml import backend\n\ndef f():\n    if backend.get_backend() in ('torch', 'mlx'):  # bad\n        return 1",
+        "from ember_ml import backend\n\ndef f():\n    if backend.get_backend() in ('torch', 'mlx'):  # "
+        "bad\n        return 1",
         "def f():\n    name = get_backend()\n    if name == 'mlx':  # bad\n        return 1",
         "def f(backend):\n    if backend == 'torch':  # bad\n        return 1",
         "def f():\n    while get_backend() != 'numpy':  # bad\n        pass",
@@ -68,7 +75,11 @@ class BackendBranch(Rule):
         current = statement
         while True:
             branches.append((_word(current.test), current.body))
-            if len(current.orelse) == 1 and isinstance(current.orelse[0], ast.If) and _asks_compare(current.orelse[0].test, context.flow):
+            if (
+                len(current.orelse) == 1
+                and isinstance(current.orelse[0], ast.If)
+                and _asks_compare(current.orelse[0].test, context.flow)
+            ):
                 current = current.orelse[0]
                 continue
             if current.orelse:
@@ -83,14 +94,20 @@ class BackendBranch(Rule):
         first, last = chosen[0], chosen[-1]
         text = context.module.source[context.start(first) : context.end(last)]
         text = dedent(text, first.col_offset - statement.col_offset)
-        return Fix("one op for all backends", (Edit(context.start(statement), context.end(statement), text),), needs_ops=False)
+        return Fix(
+            "one op for all backends", (Edit(context.start(statement), context.end(statement), text),), needs_ops=False
+        )
 
 
 def _asks(node, flow):
     if isinstance(node, ast.Call):
         name = flow.dotted(node.func)
         last = name.rsplit(".", 1)[-1] if name else ""
-        return last in natives.BACKEND_FUNCTIONS and not node.args and (last != "backend" or name.startswith(("ember_ml", "keras")))
+        return (
+            last in natives.BACKEND_FUNCTIONS
+            and not node.args
+            and (last != "backend" or name.startswith(("ember_ml", "keras")))
+        )
     if isinstance(node, ast.Name):
         if node.id in _VARIABLES and form_of(node.ev) not in ("ref", "inst", "bound"):
             return True
@@ -103,7 +120,9 @@ def _asks_compare(test, flow):
 
 
 def _word(test):
-    return next((part.value for part in ast.walk(test) if isinstance(part, ast.Constant) and isinstance(part.value, str)), "")
+    return next(
+        (part.value for part in ast.walk(test) if isinstance(part, ast.Constant) and isinstance(part.value, str)), ""
+    )
 
 
 def _common(branches, context):
@@ -117,15 +136,24 @@ def _common(branches, context):
     if moved and len(rest) == 1 and branches[rest[0]][0] == "numpy" and all(dumps[i] == dumps[moved[0]] for i in moved):
         statement = branches[moved[0]][1][0]
         plain = branches[rest[0]][1]
-        if len(plain) == 1 and isinstance(statement, ast.Return) and isinstance(plain[0], ast.Return) and isinstance(statement.value, ast.Call) and statement.value.args:
-            if ast.dump(plain[0].value) == ast.dump(statement.value.args[0]):
-                return branches[moved[0]][1]
+        if (
+            len(plain) == 1
+            and isinstance(statement, ast.Return)
+            and isinstance(plain[0], ast.Return)
+            and isinstance(statement.value, ast.Call)
+            and statement.value.args
+        ) and ast.dump(plain[0].value) == ast.dump(statement.value.args[0]):
+            return branches[moved[0]][1]
     return None
 
 
 def _normal(statement, context):
     """A statement's syntax tree with the shape argument positional: keyword and place mean the same to an op."""
-    copy = ast.parse(ast.unparse(statement)) if not isinstance(statement, ast.Return) else ast.parse("def f():\n    " + ast.unparse(statement).replace("\n", "\n    "))
+    copy = (
+        ast.parse(ast.unparse(statement))
+        if not isinstance(statement, ast.Return)
+        else ast.parse("def f():\n    " + ast.unparse(statement).replace("\n", "\n    "))
+    )
     for call in ast.walk(copy):
         if isinstance(call, ast.Call) and not call.args and call.keywords and call.keywords[0].arg in ("shape", "x"):
             call.args = [call.keywords[0].value]

@@ -11,10 +11,15 @@ from ember_ml.lint.rules.shared import is_dtype
 
 
 class NativeDtype(Rule):
+    """A dtype of one library is used."""
+
     code = "EMB601"
     name = "native-dtype"
     message = "{0} is one library's dtype; use ops.{1}"
-    why = "A native dtype means nothing to another backend: np.float32 is a type, torch.float32 an object, and neither compares equal to the other."
+    why = (
+        "A native dtype means nothing to another backend: np.float32 is a type, torch.float32 an object, "
+        "and neither compares equal to the other."
+    )
     nodes = (ast.Attribute, ast.Name, ast.Call)
     bad = (
         "import numpy as np\ny = ops.zeros((3,), dtype=np.float32)",
@@ -47,7 +52,12 @@ class NativeDtype(Rule):
                 return
         else:
             detail = node.ev.detail
-            if node.ev.kind != 0 or type(detail) is not tuple or detail[0] != "ref" or not isinstance(node.ctx, ast.Load):
+            if (
+                node.ev.kind != 0
+                or type(detail) is not tuple
+                or detail[0] != "ref"
+                or not isinstance(node.ctx, ast.Load)
+            ):
                 return
             name = detail[1]
         library = natives.library_of(name)

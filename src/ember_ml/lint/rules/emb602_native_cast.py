@@ -10,10 +10,15 @@ from ember_ml.lint.values import TENSOR
 
 
 class NativeCast(Rule):
+    """A tensor is cast with a method of one library."""
+
     code = "EMB602"
     name = "native-cast"
     message = ".{0}() is not on every backend's tensors; use ops.cast"
-    why = "torch has float(), long() and to(dtype), NumPy and MLX astype(), and each rounds and refuses differently; ops.cast has one rule."
+    why = (
+        "torch has float(), long() and to(dtype), NumPy and MLX astype(), and each rounds and refuses "
+        "differently; ops.cast has one rule."
+    )
     nodes = (ast.Call,)
     bad = (
         "def f(x: Tensor):\n    return x.float()  # bad",
@@ -52,7 +57,11 @@ class NativeCast(Rule):
         method = node.func.attr
         owner = context.text(node.func.value)
         if natives.CAST_METHODS[method]:
-            return context.call_op(node, "cast", owner, f"{prefix}.{natives.CAST_METHODS[method]}") if not node.args else None
+            return (
+                context.call_op(node, "cast", owner, f"{prefix}.{natives.CAST_METHODS[method]}")
+                if not node.args
+                else None
+            )
         if len(node.args) != 1 or node.keywords:
             return None
         argument = context.text(node.args[0])

@@ -11,10 +11,15 @@ from ember_ml.lint.values import TENSOR
 
 
 class CreationDtype(Rule):
+    """A tensor is created without dtype beside an input tensor (opt-in)."""
+
     code = "EMB603"
     name = "creation-dtype"
     message = "ops.{0} without dtype beside the input {1}: the result is float32 on the default device whatever {1} is"
-    why = "A float16 input then meets float32 and the result is widened; on an accelerator the two may even lie on different devices. Pass dtype (and device) of the input, or use the *_like op."
+    why = (
+        "A float16 input then meets float32 and the result is widened; on an accelerator the two may "
+        "even lie on different devices. Pass dtype (and device) of the input, or use the *_like op."
+    )
     nodes = (ast.Call,)
     default = False
     bad = (
@@ -55,7 +60,16 @@ class CreationDtype(Rule):
         function = context.module.around(node, ast.FunctionDef, ast.AsyncFunctionDef)
         if function is None:
             return None
-        name = next((a.arg for a in [*function.args.posonlyargs, *function.args.args] if a.annotation is not None and "Tensor" in ast.unparse(a.annotation) and "[" not in ast.unparse(a.annotation)), None)
+        name = next(
+            (
+                a.arg
+                for a in [*function.args.posonlyargs, *function.args.args]
+                if a.annotation is not None
+                and "Tensor" in ast.unparse(a.annotation)
+                and "[" not in ast.unparse(a.annotation)
+            ),
+            None,
+        )
         if name is None:
             return None
         end = context.end(node) - 1

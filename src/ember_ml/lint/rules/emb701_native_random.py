@@ -10,10 +10,15 @@ from ember_ml.lint.rules.shared import is_random
 
 
 class NativeRandom(Rule):
+    """Random numbers are drawn from one library."""
+
     code = "EMB701"
     name = "native-random"
     message = "{0} draws from one library's generator; use ops.random_* and ops.seed"
-    why = "One seed must give the same numbers on every backend; each library's own generator gives others, and ops.seed does not reach it."
+    why = (
+        "One seed must give the same numbers on every backend; each library's own generator gives "
+        "others, and ops.seed does not reach it."
+    )
     nodes = (ast.Call,)
     bad = (
         "import numpy as np\ny = np.random.normal(0, 1, (3,))",
@@ -33,7 +38,8 @@ class NativeRandom(Rule):
         "from ember_ml.ops import random\ny = random.normal((3,))",
         "ops.seed(0)",
         "import secrets\ny = secrets.token_hex()",
-        "class np:\n    class random:\n        @staticmethod\n        def normal():\n            return 1\ny = np.random.normal()",
+        "class np:\n    class random:\n        @staticmethod\n        def normal():\n            return "
+        "1\ny = np.random.normal()",
         "def f(rng):\n    return rng.normal()",
         "y = ops.random.uniform((3,))",
         "def randn():\n    return 1\ny = randn()",
@@ -41,7 +47,12 @@ class NativeRandom(Rule):
 
     def check(self, node, flow):
         name = flow.dotted(node.func)
-        if name and natives.library_of(name) and natives.library_of(name) not in flow.module.allowed and is_random(name):
+        if (
+            name
+            and natives.library_of(name)
+            and natives.library_of(name) not in flow.module.allowed
+            and is_random(name)
+        ):
             flow.report(self, node, name)
 
     def fix(self, node, context):
@@ -61,7 +72,9 @@ def _translate(name, node, context):
     if name in ("numpy.random.seed", "torch.manual_seed", "mlx.core.random.seed") and len(args) == 1:
         return "seed", [text(args[0])]
     if name in ("numpy.random.normal", "numpy.random.uniform"):
-        first, second, op = ("loc", "scale", "random_normal") if name.endswith("normal") else ("low", "high", "random_uniform")
+        first, second, op = (
+            ("loc", "scale", "random_normal") if name.endswith("normal") else ("low", "high", "random_uniform")
+        )
         names = ("mean", "stddev") if name.endswith("normal") else ("minval", "maxval")
         values = dict(zip((first, second, "size"), args, strict=False)) | keywords
         if set(values) - {first, second, "size"} or "size" not in values:
@@ -73,7 +86,7 @@ def _translate(name, node, context):
         return op, result
     if name in ("torch.randn", "torch.rand", "numpy.random.randn", "numpy.random.rand", "numpy.random.random"):
         op = "random_normal" if name.endswith("randn") else "random_uniform"
-        if set(keywords) - {"dtype", "device", "size"} or not args and "size" not in keywords:
+        if set(keywords) - {"dtype", "device", "size"} or (not args and "size" not in keywords):
             return None
         if "size" in keywords:
             args = [keywords.pop("size")]
@@ -86,7 +99,10 @@ def _translate(name, node, context):
         if set(keywords) - {"shape", "dtype", "loc", "scale"} or "shape" not in keywords:
             return None
         renamed = {"loc": "mean", "scale": "stddev", "dtype": "dtype"}
-        return "random_normal", [text(keywords["shape"]), *(f"{renamed[key]}={text(value)}" for key, value in keywords.items() if key != "shape")]
+        return "random_normal", [
+            text(keywords["shape"]),
+            *(f"{renamed[key]}={text(value)}" for key, value in keywords.items() if key != "shape"),
+        ]
     if name == "mlx.core.random.normal" and len(args) == 1 and not keywords:
         return "random_normal", [text(args[0])]
     if name in ("torch.randperm", "numpy.random.permutation") and len(args) == 1 and not keywords:

@@ -11,10 +11,14 @@ from ember_ml.lint.values import TENSOR, UNKNOWN, form_of
 
 
 class NativeDevice(Rule):
+    """A device is chosen in one library's words."""
+
     code = "EMB702"
     name = "native-device"
     message = "{0} places data in one library's words; use ops.to_device, or device= where the tensor is made"
-    why = "Device names and calls differ between the libraries, and NumPy has none; ops.to_device has one meaning on all."
+    why = (
+        "Device names and calls differ between the libraries, and NumPy has none; ops.to_device has one meaning on all."
+    )
     nodes = (ast.Call,)
     bad = (
         "def f(x: Tensor):\n    return x.to('cuda')  # bad",
@@ -46,14 +50,19 @@ class NativeDevice(Rule):
         if name and natives.library_of(name):
             if natives.library_of(name) in flow.module.allowed:
                 return
-            if is_device(name) or any(keyword.arg == "device" for keyword in node.keywords) and name.rsplit(".", 1)[1] in ("array", "asarray", "tensor", "as_tensor") and node.args and node.args[0].ev.kind == TENSOR:
+            if is_device(name) or (
+                any(keyword.arg == "device" for keyword in node.keywords)
+                and name.rsplit(".", 1)[1] in ("array", "asarray", "tensor", "as_tensor")
+                and node.args
+                and node.args[0].ev.kind == TENSOR
+            ):
                 flow.report(self, node, name)
             return
         if isinstance(func, ast.Attribute) and func.attr in natives.DEVICE_METHODS:
             owner = func.value.ev
             certain = owner.kind == TENSOR and owner.detail not in ("like", "portable")
             likely = owner.kind == UNKNOWN and func.attr == "cuda" and not node.args and form_of(owner) == "param"
-            if certain or likely and flow.module.strict:
+            if certain or (likely and flow.module.strict):
                 flow.report(self, node, f".{func.attr}()")
 
     def fix(self, node, context):
@@ -67,7 +76,11 @@ class NativeDevice(Rule):
         owner = context.text(func.value)
         if func.attr in ("cuda", "cpu") and not node.args and not node.keywords:
             return context.call_op(node, "to_device", owner, f'"{func.attr}"')
-        if func.attr in ("to", "to_device") and len(node.args) + len(node.keywords) == 1 and not (node.keywords and node.keywords[0].arg != "device"):
+        if (
+            func.attr in ("to", "to_device")
+            and len(node.args) + len(node.keywords) == 1
+            and not (node.keywords and node.keywords[0].arg != "device")
+        ):
             target = node.args[0] if node.args else node.keywords[0].value
             dotted = context.flow.dotted(target) or ""
             if dotted.rsplit(".", 1)[-1] in natives.DTYPE_NAMES:

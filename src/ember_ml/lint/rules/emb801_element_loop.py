@@ -10,10 +10,16 @@ from ember_ml.lint.values import TENSOR, UNKNOWN
 
 
 class ElementLoop(Rule):
+    """A Python loop walks over the elements of a tensor."""
+
     code = "EMB801"
     name = "element-loop"
     message = "a Python loop over the elements of {0}: one small op per element; write it with whole-tensor ops"
-    why = "Each turn pays the dispatch of every op in it, and a compiled graph grows with the length. Vectorized ops pay once; ops.vectorized_map and ops.scan serve where there is no vectorized form."
+    why = (
+        "Each turn pays the dispatch of every op in it, and a compiled graph grows with the length. "
+        "Vectorized ops pay once; ops.vectorized_map and ops.scan serve where there is no vectorized "
+        "form."
+    )
     nodes = (ast.For, ast.comprehension)
     bad = (
         "def f(x: Tensor):\n    for row in x:  # bad\n        print(row)",
@@ -23,7 +29,9 @@ class ElementLoop(Rule):
         "def f(x: Tensor):\n    for i, row in enumerate(x):  # bad\n        print(i, row)",
         "def f(x: Tensor, y: Tensor):\n    for a, b in zip(x, y):  # bad\n        print(a, b)",
         "def f(x: Tensor):\n    return [x[i] for i in range(ops.shape(x)[0])]  # bad",
-        "def pairs(points):\n    out = []\n    for i in range(len(points)):  # bad\n        for j in range(i + 1, len(points)):  # bad\n            out.append(ops.sum(ops.subtract(points[i], points[j])))\n    return out",
+        "def pairs(points):\n    out = []\n    for i in range(len(points)):  # bad\n        for j in "
+        "range(i + 1, len(points)):  # bad\n            out.append(ops.sum(ops.subtract(points[i], "
+        "points[j])))\n    return out",
         "for v in ops.arange(10):  # bad\n    print(v)",
     )
     good = (
@@ -76,7 +84,12 @@ def _walked(node):
         node = node.args[0]
     elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
         node = node.value.value
-    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call) and getattr(node.value.func, "attr", "") == "shape" and node.value.args:
+    elif (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "attr", "") == "shape"
+        and node.value.args
+    ):
         node = node.value.args[0]
     else:
         return None
@@ -86,9 +99,13 @@ def _walked(node):
 def _indexes(node, flow, tensor, index):
     outer = flow.module.parent(node) if isinstance(node, ast.comprehension) else node
     for part in ast.walk(outer):
-        if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name) and part.value.id == tensor and isinstance(part.ctx, ast.Load):
-            if any(isinstance(name, ast.Name) and name.id == index for name in ast.walk(part.slice)):
-                return True
+        if (
+            isinstance(part, ast.Subscript)
+            and isinstance(part.value, ast.Name)
+            and part.value.id == tensor
+            and isinstance(part.ctx, ast.Load)
+        ) and any(isinstance(name, ast.Name) and name.id == index for name in ast.walk(part.slice)):
+            return True
     return False
 
 
@@ -101,7 +118,11 @@ def _pairwise(node, flow, sequence):
         return False
     names = [getattr(loop.target, "id", "") for loop in loops]
     for call in ast.walk(loops[1]):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == flow.profile.prefix:
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and getattr(call.func.value, "id", "") == flow.profile.prefix
+        ):
             used = {
                 getattr(arg.slice, "id", "")
                 for arg in call.args

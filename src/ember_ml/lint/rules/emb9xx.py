@@ -6,6 +6,8 @@ from ember_ml.lint.rules.base import Rule
 
 
 class Unreadable(Rule):
+    """A file that cannot be checked."""
+
     code = "EMB900"
     name = "unreadable"
     message = "{0}"
@@ -13,6 +15,8 @@ class Unreadable(Rule):
 
 
 class StaleSuppression(Rule):
+    """A suppression that hides nothing."""
+
     code = "EMB901"
     name = "stale-suppression"
     message = "nothing to suppress here: {0} is not found on this line"
@@ -40,6 +44,8 @@ class StaleSuppression(Rule):
 
 
 class BadSuppression(Rule):
+    """A suppression without rule or reason."""
+
     code = "EMB902"
     name = "bad-suppression"
     message = "{0}"
@@ -67,6 +73,8 @@ class BadSuppression(Rule):
 
 
 class BadConfiguration(Rule):
+    """A wrong configuration."""
+
     code = "EMB903"
     name = "bad-configuration"
     message = "{0}"

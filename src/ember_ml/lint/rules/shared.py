@@ -21,7 +21,10 @@ def is_random(name: str) -> bool:
 
 def is_device(name: str) -> bool:
     """A native device function or constant."""
-    return name in natives.DEVICE_NAMES or any(name.startswith(prefix + ".") for prefix in ("torch.cuda", "torch.mps", "torch.xpu", "mlx.core.metal", "mlx.core.cuda", "torch.backends"))
+    return name in natives.DEVICE_NAMES or any(
+        name.startswith(prefix + ".")
+        for prefix in ("torch.cuda", "torch.mps", "torch.xpu", "mlx.core.metal", "mlx.core.cuda", "torch.backends")
+    )
 
 
 def is_dtype(name: str) -> bool:
@@ -41,7 +44,14 @@ def is_type(name: str) -> bool:
 
 def is_conversion(name: str, node: ast.Call) -> bool:
     """A call that turns a tensor into another library's."""
-    if name in ("torch.from_numpy", "torch.utils.dlpack.from_dlpack", "torch.from_dlpack", "numpy.from_dlpack", "jax.dlpack.from_dlpack", "torch.utils.dlpack.to_dlpack"):
+    if name in (
+        "torch.from_numpy",
+        "torch.utils.dlpack.from_dlpack",
+        "torch.from_dlpack",
+        "numpy.from_dlpack",
+        "jax.dlpack.from_dlpack",
+        "torch.utils.dlpack.to_dlpack",
+    ):
         return True
     if name in _CONVERSIONS and node.args:
         return node.args[0].ev.kind == 3  # type: ignore[attr-defined]

@@ -38,20 +38,39 @@ def _match(node, context):
         return None
     start = body[at - 1]
     inner = node.body[0]
-    if not (isinstance(start, ast.Assign) and isinstance(start.targets[0], ast.Name) and isinstance(start.value, ast.List) and not start.value.elts):
+    if not (
+        isinstance(start, ast.Assign)
+        and isinstance(start.targets[0], ast.Name)
+        and isinstance(start.value, ast.List)
+        and not start.value.elts
+    ):
         return None
     result = start.targets[0].id
     last = inner.body[-1]
-    if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and ast.unparse(last.value.func) == f"{result}.append" and len(last.value.args) == 1):
+    if not (
+        isinstance(last, ast.Expr)
+        and isinstance(last.value, ast.Call)
+        and ast.unparse(last.value.func) == f"{result}.append"
+        and len(last.value.args) == 1
+    ):
         return None
     expression = last.value.args[0]
-    if len(inner.body) == 2 and isinstance(inner.body[0], ast.Assign) and ast.unparse(inner.body[0].targets[0]) == ast.unparse(expression):
+    if (
+        len(inner.body) == 2
+        and isinstance(inner.body[0], ast.Assign)
+        and ast.unparse(inner.body[0].targets[0]) == ast.unparse(expression)
+    ):
         expression = inner.body[0].value
     elif len(inner.body) != 1:
         return None
     outer_name, inner_name = getattr(node.target, "id", None), getattr(inner.target, "id", None)
     counts = ast.unparse(node.iter)
-    if not (outer_name and inner_name and counts.startswith("range(len(") and ast.unparse(inner.iter) == f"range({outer_name} + 1, {counts[6:-1]})"):
+    if not (
+        outer_name
+        and inner_name
+        and counts.startswith("range(len(")
+        and ast.unparse(inner.iter) == f"range({outer_name} + 1, {counts[6:-1]})"
+    ):
         return None
     return start, counts[10:-2], outer_name, inner_name, expression, result
 
@@ -61,7 +80,12 @@ def _rewrite(node, points, outer, inner, context) -> str | None:
         return f"{context.prefix()}.take({points}, {ast.unparse(node.slice)}, axis=0)"
     if isinstance(node, ast.Constant):
         return context.text(node)
-    if isinstance(node, ast.Call) and not node.keywords and context.flow.dotted(node.func) and context.flow.profile.op(context.flow.dotted(node.func)):
+    if (
+        isinstance(node, ast.Call)
+        and not node.keywords
+        and context.flow.dotted(node.func)
+        and context.flow.profile.op(context.flow.dotted(node.func))
+    ):
         parts = [_rewrite(arg, points, outer, inner, context) for arg in node.args]
         if None in parts:
             return None
