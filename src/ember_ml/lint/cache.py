@@ -91,7 +91,8 @@ def unpack_finding(path: str, row: list) -> Finding:
     """The finding behind its JSON."""
     packed = row[6]
     fix = None if packed is None else Fix(packed[0], tuple(Edit(*edit) for edit in packed[1]), *packed[2:])
-    return Finding(path, *row[:6], fix, row[7])
+    line, column, end_line, end_column, code, message, _, cell = row
+    return Finding(path, line, column, end_line, end_column, code, message, fix, cell)
 
 
 def pack(value: object) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from ember_ml.lint import natives, opnames
 from ember_ml.lint.tables import words
@@ -26,6 +27,7 @@ from ember_ml.lint.values import (
     join_all,
     ref,
 )
+from ember_ml.lint.walker import Walker
 
 _NUMBERS = frozenset(
     {
@@ -69,11 +71,11 @@ _PLAIN = frozenset(
 _PASSING = frozenset({"list", "tuple", "reversed", "sorted", "iter", "set", "frozenset"})
 
 
-class CallMixin:
+class CallMixin(Walker):
     """The part of the walker that handles calls."""
 
-    def call(self, node: ast.Call) -> Value:
-        func = node.func
+    def call(self, node: Any) -> Value:
+        func: Any = node.func
         func.up = node
         callee = self.ev(func)
         args: list[Value] = []
@@ -99,10 +101,11 @@ class CallMixin:
             if form == "lambda":
                 return detail[1]
         if isinstance(func, ast.Attribute):
-            return self.call_method(node, func, func.value.ev, args, keywords)
+            owner: Any = func.value
+            return self.call_method(node, func, owner.ev, args, keywords)
         return UNKNOWN_VALUE
 
-    def call_ref(self, name: str, node: ast.Call, args: list[Value], keywords: dict, starred: bool) -> Value:
+    def call_ref(self, name: str, node: Any, args: list[Value], keywords: dict, starred: bool) -> Value:
         """A call of something known by its dotted name."""
         if name.startswith("builtins."):
             return self.call_builtin(name[9:], node, args)
@@ -156,7 +159,7 @@ class CallMixin:
                 return self.call_function(name, args[1:], keywords, starred)
         return self.call_function(name, args, keywords, starred)
 
-    def call_op(self, op: str, node: ast.Call, args: list[Value], keywords: dict, starred: bool) -> Value:
+    def call_op(self, op: str, node: Any, args: list[Value], keywords: dict, starred: bool) -> Value:
         """A call of an op of the profile."""
         if not starred and args and not self.module.is_test:
             if op in opnames.STRONG_FIRST:
@@ -183,14 +186,14 @@ class CallMixin:
         """``ops.multiply(a + b, c)`` of three plain parameters: an op between plain numbers would be no op."""
         for one, other in (args, args[::-1]):
             if one.kind == UNKNOWN == other.kind and form_of(one) == "node" and form_of(other) == "param":
-                operation = one.detail[1]  # type: ignore[index]
+                operation = one.detail[1]
                 if all(
                     form_of(side.ev) == "param" and side.ev.kind == UNKNOWN
                     for side in (operation.left, operation.right)
                 ):
                     self.unit.demanded.add(id(operation))
 
-    def written_dtype(self, op: str, node: ast.Call, args: list[Value], keywords: dict) -> str | None:
+    def written_dtype(self, op: str, node: Any, args: list[Value], keywords: dict) -> str | None:
         """The dtype a creation, cast or dtype-keeping op was given, if it can be read off."""
         place = next((k.value for k in node.keywords if k.arg == "dtype"), None)
         if place is None and op in ("cast", "astype") and len(node.args) > 1:
@@ -202,7 +205,7 @@ class CallMixin:
             last = dotted.rsplit(".", 1)[-1] if dotted else ""
             return last if last in opnames.DTYPES else None
         if op in _KEEPS_DTYPE and args and args[0].kind == TENSOR and args[0].detail != "like":
-            return args[0].detail  # type: ignore[return-value]
+            return args[0].detail
         return None
 
     def call_native(self, name: str, args: list[Value], keywords: dict) -> Value:
@@ -281,9 +284,7 @@ class CallMixin:
             return TENSOR_VALUE
         return UNKNOWN_VALUE
 
-    def call_method(
-        self, node: ast.Call, func: ast.Attribute, owner: Value, args: list[Value], keywords: dict
-    ) -> Value:
+    def call_method(self, node: Any, func: Any, owner: Value, args: list[Value], keywords: dict) -> Value:
         """A method call on a value that is no module and no instance of a known class."""
         method = func.attr
         kind = owner.kind
@@ -305,7 +306,7 @@ class CallMixin:
                 self.refine(owner)
                 return TENSOR_VALUE
             detail = owner.detail
-            if detail is not None and detail[0] == "node" and method in _REDUCTIONS:  # type: ignore[index]
+            if detail is not None and detail[0] == "node" and method in _REDUCTIONS:
                 self.refine(owner)
                 return TENSOR_VALUE
         if method in self.profile.tensor_methods:
@@ -317,7 +318,7 @@ class CallMixin:
             return TENSOR_VALUE
         return UNKNOWN_VALUE
 
-    def call_container_method(self, func: ast.Attribute, owner: Value, method: str, args: list[Value]) -> Value:
+    def call_container_method(self, func: Any, owner: Value, method: str, args: list[Value]) -> Value:
         """A method of a list, tuple, dict or iterator."""
         form = form_of(owner)
         if method in ("append", "insert", "add", "appendleft") and args:
@@ -327,7 +328,7 @@ class CallMixin:
             self.add_to(func.value, owner, element_of(args[0]))
             return NONE
         if form == "dict":
-            content = owner.detail[1]  # type: ignore[index]
+            content = owner.detail[1]
             if method == "items":
                 return container("iter", container("tuple", (NOT_TENSOR, content)))
             if method == "values":
@@ -341,7 +342,7 @@ class CallMixin:
             return NUMBER
         return owner if method == "copy" else UNKNOWN_VALUE
 
-    def call_builtin(self, name: str, node: ast.Call, args: list[Value]) -> Value:
+    def call_builtin(self, name: str, node: Any, args: list[Value]) -> Value:
         """A call of one of Python's own functions."""
         if name in _NUMBERS:
             return NUMBER
@@ -388,7 +389,7 @@ class CallMixin:
             return Value(OTHER, ("text", None))
         return NOT_TENSOR if name in _PLAIN else UNKNOWN_VALUE
 
-    def call_map(self, node: ast.Call, args: list[Value]) -> Value:
+    def call_map(self, node: Any, args: list[Value]) -> Value:
         """``map(f, xs)``: the results of f."""
         if len(args) < 2:
             return UNKNOWN_VALUE
@@ -397,9 +398,9 @@ class CallMixin:
             return container(
                 "iter",
                 self.call_ref(func.detail[1], ast.Call(func=node.args[0], args=[], keywords=[]), elements, {}, True),
-            )  # type: ignore[index]
+            )
         if form_of(func) == "lambda":
-            return container("iter", func.detail[1])  # type: ignore[index]
+            return container("iter", func.detail[1])
         return UNKNOWN_VALUE
 
     def call_super(self) -> Value:
@@ -407,7 +408,7 @@ class CallMixin:
         unit = self.unit
         while unit is not None and unit.class_name is None:
             unit = unit.parent
-        if unit is None:
+        if unit is None or unit.class_name is None:
             return UNKNOWN_VALUE
         known = self.facts.read("def:" + unit.class_name)
         if known is not None and known[0] == "class" and known[1]:

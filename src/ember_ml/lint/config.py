@@ -5,7 +5,9 @@ from __future__ import annotations
 import fnmatch
 import os
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ember_ml.lint import profiles, rules
 from ember_ml.lint.natives import LIBRARIES
@@ -32,7 +34,7 @@ class Config:
     strict: bool = False
     baseline: str | None = None
     cache_dir: str = ".emberlint_cache"
-    _memo: dict = field(default_factory=dict, compare=False, repr=False)
+    _memo: dict[Any, Settings] = field(default_factory=dict, compare=False, repr=False)
 
     def relative(self, path: str) -> str:
         """A path as the configuration's patterns see it."""
@@ -91,7 +93,7 @@ def matches(pattern: str, path: str) -> bool:
     )
 
 
-def expand(names, where: str) -> frozenset[str]:
+def expand(names: Iterable[str], where: str) -> frozenset[str]:
     """Rule codes from codes and prefixes such as ``EMB4``.
 
     Raises:
@@ -135,7 +137,7 @@ def forget() -> None:
     _CONFIGS.clear()
 
 
-def load_table(path: str) -> dict | None:
+def load_table(path: str) -> dict[str, Any] | None:
     """``[tool.emberlint]`` of a file, or ``None``.
 
     Raises:
@@ -172,7 +174,7 @@ _KEYS = {
 }
 
 
-def build(table: dict, root: str, where: str) -> Config:
+def build(table: dict[str, Any], root: str, where: str) -> Config:
     """A configuration from its table.
 
     Raises:
@@ -183,7 +185,7 @@ def build(table: dict, root: str, where: str) -> Config:
             raise ConfigError(f"{where}: unknown key {key!r} in [tool.emberlint]; known: {', '.join(_KEYS)}")
         if not isinstance(value, _KEYS[key]):
             raise ConfigError(f"{where}: {key!r} must be a {_KEYS[key].__name__}, not {type(value).__name__}")
-        if _KEYS[key] is list and not all(isinstance(item, str) for item in value):
+        if isinstance(value, list) and not all(isinstance(item, str) for item in value):
             raise ConfigError(f"{where}: {key!r} must be a list of strings")
     known = dict(profiles.SHIPPED)
     for name, content in table.get("profiles", {}).items():
@@ -216,24 +218,30 @@ def build(table: dict, root: str, where: str) -> Config:
 
 
 def with_options(
-    config: Config, *, select=None, extend_select=(), ignore=(), strict: bool = False, profile: str | None = None
+    config: Config,
+    *,
+    select: list[str] | None = None,
+    extend_select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    strict: bool = False,
+    profile: str | None = None,
 ) -> Config:
     """A configuration as the command line changes it."""
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     if select:
         changes["select"] = expand(select, "--select")
-        changes["ignore"] = config.ignore - changes["select"]  # type: ignore[operator]
+        changes["ignore"] = config.ignore - changes["select"]
     if extend_select:
-        changes["select"] = changes.get("select", config.select) | expand(extend_select, "--extend-select")  # type: ignore[operator]
+        changes["select"] = changes.get("select", config.select) | expand(extend_select, "--extend-select")
     if ignore:
-        changes["ignore"] = changes.get("ignore", config.ignore) | expand(ignore, "--ignore")  # type: ignore[operator]
+        changes["ignore"] = changes.get("ignore", config.ignore) | expand(ignore, "--ignore")
     if strict:
         changes["strict"] = True
     if profile:
         changes["profile"] = _profile(profile, profiles.SHIPPED, "--profile")
-    result = replace(config, _memo={}, **changes) if changes else config  # type: ignore[arg-type]
+    result = replace(config, _memo={}, **changes) if changes else config
     if select or extend_select:  # what is asked for by name is not switched off by the profile
-        wanted = frozenset(changes["select"]) - (config.select if not select else frozenset())  # type: ignore[arg-type]
+        wanted = frozenset(changes["select"]) - (config.select if not select else frozenset())
         result = replace(
             result,
             profile=replace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from typing import Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.values import (
@@ -25,26 +26,26 @@ from ember_ml.lint.values import (
     join_all,
     ref,
 )
+from ember_ml.lint.walker import Walker
 
 BUILTINS = frozenset(dir(builtins))
 COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_UNSET = object()
 
 
-class ExpressionMixin:
+class ExpressionMixin(Walker):
     """The part of the walker that handles expressions."""
 
-    def ev(self, node: ast.expr) -> Value:
+    def ev(self, node: Any) -> Value:
         """Walk an expression and give its value."""
         value = self.expressions[node.__class__](node)
-        node.ev = value  # type: ignore[attr-defined]
+        node.ev = value
         rules = self.rules.get(node.__class__)
         if rules is not None:
             for rule in rules:
                 rule.check(node, self)
         return value
 
-    def name(self, node: ast.Name) -> Value:
+    def name(self, node: Any) -> Value:
         name = node.id
         for scope in reversed(self.scopes):
             if name in scope:
@@ -57,7 +58,7 @@ class ExpressionMixin:
                 return ref(dotted)
         return UNKNOWN_VALUE
 
-    def constant(self, node: ast.Constant) -> Value:
+    def constant(self, node: Any) -> Value:
         value = node.value
         if type(value) is str:
             return Value(OTHER, ("text", value))
@@ -65,8 +66,8 @@ class ExpressionMixin:
             return NONE
         return NUMBER
 
-    def attribute(self, node: ast.Attribute) -> Value:
-        node.value.up = node  # type: ignore[attr-defined]
+    def attribute(self, node: Any) -> Value:
+        node.value.up = node
         base = self.ev(node.value)
         attr = node.attr
         kind = base.kind
@@ -80,11 +81,11 @@ class ExpressionMixin:
             detail = base.detail
             if detail is None:
                 return UNKNOWN_VALUE
-            form = detail[0]  # type: ignore[index]
+            form = detail[0]
             if form == "ref":
-                return self.member_of_ref(detail[1], attr)  # type: ignore[index]
+                return self.member_of_ref(detail[1], attr)
             if form == "inst":
-                return self.member_of_instance(detail[1], attr)  # type: ignore[index]
+                return self.member_of_instance(detail[1], attr)
             return UNKNOWN_VALUE
         if kind == UNKNOWN:
             if attr == "shape":
@@ -121,11 +122,11 @@ class ExpressionMixin:
         found = self.find_member(class_name, attr)
         if found is not None:
             if form_of(found) == "ref":
-                known = self.facts.read("def:" + found.detail[1])  # type: ignore[index]
+                known = self.facts.read("def:" + found.detail[1])
                 if known is not None and known[0] == "func":
                     if known[1] == "property":
-                        return self.facts.read("ret:" + found.detail[1]) or UNKNOWN_VALUE  # type: ignore[index]
-                    return Value(OTHER, ("bound", found.detail[1]))  # type: ignore[index]
+                        return self.facts.read("ret:" + found.detail[1]) or UNKNOWN_VALUE
+                    return Value(OTHER, ("bound", found.detail[1]))
             return found
         if attr in ("shape", "input_shape", "output_shape"):
             return SHAPE
@@ -155,7 +156,7 @@ class ExpressionMixin:
                     return found
         return None
 
-    def binop(self, node: ast.BinOp) -> Value:
+    def binop(self, node: Any) -> Value:
         left = self.ev(node.left)
         right = self.ev(node.right)
         lk, rk = left.kind, right.kind
@@ -194,15 +195,15 @@ class ExpressionMixin:
             return TENSOR_VALUE
         return Value(UNKNOWN, ("node", node))
 
-    def unary(self, node: ast.UnaryOp) -> Value:
+    def unary(self, node: Any) -> Value:
         value = self.ev(node.operand)
         if isinstance(node.op, ast.Not):
             return NUMBER
         return value if value.kind in (TENSOR, UNKNOWN) else NUMBER
 
-    def compare(self, node: ast.Compare) -> Value:
+    def compare(self, node: Any) -> Value:
         for side in (node.left, *node.comparators):
-            side.up = node  # type: ignore[attr-defined]
+            side.up = node
         left = self.ev(node.left)
         tensor = left.kind == TENSOR
         unknown = left.kind == UNKNOWN
@@ -216,7 +217,7 @@ class ExpressionMixin:
             return NUMBER
         return TENSOR_VALUE if tensor else UNKNOWN_VALUE if unknown else NUMBER
 
-    def boolop(self, node: ast.BoolOp) -> Value:
+    def boolop(self, node: Any) -> Value:
         result = None
         saved = None
         for value in node.values:
@@ -232,9 +233,9 @@ class ExpressionMixin:
             for key in list(self.env):
                 if key in saved:
                     self.env[key] = saved[key]
-        return result  # type: ignore[return-value]
+        return UNKNOWN_VALUE if result is None else result
 
-    def subscript(self, node: ast.Subscript) -> Value:
+    def subscript(self, node: Any) -> Value:
         base = self.ev(node.value)
         self.ev(node.slice)
         if base.kind == TENSOR:
@@ -242,7 +243,7 @@ class ExpressionMixin:
                 base.detail == "vector"
                 and not isinstance(node.slice, (ast.Slice, ast.Tuple))
                 and node.slice.ev.kind == OTHER
-            ):  # type: ignore[attr-defined]
+            ):
                 return NUMBER
             return TENSOR_VALUE if base.detail is None else Value(TENSOR, base.detail)
         form = form_of(base)
@@ -251,7 +252,7 @@ class ExpressionMixin:
         if form == "shape":
             return SHAPE if isinstance(node.slice, ast.Slice) else NUMBER
         if form == "dict":
-            return base.detail[1]  # type: ignore[index]
+            return base.detail[1]
         if form in ("list", "tuple", "iter"):
             if isinstance(node.slice, ast.Slice):
                 return container("list", element_of(base)) if form != "list" else base
@@ -262,71 +263,71 @@ class ExpressionMixin:
             return self.subscripted_ref(base, node)
         return UNKNOWN_VALUE
 
-    def subscripted_ref(self, base: Value, node: ast.Subscript) -> Value:
-        name = base.detail[1]  # type: ignore[index]
+    def subscripted_ref(self, base: Value, node: Any) -> Value:
+        name = base.detail[1]
         key = getattr(node.slice, "value", None)
         if name == "sys.modules" and isinstance(key, str) and natives.library_of(key):
             return ref(key)
         return base if natives.library_of(name) is None else UNKNOWN_VALUE
 
-    def tuple_(self, node: ast.Tuple) -> Value:
+    def tuple_(self, node: Any) -> Value:
         if isinstance(node.ctx, ast.Store):
             return UNKNOWN_VALUE
         members = []
         starred = False
         for element in node.elts:
+            _note_place(element, node)
             starred = starred or isinstance(element, ast.Starred)
-            element.up = node  # type: ignore[attr-defined]
             members.append(self.ev(element))
         if starred:
             return container("list", join_all(members))
         return container("tuple", tuple(members))
 
-    def list_(self, node: ast.List | ast.Set) -> Value:
+    def list_(self, node: Any) -> Value:
         members = [self.ev(element) for element in node.elts]
         if not members:
             return Value(OTHER, ("list", UNKNOWN_VALUE))
         return container("list", join_all(members))
 
-    def dict_(self, node: ast.Dict) -> Value:
+    def dict_(self, node: Any) -> Value:
         for key in node.keys:
             if key is not None:
                 self.ev(key)
         members = [self.ev(value) for value in node.values]
         return container("dict", join_all(members))
 
-    def ifexp(self, node: ast.IfExp) -> Value:
+    def ifexp(self, node: Any) -> Value:
         self.ev(node.test)
         changes = self.narrowing(node.test, True)
         body = self._with(changes, node.body)
         changes = self.narrowing(node.test, False)
         return join(body, self._with(changes, node.orelse))
 
-    def _with(self, changes: dict[str, Value] | None, node: ast.expr) -> Value:
+    def _with(self, changes: dict[str, Value] | None, node: Any) -> Value:
         if not changes:
             return self.ev(node)
-        saved = {key: self.env.get(key, _UNSET) for key in changes}
+        saved = {key: self.env[key] for key in changes if key in self.env}
         self.env.update(changes)
         value = self.ev(node)
-        for key, old in saved.items():
-            if old is _UNSET:
-                self.env.pop(key, None)
+        for key in changes:
+            if key in saved:
+                self.env[key] = saved[key]
             else:
-                self.env[key] = old  # type: ignore[assignment]
+                self.env.pop(key, None)
         return value
 
-    def joined(self, node: ast.JoinedStr) -> Value:
+    def joined(self, node: Any) -> Value:
         for value in node.values:
             self.ev(value)
         return Value(OTHER, ("text", None))
 
-    def formatted(self, node: ast.FormattedValue) -> Value:
+    def formatted(self, node: Any) -> Value:
         self.ev(node.value)
         if node.format_spec is not None:
             self.ev(node.format_spec)
         return NOT_TENSOR
 
-    def lambda_(self, node: ast.Lambda) -> Value:
+    def lambda_(self, node: Any) -> Value:
         env: dict[str, Value] = {}
         args = node.args
         for default in [*args.defaults, *(d for d in args.kw_defaults if d is not None)]:
@@ -340,7 +341,7 @@ class ExpressionMixin:
         result = self._in_scope(env, node.body)
         return Value(OTHER, ("lambda", result))
 
-    def _in_scope(self, env: dict[str, Value], node: ast.expr) -> Value:
+    def _in_scope(self, env: dict[str, Value], node: Any) -> Value:
         outer = self.env
         self.scopes.append(env)
         self.env = env
@@ -349,14 +350,14 @@ class ExpressionMixin:
         self.env = outer
         return value
 
-    def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
+    def comprehension(self, node: Any) -> Value:
         form = "iter" if isinstance(node, ast.GeneratorExp) else "list"
         return container(form, self._comprehension(node.generators, (node.elt,)))
 
-    def dictcomp(self, node: ast.DictComp) -> Value:
+    def dictcomp(self, node: Any) -> Value:
         return container("dict", self._comprehension(node.generators, (node.key, node.value)))
 
-    def _comprehension(self, generators: list[ast.comprehension], parts: tuple[ast.expr, ...]) -> Value:
+    def _comprehension(self, generators: list[ast.comprehension], parts: Any) -> Value:
         env: dict[str, Value] = {}
         outer = self.env
         first = True
@@ -378,34 +379,34 @@ class ExpressionMixin:
         self.env = outer
         return value
 
-    def starred(self, node: ast.Starred) -> Value:
+    def starred(self, node: Any) -> Value:
         return element_of(self.ev(node.value))
 
-    def walrus(self, node: ast.NamedExpr) -> Value:
+    def walrus(self, node: Any) -> Value:
         value = self.ev(node.value)
         self.bind(node.target, value)
         return value
 
-    def await_(self, node: ast.Await) -> Value:
+    def await_(self, node: Any) -> Value:
         return self.ev(node.value)
 
-    def yield_(self, node: ast.Yield) -> Value:
+    def yield_(self, node: Any) -> Value:
         if node.value is not None:
             self.unit.returns.append(container("iter", self.ev(node.value)))
         return UNKNOWN_VALUE
 
-    def yield_from(self, node: ast.YieldFrom) -> Value:
+    def yield_from(self, node: Any) -> Value:
         self.unit.returns.append(container("iter", element_of(self.ev(node.value))))
         return UNKNOWN_VALUE
 
-    def slice_(self, node: ast.Slice) -> Value:
+    def slice_(self, node: Any) -> Value:
         for part in (node.lower, node.upper, node.step):
             if part is not None:
                 self.ev(part)
         return NOT_TENSOR
 
 
-def joins_lists(node: ast.BinOp, left: Value, right: Value) -> bool:
+def joins_lists(node: Any, left: Value, right: Value) -> bool:
     """Whether ``+`` or ``*`` here builds a list or tuple: no tensor library adds a tensor to a Python list."""
     sides = (form_of(left), form_of(right))
     if isinstance(node.op, ast.Add):
@@ -413,7 +414,7 @@ def joins_lists(node: ast.BinOp, left: Value, right: Value) -> bool:
     return isinstance(node.op, ast.Mult) and sides[0] in ("list", "tuple") and right.kind != TENSOR
 
 
-def _constant_index(node: ast.expr) -> int | None:
+def _constant_index(node: Any) -> int | None:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if (
@@ -424,3 +425,8 @@ def _constant_index(node: ast.expr) -> int | None:
     ):
         return -node.operand.value
     return None
+
+
+def _note_place(node: Any, around: Any) -> None:
+    """Leave on a syntax node what it is part of."""
+    node.up = around

@@ -10,6 +10,8 @@ Keys are short strings, so that a fact can be cached and sent between processes:
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml.lint.values import Value, join
 
 
@@ -17,26 +19,26 @@ class Facts:
     """A table that only grows; readers are noted so that they can be looked at again when it does."""
 
     def __init__(self) -> None:
-        self.table: dict[str, object] = {}
-        self.produced: dict[str, object] = {}
-        self.reads: dict[str, object] = {}
+        self.table: dict[str, Any] = {}
+        self.produced: dict[str, Any] = {}
+        self.reads: dict[str, Any] = {}
 
-    def read(self, key: str):
+    def read(self, key: str) -> Any:
         """The fact, or ``None``; the reader is noted."""
         value = self.table.get(key)
         self.reads[key] = value
         return value
 
-    def put(self, key: str, value: object) -> None:
+    def put(self, key: str, value: Any) -> None:
         """Add to a fact: values are joined, anything else is replaced."""
         for table in (self.table, self.produced):
             old = table.get(key)
             if old is None or not isinstance(value, Value):
                 table[key] = value
             elif old is not value:
-                table[key] = join(old, value)  # type: ignore[arg-type]
+                table[key] = join(old, value)
 
-    def merge(self, others: dict[str, object]) -> None:
+    def merge(self, others: dict[str, Any]) -> None:
         """Take over facts that other files produced."""
         table = self.table
         for key, value in others.items():
@@ -44,9 +46,9 @@ class Facts:
             if old is None or not isinstance(value, Value):
                 table[key] = value
             elif old is not value:
-                table[key] = join(old, value)  # type: ignore[arg-type]
+                table[key] = join(old, value)
 
-    def changed_since(self, reads: dict[str, object]) -> bool:
+    def changed_since(self, reads: dict[str, Any]) -> bool:
         """Whether any of these readings would now be another."""
         get = self.table.get
         for key, seen in reads.items():
@@ -69,5 +71,5 @@ class Facts:
                 target = f"{target_head}.{last}"
             if target == name:
                 return name
-            name = target  # type: ignore[assignment]
+            name = target
         return name

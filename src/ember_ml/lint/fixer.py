@@ -120,12 +120,12 @@ def has_ops(project: Project, path: str) -> bool:
     profile = project.files[path].settings.profile
     return profile.prefix in flow.top or any(
         value.detail == ("ref", profile.namespaces[0]) for value in flow.top.values()
-    )  # type: ignore[union-attr]
+    )
 
 
 def import_edit(project: Project, path: str, wanted: list[str]) -> Edit:
     """The edit that adds import lines after the imports at the top of a file."""
-    module = project.files[path].flow.module  # type: ignore[union-attr]
+    module = project.files[path].flow.module
     line = 0
     first_block = True
     for statement in module.tree.body:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives, repairs
 
@@ -59,19 +59,19 @@ class FixContext:
         raw = self.module.lines[line - 1][:column]
         return self._starts[line - 1] + len(raw.decode("utf-8", "surrogatepass"))
 
-    def start(self, node: ast.AST) -> int:
+    def start(self, node: Any) -> int:
         """Where a node begins in the text."""
-        return self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+        return self.offset(node.lineno, node.col_offset)
 
-    def end(self, node: ast.AST) -> int:
+    def end(self, node: Any) -> int:
         """Where a node ends in the text."""
-        return self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined,arg-type]
+        return self.offset(node.end_lineno, node.end_col_offset)
 
-    def replace(self, node: ast.AST, text: str) -> Edit:
+    def replace(self, node: Any, text: str) -> Edit:
         """Replace a whole node."""
         return Edit(self.start(node), self.end(node), text)
 
-    def text(self, node: ast.AST) -> str:
+    def text(self, node: Any) -> str:
         """The text of a node."""
         return self.module.text(node)
 
@@ -92,7 +92,7 @@ class FixContext:
 
     # --- shapes of repair
 
-    def call_op(self, node: ast.expr, op: str, *arguments: str, safe: bool = True) -> Fix | None:
+    def call_op(self, node: Any, op: str, *arguments: str, safe: bool = True) -> Fix | None:
         """Replace an expression by a call of an op."""
         prefix = self.prefix()
         if prefix is None:
@@ -100,9 +100,7 @@ class FixContext:
         text = f"{prefix}.{op}({', '.join(arguments)})"
         return Fix(f"use {prefix}.{op}", (self.replace(node, text),), safe)
 
-    def operator(
-        self, node: ast.BinOp | ast.Compare, left: ast.expr, right: ast.expr, op: str, *, safe: bool = True
-    ) -> Fix | None:
+    def operator(self, node: Any, left: Any, right: Any, op: str, *, safe: bool = True) -> Fix | None:
         """``left <op> right`` becomes ``ops.op(left, right)``; comments and line breaks in between are kept."""
         prefix = self.prefix()
         if prefix is None:
@@ -136,7 +134,7 @@ class FixContext:
         edits.append(Edit(right_end, end, after + ")"))
         return Fix(f"use {prefix}.{op}", tuple(edits), safe)
 
-    def arguments(self, node: ast.Call) -> list[str] | None:
+    def arguments(self, node: Any) -> list[str] | None:
         """The arguments of a native call with keywords renamed; ``None`` if one has no counterpart."""
         result = [self.text(arg) for arg in node.args]
         for keyword in node.keywords:
@@ -145,14 +143,14 @@ class FixContext:
             result.append(f"{repairs.KEYWORDS[keyword.arg]}={self.text(keyword.value)}")
         return result
 
-    def has_comment(self, node: ast.AST) -> bool:
+    def has_comment(self, node: Any) -> bool:
         """Whether replacing the node as a whole would lose a comment."""
         text = self.text(node)
         return "#" in text and "\n" in text
 
     # --- where a value goes
 
-    def feeds_only_ops(self, node: ast.AST, depth: int = 0) -> bool:
+    def feeds_only_ops(self, node: Any, depth: int = 0) -> bool:
         """Whether a value ends up only in ops, in native calls with an op for them, and in operators between them."""
         if depth > 8:
             return False

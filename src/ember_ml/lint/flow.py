@@ -7,11 +7,12 @@ executed abstractly in order: branches are joined, loops are walked until their 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import hints
 from ember_ml.lint.calls import CallMixin
 from ember_ml.lint.expressions import ExpressionMixin
+from ember_ml.lint.facts import Facts
 from ember_ml.lint.narrowing import NarrowingMixin
 from ember_ml.lint.statements import StatementMixin
 from ember_ml.lint.unit import Unit
@@ -57,7 +58,7 @@ _NEVER_TENSOR = frozenset({"inst", "ref", "bound", "text", "dict", "list", "lamb
 class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
     """The walker of one file."""
 
-    def __init__(self, module: Module, facts, rules_by_node: dict[type, list]) -> None:
+    def __init__(self, module: Module, facts: Facts, rules_by_node: dict[type, list[Any]]) -> None:
         self.module = module
         self.profile = module.profile
         self.facts = facts
@@ -71,7 +72,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
         self.pending: dict[int, Unit] = {}
         self.produced: dict[str, object] = {}
         self.guards = 0  # depth of blocks in which a TypeError is expected
-        self.expressions = {
+        self.expressions: dict[type, Any] = {
             ast.Name: self.name,
             ast.Constant: self.constant,
             ast.Attribute: self.attribute,
@@ -100,7 +101,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
             ast.YieldFrom: self.yield_from,
             ast.Slice: self.slice_,
         }
-        self.statements = {
+        self.statements: dict[type, Any] = {
             ast.Expr: self.expr_stmt,
             ast.Assign: self.assign,
             ast.AugAssign: self.augassign,
@@ -134,7 +135,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
         """Walk the statements at the top of the file; functions found become units."""
         unit = self.units[0]
         self._enter(unit, {})
-        self.block(unit.node.body)  # type: ignore[attr-defined]
+        self.block(unit.node.body)
         self.top = self.env
         name = self.module.name
         for key, value in self.top.items():
@@ -178,11 +179,11 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
         node = unit.node
         env: dict[str, Value] = {}
         self._enter(unit, env)
-        self.parameters(unit, node, env)  # type: ignore[arg-type]
+        self.parameters(unit, node, env)
         self.hook(node)
-        done = self.block(node.body)  # type: ignore[attr-defined]
+        done = self.block(node.body)
         facts = self.facts
-        declared = hints.read(node.returns, self) if node.returns is not None else None  # type: ignore[attr-defined]
+        declared = hints.read(node.returns, self) if node.returns is not None else None
         if declared is not None and declared.kind != UNKNOWN:
             facts.put("ret:" + unit.name, declared)
         elif unit.returns:
@@ -194,7 +195,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
             facts.put("ret:" + unit.name, NONE)
         self._leave(unit)
 
-    def parameters(self, unit: Unit, node: ast.FunctionDef, env: dict[str, Value]) -> None:
+    def parameters(self, unit: Unit, node: Any, env: dict[str, Value]) -> None:
         """Bind the parameters: annotation, then what callers pass, then name and default."""
         args = node.args
         names = [*args.posonlyargs, *args.args]
@@ -203,7 +204,8 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
             env[names[0].arg] = Value(OTHER, ("ref" if _is_class_method(node) else "inst", unit.class_name))
             names = names[1:]
             first = 1
-        defaults: list[ast.expr | None] = [None] * (len(names) + first - len(args.defaults)) + list(args.defaults)
+        missing: list[ast.expr | None] = [None] * (len(names) + first - len(args.defaults))
+        defaults = [*missing, *args.defaults]
         defaults = defaults[first:] if len(defaults) >= len(names) + first else defaults
         for index, arg in enumerate(names):
             default = defaults[index] if index < len(defaults) else None
@@ -270,23 +272,23 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
 
     # --- rules
 
-    def hook(self, node: ast.AST) -> None:
+    def hook(self, node: Any) -> None:
         """Show a node to the rules that asked for its type."""
         rules = self.rules.get(node.__class__)
         if rules is not None:
             for rule in rules:
                 rule.check(node, self)
 
-    def report(self, rule, node: ast.AST, *details: str) -> None:
+    def report(self, rule: Any, node: Any, *details: str) -> None:
         """Note a finding; a second one of the same rule at the same node is the same finding."""
         self.unit.reports[rule.code, id(node)] = (rule, node, details)
 
-    def is_tensor(self, node: ast.AST) -> bool:
+    def is_tensor(self, node: Any) -> bool:
         """Whether a walked expression is known to be a tensor (in strict mode: not known to be something else)."""
-        kind = node.ev.kind  # type: ignore[attr-defined]
+        kind = node.ev.kind
         return kind == TENSOR or (kind == UNKNOWN and self.module.strict)
 
-    def dotted(self, node: ast.AST) -> str | None:
+    def dotted(self, node: Any) -> str | None:
         """The dotted name an expression stands for, or ``None``."""
         value = getattr(node, "ev", None)
         if value is not None and type(value.detail) is tuple and value.detail[0] in ("ref", "bound"):
@@ -298,9 +300,9 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
     def refine(self, value: Value) -> None:
         """Later use shows that an unknown value is a tensor: carry that back to where it came from."""
         detail = value.detail
-        if value.kind != UNKNOWN or detail is None or len(detail) != 2:  # type: ignore[arg-type]
+        if value.kind != UNKNOWN or detail is None or len(detail) != 2:
             return
-        what, source = detail  # type: ignore[misc]
+        what, source = detail
         unit = self.unit
         if what == "param":
             if source not in self.profile.number_parameters:
@@ -318,9 +320,9 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
                     self.refine(left)
 
 
-def _is_static(node: ast.FunctionDef) -> bool:
+def _is_static(node: Any) -> bool:
     return any(getattr(d, "id", None) == "staticmethod" for d in node.decorator_list)
 
 
-def _is_class_method(node: ast.FunctionDef) -> bool:
+def _is_class_method(node: Any) -> bool:
     return any(getattr(d, "id", None) == "classmethod" for d in node.decorator_list)

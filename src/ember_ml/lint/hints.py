@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.values import (
@@ -43,7 +44,7 @@ _DICTS = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", 
 _TENSOR_WORDS = frozenset({"Tensor", "EmberTensor", "NativeTensor", "Array", "NDArray", "ndarray"})
 
 
-def read(node: ast.expr | None, flow) -> Value:
+def read(node: ast.expr | None, flow: Any) -> Value:
     """The value that an annotation promises; unknown if it promises nothing the linter understands."""
     if node is None:
         return UNKNOWN_VALUE
@@ -69,7 +70,7 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _generic(node: ast.Subscript, flow) -> Value:
+def _generic(node: ast.Subscript, flow: Any) -> Value:
     head = _last(node.value)
     inner = node.slice
     if head == "Optional":
@@ -98,7 +99,7 @@ def _generic(node: ast.Subscript, flow) -> Value:
     return _named(node.value, flow)
 
 
-def _named(node: ast.expr, flow) -> Value:
+def _named(node: ast.expr, flow: Any) -> Value:
     last = _last(node)
     if isinstance(node, ast.Name) and last in _PLAIN:
         return NUMBER if last in ("int", "float", "bool", "complex") else NOT_TENSOR
@@ -134,7 +135,7 @@ def _named(node: ast.expr, flow) -> Value:
     return UNKNOWN_VALUE
 
 
-def _dotted(node: ast.expr, flow) -> str | None:
+def _dotted(node: ast.expr, flow: Any) -> str | None:
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -147,6 +148,6 @@ def _dotted(node: ast.expr, flow) -> str | None:
     detail = value.detail
     if type(detail) is tuple and detail[0] == "ref":
         base = detail[1]
-    elif value.kind == UNKNOWN or detail is None or detail[0] != "ref":  # type: ignore[index]
+    else:
         return None if not parts else f"?.{'.'.join(reversed(parts))}"
     return ".".join([base, *reversed(parts)])

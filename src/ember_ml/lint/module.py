@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 from ember_ml.lint.natives import CONVENTIONAL_NAMES
 from ember_ml.lint.profiles import Profile
@@ -78,18 +79,18 @@ class Module:
             return byte_column
         return len(self.lines[line - 1][:byte_column].decode("utf-8", "replace"))
 
-    def text(self, node: ast.AST) -> str:
+    def text(self, node: Any) -> str:
         """The source text of a node."""
         lines = self.lines
-        first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined,operator]
-        start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+        first, last = node.lineno - 1, node.end_lineno - 1
+        start, end = node.col_offset, node.end_col_offset
         if first == last:
             raw = lines[first][start:end]
         else:
             raw = b"\n".join([lines[first][start:], *lines[first + 1 : last], lines[last][:end]])
         return raw.decode("utf-8", "surrogatepass")
 
-    def parent(self, node: ast.AST) -> ast.AST | None:
+    def parent(self, node: Any) -> Any:
         """The node around a node."""
         if self._parents is None:
             parents: dict[int, ast.AST] = {}
@@ -99,7 +100,7 @@ class Module:
             self._parents = parents
         return self._parents.get(id(node))
 
-    def around(self, node: ast.AST, *types: type) -> ast.AST | None:
+    def around(self, node: Any, *types: type) -> Any:
         """The nearest node around a node that is of one of the types."""
         current = self.parent(node)
         while current is not None and not isinstance(current, types):

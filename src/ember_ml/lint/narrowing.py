@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.values import (
@@ -18,12 +19,13 @@ from ember_ml.lint.values import (
     Value,
     form_of,
 )
+from ember_ml.lint.walker import Walker
 
 
-class NarrowingMixin:
+class NarrowingMixin(Walker):
     """The part of the walker that learns from tests."""
 
-    def narrowing(self, test: ast.expr, holds: bool) -> dict[str, Value] | None:
+    def narrowing(self, test: Any, holds: bool) -> dict[str, Value] | None:
         """What a test that held (or did not) says about names."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return self.narrowing(test.operand, not holds)
@@ -77,7 +79,7 @@ class NarrowingMixin:
                 return {name: TENSOR_VALUE} if holds else None
         return None
 
-    def class_kinds(self, node: ast.expr) -> set[int]:
+    def class_kinds(self, node: Any) -> set[int]:
         """Which kinds the classes of an isinstance test stand for."""
         if isinstance(node, ast.Tuple):
             return set().union(*(self.class_kinds(element) for element in node.elts)) if node.elts else {UNKNOWN}

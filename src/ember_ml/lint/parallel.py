@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from multiprocessing.connection import Connection
+from typing import Any
 
 from ember_ml.lint.finding import Finding
 from ember_ml.lint.project import ROUNDS, Project
@@ -23,7 +24,7 @@ def check_parallel(inputs: list, jobs: int) -> tuple[dict[str, list[Finding]], d
         pipes.append(here)
         workers.append(worker)
     try:
-        table: dict[str, object] = {}
+        table: dict[str, Any] = {}
         for _ in range(ROUNDS):
             news = [pipe.recv() for pipe in pipes]
             changed = _merge(table, news)
@@ -61,13 +62,13 @@ def _shares(inputs: list, jobs: int) -> list[list]:
     return shares
 
 
-def _merge(table: dict[str, object], news: list[dict[str, object]]) -> dict[str, object]:
+def _merge(table: dict[str, Any], news: list[dict[str, Any]]) -> dict[str, Any]:
     """Add what the workers found to the table; what changed by it."""
     changed: dict[str, object] = {}
     for facts in news:
         for key, value in facts.items():
             old = table.get(key)
-            new = value if old is None or not isinstance(value, Value) else join(old, value)  # type: ignore[arg-type]
+            new = value if old is None or not isinstance(value, Value) else join(old, value)
             if old is None or new != old:
                 table[key] = changed[key] = new
     return changed

@@ -284,4 +284,4 @@ def build(name: str, table: dict[str, object]) -> Profile:
             changes[attribute] = value
         else:
             raise ValueError(f"{key!r} in profile {name!r} must be a {type(present).__name__}")
-    return replace(base, name=name, _cache={}, **changes)  # type: ignore[arg-type]
+    return replace(base, name=name, _cache={}, **changes)

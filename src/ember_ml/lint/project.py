@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ember_ml.lint import rules, suppressions
 from ember_ml.lint.facts import Facts
@@ -14,6 +16,7 @@ from ember_ml.lint.fixing import FixContext
 from ember_ml.lint.flow import Flow
 from ember_ml.lint.module import Module
 from ember_ml.lint.profiles import EMBER, Profile
+from ember_ml.lint.unit import Unit
 
 ROUNDS = 5
 _DEEP = 20_000  # recursion limit while walking; Python-to-Python calls do not use the C stack
@@ -36,7 +39,7 @@ class File:
     """One file of the project."""
 
     path: str
-    flow: Flow | None = None
+    flow: Any = None  # the walker; None if the file cannot be parsed
     settings: Settings = field(default_factory=Settings)
     interesting: bool = False
     problem: Finding | None = None
@@ -99,7 +102,7 @@ class Project:
         while changed and sleeping:
             changed = False
             for file in list(sleeping):
-                if self._imports_tensors(file.flow):  # type: ignore[arg-type]
+                if self._imports_tensors(file.flow):
                     file.interesting = changed = True
                     self._note_interest(file)
                     sleeping.remove(file)
@@ -117,8 +120,8 @@ class Project:
         return found
 
     def _note_interest(self, file: File) -> None:
-        self.facts.produced = file.flow.produced  # type: ignore[union-attr]
-        self.facts.put("mod:" + file.flow.module.name, file.interesting)  # type: ignore[union-attr]
+        self.facts.produced = file.flow.produced
+        self.facts.put("mod:" + file.flow.module.name, file.interesting)
 
     def step(self) -> bool:
         """Walk again what read a fact that has changed since; whether there was any."""
@@ -132,7 +135,7 @@ class Project:
             sys.setrecursionlimit(limit)
         return any(again) or len(self.facts.table) != before
 
-    def _guarded(self, file: File, action) -> bool:
+    def _guarded(self, file: File, action: Callable[[File], Any]) -> bool:
         if file.flow is None:
             return False
         try:
@@ -143,30 +146,30 @@ class Project:
             return False
 
     def _walk_top(self, file: File) -> None:
-        file.flow.walk_top()  # type: ignore[union-attr]
+        file.flow.walk_top()
 
     def _walk_all(self, file: File) -> None:
         flow = file.flow
         index = 1
-        while index < len(flow.units):  # type: ignore[union-attr]
-            flow.walk(flow.units[index])  # type: ignore[union-attr]
+        while index < len(flow.units):
+            flow.walk(flow.units[index])
             index += 1
 
     def _walk_changed(self, file: File) -> bool:
         flow, facts = file.flow, self.facts
         changed = False
-        if facts.changed_since(flow.units[0].reads):  # type: ignore[union-attr]
-            flow.walk_top()  # type: ignore[union-attr]
+        if facts.changed_since(flow.units[0].reads):
+            flow.walk_top()
             changed = True
         index = 1
-        while index < len(flow.units):  # type: ignore[union-attr]
-            unit = flow.units[index]  # type: ignore[union-attr]
+        while index < len(flow.units):
+            unit = flow.units[index]
             if unit.walked:
                 if facts.changed_since(unit.reads):
-                    flow.walk(unit)  # type: ignore[union-attr]
+                    flow.walk(unit)
                     changed = True
             elif file.interesting or _called_with_tensors(unit, facts):
-                flow.walk(unit)  # type: ignore[union-attr]
+                flow.walk(unit)
                 changed = True
             index += 1
         return changed
@@ -209,22 +212,22 @@ class Project:
         return [finding for path in self.files for finding in self.findings(path)]
 
 
-def _finding(rule, node: ast.AST, details: tuple[str, ...], context: FixContext) -> Finding:
+def _finding(rule: Any, node: Any, details: tuple[str, ...], context: FixContext) -> Finding:
     module = context.module
     if isinstance(
         node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.If, ast.While, ast.With, ast.Match)
     ):
         end_line, end_column = node.lineno, node.col_offset + 1
     else:
-        end_line, end_column = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+        end_line, end_column = node.end_lineno, node.end_col_offset
     try:
         fix = rule.fix(node, context)
     except (AttributeError, IndexError, ValueError, RecursionError):
         fix = None  # a repair that cannot be written is no reason to lose the finding
     return Finding(
         module.path,
-        node.lineno,  # type: ignore[attr-defined]
-        module.column(node.lineno, node.col_offset) + 1,  # type: ignore[attr-defined]
+        node.lineno,
+        module.column(node.lineno, node.col_offset) + 1,
         end_line,
         module.column(end_line, end_column) + 1,
         rule.code,
@@ -255,10 +258,10 @@ def parse(path: str, source: str) -> tuple[ast.Module | None, Finding | None]:
         sys.setrecursionlimit(limit)
 
 
-_INTEREST: dict[str, re.Pattern] = {}
+_INTEREST: dict[str, re.Pattern[str]] = {}
 
 
-def _interest(profile: Profile) -> re.Pattern:
+def _interest(profile: Profile) -> re.Pattern[str]:
     """Words without which a file can hold no tensor of its own."""
     pattern = _INTEREST.get(profile.name)
     if pattern is None:
@@ -292,7 +295,7 @@ def _interest(profile: Profile) -> re.Pattern:
     return pattern
 
 
-def _called_with_tensors(unit, facts: Facts) -> bool:
+def _called_with_tensors(unit: Unit, facts: Facts) -> bool:
     node = unit.node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
@@ -300,7 +303,7 @@ def _called_with_tensors(unit, facts: Facts) -> bool:
     for index, arg in enumerate(args):
         for key in (f"par:{unit.name}:{index}", f"par:{unit.name}:{arg.arg}"):
             value = facts.table.get(key)
-            if value is not None and value.kind >= 2:  # type: ignore[attr-defined]
+            if value is not None and value.kind >= 2:
                 return True
     return False
 

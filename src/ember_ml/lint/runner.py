@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as change
 
@@ -50,7 +51,7 @@ class Result:
     from_cache: int = 0
 
 
-def read_inputs(paths: list[str], adjust) -> list[Input]:
+def read_inputs(paths: list[str], adjust: Callable[[Config], Config]) -> list[Input]:
     """The files below the paths, read, each with its settings. ``adjust`` applies the command line to a configuration.
 
     Raises:
@@ -201,7 +202,7 @@ def finish(project: Project, item: Input) -> list[Finding]:
     findings = project.findings(item.path)
     if not item.is_notebook or project.files[item.path].flow is None:
         return findings
-    text = project.files[item.path].flow.module.source  # type: ignore[union-attr]
+    text = project.files[item.path].flow.module.source
     placed = []
     for finding in findings:
         cell, line = sources.cell_of(text, finding.line)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 from ember_ml.lint import hints, natives
 from ember_ml.lint.unit import Unit
@@ -20,12 +22,14 @@ from ember_ml.lint.values import (
     element_of,
     form_of,
     join,
+    note_value,
     plain,
     ref,
 )
+from ember_ml.lint.walker import Walker
 
 
-class StatementMixin:
+class StatementMixin(Walker):
     """The part of the walker that handles statements."""
 
     def block(self, body: list[ast.stmt]) -> bool:
@@ -38,16 +42,16 @@ class StatementMixin:
                 done = True
         return done
 
-    def expr_stmt(self, node: ast.Expr) -> None:
+    def expr_stmt(self, node: Any) -> None:
         self.ev(node.value)
 
-    def assign(self, node: ast.Assign) -> None:
+    def assign(self, node: Any) -> None:
         value = self.ev(node.value)
         for target in node.targets:
             self.bind(target, value)
         self.hook(node)
 
-    def annassign(self, node: ast.AnnAssign) -> None:
+    def annassign(self, node: Any) -> None:
         value = self.ev(node.value) if node.value is not None else None
         declared = hints.read(node.annotation, self)
         if declared.kind == UNKNOWN and value is not None:
@@ -62,16 +66,16 @@ class StatementMixin:
             self.facts.put(f"attr:{self.unit.class_name}:{node.target.id}", declared)
         self.hook(node)
 
-    def augassign(self, node: ast.AugAssign) -> None:
+    def augassign(self, node: Any) -> None:
         right = self.ev(node.value)
-        target = node.target
+        target: Any = node.target
         if isinstance(target, ast.Name):
             left = self.name(target)
         elif isinstance(target, ast.Attribute):
             left = self.attribute(target)
         else:
             left = self.subscript(target)
-        target.ev = left  # type: ignore[attr-defined]
+        note_value(target, left)
         self.hook(node)
         if left.kind == TENSOR or right.kind == TENSOR:
             result = TENSOR_VALUE if form_of(left) not in ("list", "text") else left
@@ -83,11 +87,11 @@ class StatementMixin:
             result = UNKNOWN_VALUE
         self.bind(target, result)
 
-    def bind(self, target: ast.expr, value: Value) -> None:
+    def bind(self, target: Any, value: Value) -> None:
         """Store a value in a target."""
         if isinstance(target, ast.Name):
             self.env[target.id] = value
-            target.ev = value  # type: ignore[attr-defined]
+            note_value(target, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             after_star = False
             count = len(target.elts)
@@ -100,22 +104,22 @@ class StatementMixin:
         elif isinstance(target, ast.Attribute):
             base = self.ev(target.value)
             if base.kind == OTHER and form_of(base) == "inst":
-                self.facts.put(f"attr:{base.detail[1]}:{target.attr}", plain(value))  # type: ignore[index]
-            target.ev = value  # type: ignore[attr-defined]
+                self.facts.put(f"attr:{base.detail[1]}:{target.attr}", plain(value))
+            note_value(target, value)
         elif isinstance(target, ast.Subscript):
             base = self.ev(target.value)
             self.ev(target.slice)
             self.add_to(target.value, base, value)
-            target.ev = value  # type: ignore[attr-defined]
+            note_value(target, value)
         elif isinstance(target, ast.Starred):
             self.bind(target.value, container("list", element_of(value)))
 
-    def add_to(self, holder: ast.expr, base: Value, value: Value) -> None:
+    def add_to(self, holder: Any, base: Value, value: Value) -> None:
         """A container got another member."""
         if form_of(base) not in ("list", "dict", "tuple") or value.kind == UNKNOWN:
             return
         form = "dict" if form_of(base) == "dict" else "list"
-        present = base.detail[1] if form_of(base) != "tuple" else element_of(base)  # type: ignore[index]
+        present = base.detail[1] if form_of(base) != "tuple" else element_of(base)
         grown = container(form, value if present is UNKNOWN_VALUE else join(present, value))
         if isinstance(holder, ast.Name):
             for scope in reversed(self.scopes):
@@ -127,7 +131,7 @@ class StatementMixin:
             if form_of(owner) == "inst":
                 self.facts.put(f"attr:{owner.detail[1]}:{holder.attr}", grown)
 
-    def return_(self, node: ast.Return) -> bool:
+    def return_(self, node: Any) -> bool:
         if node.value is not None:
             self.unit.returns.append(self.ev(node.value))
         else:
@@ -135,29 +139,29 @@ class StatementMixin:
         self.hook(node)
         return True
 
-    def raise_(self, node: ast.Raise) -> bool:
+    def raise_(self, node: Any) -> bool:
         if node.exc is not None:
             self.ev(node.exc)
         if node.cause is not None:
             self.ev(node.cause)
         return True
 
-    def stop(self, node: ast.stmt) -> bool:
+    def stop(self, node: Any) -> bool:
         return True
 
-    def assert_(self, node: ast.Assert) -> None:
+    def assert_(self, node: Any) -> None:
         self.ev(node.test)
         if node.msg is not None:
             self.ev(node.msg)
         self.hook(node)
         self.env.update(self.narrowing(node.test, True) or {})
 
-    def delete(self, node: ast.Delete) -> None:
+    def delete(self, node: Any) -> None:
         for target in node.targets:
             if not isinstance(target, ast.Name):
                 self.ev(target)
 
-    def if_(self, node: ast.If) -> bool:
+    def if_(self, node: Any) -> bool:
         self.ev(node.test)
         self.hook(node)
         before = self.env
@@ -186,20 +190,20 @@ class StatementMixin:
         self.scopes[-1] = env
         self.env = env
 
-    def for_(self, node: ast.For) -> None:
+    def for_(self, node: Any) -> None:
         iterated = self.ev(node.iter)
         self.bind(node.target, element_of(iterated))
         self.hook(node)
         self._loop(node.body, lambda: self.bind(node.target, element_of(iterated)))
         self.block(node.orelse)
 
-    def while_(self, node: ast.While) -> None:
+    def while_(self, node: Any) -> None:
         self.ev(node.test)
         self.hook(node)
         self._loop(node.body, lambda: self.ev(node.test))
         self.block(node.orelse)
 
-    def _loop(self, body: list[ast.stmt], again) -> None:
+    def _loop(self, body: list[ast.stmt], again: Callable[[], object]) -> None:
         before = self.env.copy()
         self.block(body)
         joined = _merge(before, self.env)
@@ -209,7 +213,7 @@ class StatementMixin:
             self.block(body)
             self._switch(_merge(joined, self.env))
 
-    def with_(self, node: ast.With) -> None:
+    def with_(self, node: Any) -> None:
         guarded = False
         for item in node.items:
             value = self.ev(item.context_expr)
@@ -231,7 +235,7 @@ class StatementMixin:
         self.block(node.body)
         self.guards -= guarded
 
-    def try_(self, node: ast.Try) -> bool:
+    def try_(self, node: Any) -> bool:
         before = self.env.copy()
         guarded = any(_catches_type_error(handler) for handler in node.handlers)
         self.guards += guarded
@@ -254,7 +258,7 @@ class StatementMixin:
         ended = self.block(node.finalbody)
         return ended or result is None
 
-    def match_(self, node: ast.Match) -> None:
+    def match_(self, node: Any) -> None:
         subject = self.ev(node.subject)
         self.hook(node)
         before = self.env
@@ -273,7 +277,7 @@ class StatementMixin:
                 result = _merge(result, self.env)
         self._switch(result)
 
-    def function(self, node: ast.FunctionDef) -> None:
+    def function(self, node: Any) -> None:
         for decorator in node.decorator_list:
             self.ev(decorator)
         args = node.args
@@ -290,7 +294,7 @@ class StatementMixin:
             self.pending[id(node)] = unit
             self.units.append(unit)
 
-    def class_(self, node: ast.ClassDef) -> None:
+    def class_(self, node: Any) -> None:
         for decorator in node.decorator_list:
             self.ev(decorator)
         bases = []
@@ -320,7 +324,7 @@ class StatementMixin:
         self.env = self.scopes[-1]
         self.unit = outer
 
-    def import_(self, node: ast.Import) -> None:
+    def import_(self, node: Any) -> None:
         for alias in node.names:
             if alias.asname:
                 self.env[alias.asname] = ref(alias.name)
@@ -330,7 +334,7 @@ class StatementMixin:
                 self.env[root] = ref(root)
         self.hook(node)
 
-    def import_from(self, node: ast.ImportFrom) -> None:
+    def import_from(self, node: Any) -> None:
         source = self.module.absolute(node.module, node.level)
         for alias in node.names:
             if alias.name == "*":
@@ -365,7 +369,7 @@ def _merge(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:
     return result
 
 
-def _form(node: ast.FunctionDef) -> str:
+def _form(node: Any) -> str:
     for decorator in node.decorator_list:
         name = getattr(decorator, "attr", None) or getattr(decorator, "id", None)
         if name in ("property", "cached_property"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+from typing import Any
 
 from ember_ml.lint.values import Value
 
@@ -24,14 +24,14 @@ class Unit:
         "walked",
     )
 
-    def __init__(self, name: str, node: ast.AST, parent: Unit | None, class_name: str | None) -> None:
+    def __init__(self, name: str, node: Any, parent: Unit | None, class_name: str | None) -> None:
         self.name = name
         self.node = node
         self.parent = parent
         self.env: dict[str, Value] = {}
         self.class_name = class_name
-        self.reads: dict[str, object] = {}
-        self.reports: dict[tuple[str, int], tuple] = {}
+        self.reads: dict[str, Any] = {}
+        self.reports: dict[tuple[str, int], tuple[Any, ...]] = {}
         self.evidence: set[str] = set()
         self.demanded: set[int] = set()
         self.returns: list[Value] = []

@@ -6,6 +6,9 @@ branches keeps the higher one, because a finding means "here a tensor can meet t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 OTHER, UNKNOWN, SEQUENCE, TENSOR = range(4)
 
 
@@ -27,7 +30,7 @@ class Value:
 
     __slots__ = ("detail", "kind")
 
-    def __init__(self, kind: int, detail: object = None) -> None:
+    def __init__(self, kind: int, detail: Any = None) -> None:
         self.kind = kind
         self.detail = detail
 
@@ -41,7 +44,7 @@ class Value:
         name = ("OTHER", "UNKNOWN", "SEQUENCE", "TENSOR")[self.kind]
         return name if self.detail is None else f"{name}({self.detail!r})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         detail = self.detail
         if self.kind == UNKNOWN and detail != ("mixed",):  # syntax nodes stay in their process
             detail = None
@@ -67,10 +70,10 @@ def ref(name: str) -> Value:
     return Value(OTHER, ("ref", name))
 
 
-def container(form: str, content: object) -> Value:
+def container(form: str, content: Any) -> Value:
     """A container; SEQUENCE if a tensor is in it, UNKNOWN members make no sequence of tensors."""
     members = content if form == "tuple" else (content,)
-    kind = SEQUENCE if any(m.kind >= SEQUENCE for m in members) else OTHER  # type: ignore[union-attr]
+    kind = SEQUENCE if any(m.kind >= SEQUENCE for m in members) else OTHER
     return Value(kind, (form, content))
 
 
@@ -116,8 +119,8 @@ def join(a: Value, b: Value) -> Value:
             return a
         fa, fb = form_of(a), form_of(b)
         if fa in CONTAINERS and fb in CONTAINERS:
-            if fa == fb == "tuple" and len(a.detail[1]) == len(b.detail[1]):  # type: ignore[index]
-                members = zip(a.detail[1], b.detail[1], strict=True)  # type: ignore[index]
+            if fa == fb == "tuple" and len(a.detail[1]) == len(b.detail[1]):
+                members = zip(a.detail[1], b.detail[1], strict=True)
                 return container("tuple", tuple(join(x, y) for x, y in members))
             form = "dict" if fa == "dict" else "list"
             return container(form, join(_content(a), _content(b)))
@@ -151,12 +154,12 @@ def join(a: Value, b: Value) -> Value:
 
 def _content(value: Value) -> Value:
     detail = value.detail
-    if detail[0] == "tuple":  # type: ignore[index]
-        return join_all(detail[1])  # type: ignore[index]
-    return detail[1]  # type: ignore[index]
+    if detail[0] == "tuple":
+        return join_all(detail[1])
+    return detail[1]
 
 
-def join_all(values) -> Value:
+def join_all(values: Iterable[Value]) -> Value:
     """The join of several values; unknown if there is none."""
     result = None
     for value in values:
@@ -167,3 +170,8 @@ def join_all(values) -> Value:
 def plain(value: Value) -> Value:
     """An unknown without its origin, which means nothing in another function."""
     return UNKNOWN_VALUE if value.kind == UNKNOWN and value.detail != ("mixed",) else value
+
+
+def note_value(node: Any, value: Value) -> None:
+    """Leave a value on a syntax node, where the rules find it."""
+    node.ev = value

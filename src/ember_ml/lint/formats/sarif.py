@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from ember_ml.lint import rules
 from ember_ml.lint.finding import Finding
@@ -28,7 +29,7 @@ def write(findings: list[Finding], texts: dict[str, str]) -> str:
     )
 
 
-def _rule(code: str) -> dict:
+def _rule(code: str) -> dict[str, Any]:
     rule = rules.ALL[code]
     return {
         "id": code,
@@ -39,7 +40,7 @@ def _rule(code: str) -> dict:
     }
 
 
-def _result(finding: Finding, index: int, texts: dict[str, str]) -> dict:
+def _result(finding: Finding, index: int, texts: dict[str, str]) -> dict[str, Any]:
     uri = Path(finding.path).as_posix()
     region = {
         "startLine": finding.line,
@@ -47,7 +48,7 @@ def _result(finding: Finding, index: int, texts: dict[str, str]) -> dict:
         "endLine": finding.end_line,
         "endColumn": max(finding.end_column, 1),
     }
-    result = {
+    result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": "error" if finding.code == "EMB900" else "warning",
@@ -67,7 +68,7 @@ def _result(finding: Finding, index: int, texts: dict[str, str]) -> dict:
     return result
 
 
-def _region(text: str, start: int, end: int) -> dict:
+def _region(text: str, start: int, end: int) -> dict[str, Any]:
     first, last = text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1
     return {
         "startLine": first,

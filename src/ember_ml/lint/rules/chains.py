@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
 
 
 def same_bodies(branches: list[list[ast.stmt]]) -> bool:
@@ -11,7 +15,7 @@ def same_bodies(branches: list[list[ast.stmt]]) -> bool:
     return len(dumps) == 1
 
 
-def statement_span(statement: ast.stmt, context) -> tuple[int, int]:
+def statement_span(statement: ast.stmt, context: FixContext) -> tuple[int, int]:
     """A statement with the comments that trail inside its block."""
     return context.start(statement), context.end(statement)
 

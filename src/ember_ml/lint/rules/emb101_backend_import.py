@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.fixing import Edit, Fix
 from ember_ml.lint.rules.base import Rule
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class BackendImport(Rule):
@@ -44,7 +49,7 @@ class BackendImport(Rule):
         "text = 'import numpy as np'",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if isinstance(node, ast.ImportFrom):
             if node.level:
                 return
@@ -57,7 +62,7 @@ class BackendImport(Rule):
                 flow.report(self, node, library)
                 return
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         bound = {alias.asname or alias.name.split(".", 1)[0] for alias in node.names}
         source = context.module.source
         if (isinstance(node, ast.Import) and len(node.names) > 1) or any(
@@ -86,7 +91,7 @@ class BackendImport(Rule):
         return Fix("remove the import", (Edit(line_start, line_end, ""),), safe=True, needs_ops=False)
 
 
-def _for_types_only(node, flow):
+def _for_types_only(node: Any, flow: Flow) -> Any:
     if "TYPE_CHECKING" not in flow.module.source:
         return False
     around = flow.module.around(node, ast.If)

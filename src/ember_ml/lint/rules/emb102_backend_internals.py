@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.rules.base import Rule
+
+if TYPE_CHECKING:
+    from ember_ml.lint.flow import Flow
 
 
 class BackendInternals(Rule):
@@ -41,7 +45,7 @@ class BackendInternals(Rule):
         "from ember_ml.backends_list import numpy",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         packages = flow.profile.backend_modules
         if not packages:
             return

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.rules.base import Rule
+
+if TYPE_CHECKING:
+    from ember_ml.lint.flow import Flow
 
 
 class DynamicImport(Rule):
@@ -41,7 +45,7 @@ class DynamicImport(Rule):
         "import importlib\n\ndef plug(name):\n    return importlib.import_module(name)",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if isinstance(node, ast.Subscript):
             if flow.dotted(node.value) != "sys.modules":
                 return

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint.fixing import Edit, Fix
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 OLD, NEW = "emberharmony", "ember_ml"
 
@@ -40,7 +46,7 @@ class OldName(Rule):
         "# emberharmony was the old name\nx = 1",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if isinstance(node, ast.Import):
             if any(alias.name.split(".", 1)[0] == OLD for alias in node.names):
                 flow.report(self, node)
@@ -48,14 +54,14 @@ class OldName(Rule):
             if node.level == 0 and node.module and node.module.split(".", 1)[0] == OLD:
                 flow.report(self, node)
         elif isinstance(node, ast.Name):
-            if node.id == OLD and node.ev.detail == ("ref", OLD) and isinstance(node.ctx, ast.Load):
+            if node.id == OLD and value_of(node).detail == ("ref", OLD) and isinstance(node.ctx, ast.Load):
                 flow.report(self, node)
         elif (flow.dotted(node.func) or "").endswith("import_module") and node.args:
             name = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
             if isinstance(name, str) and name.split(".", 1)[0] == OLD:
                 flow.report(self, node)
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         text = context.text(node)
         at = text.find(OLD)
         if at < 0:

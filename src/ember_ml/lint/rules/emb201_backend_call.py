@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives, repairs
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import is_conversion, is_device, is_dtype, is_random, is_type
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class BackendCall(Rule):
@@ -45,7 +50,7 @@ class BackendCall(Rule):
         "import torch_geometric\ny = torch_geometric.load()",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         name = flow.dotted(node.func)
         if name is None:
             return
@@ -57,8 +62,8 @@ class BackendCall(Rule):
         op = repairs.op_for(name)
         flow.report(self, node, name, f"use ops.{op}" if op else "write it with ops")
 
-    def fix(self, node, context):
-        name = context.flow.dotted(node.func)
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
+        name = context.flow.dotted(node.func) or ""
         op = repairs.op_for(name)
         if op is None or any(isinstance(arg, ast.Starred) for arg in node.args) or context.has_comment(node):
             return None
@@ -75,8 +80,8 @@ class BackendCall(Rule):
         return context.call_op(node, op, *arguments)
 
 
-def _portable_dtype(node, context):
-    dotted = context.flow.dotted(node)
+def _portable_dtype(node: Any, context: FixContext) -> Any:
+    dotted = context.flow.dotted(node) or ""
     return not (dotted and natives.library_of(dotted))
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.fixing import Fix
 from ember_ml.lint.rules.base import Rule
-from ember_ml.lint.rules.shared import is_conversion
+from ember_ml.lint.rules.shared import is_conversion, value_of
 from ember_ml.lint.values import TENSOR, UNKNOWN
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 _METHODS = frozenset({"numpy", "__array__", "detach", "__dlpack__"})
 
@@ -48,10 +53,10 @@ class Conversion(Rule):
         "def f(flags: dict):\n    return flags.numpy()",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         func = node.func
         if isinstance(func, ast.Attribute) and func.attr in _METHODS and (not node.args or func.attr != "numpy"):
-            owner = func.value.ev
+            owner = value_of(func.value)
             if owner.detail == "portable":
                 return
             if owner.kind == TENSOR or (owner.kind == UNKNOWN and func.attr == "numpy"):
@@ -66,7 +71,7 @@ class Conversion(Rule):
         ):
             flow.report(self, node, name)
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         func = node.func
         if isinstance(func, ast.Attribute) and func.attr in _METHODS:
             if func.attr == "detach":

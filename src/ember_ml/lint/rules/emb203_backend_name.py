@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.fixing import Fix
 from ember_ml.lint.rules.base import Rule
-from ember_ml.lint.rules.shared import is_device, is_dtype, is_type
+from ember_ml.lint.rules.shared import is_device, is_dtype, is_type, value_of
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class BackendName(Rule):
@@ -42,9 +47,9 @@ class BackendName(Rule):
         "'np.ndarray') -> 'np.ndarray':\n    return x",
     )
 
-    def check(self, node, flow):
-        detail = node.ev.detail
-        if node.ev.kind != 0 or type(detail) is not tuple or detail[0] != "ref":
+    def check(self, node: Any, flow: Flow) -> None:
+        detail = value_of(node).detail
+        if value_of(node).kind != 0 or type(detail) is not tuple or detail[0] != "ref":
             return
         name = detail[1]
         library = natives.library_of(name)
@@ -61,8 +66,8 @@ class BackendName(Rule):
             return
         if (
             isinstance(parent, ast.Tuple)
-            and isinstance(getattr(parent, "up", None), ast.Call)
-            and flow.dotted(parent.up.func) == "builtins.isinstance"
+            and isinstance(_up(parent), ast.Call)
+            and flow.dotted(_up(parent).func) == "builtins.isinstance"
         ):
             return
         if isinstance(parent, ast.Compare) and is_type(name):
@@ -71,8 +76,8 @@ class BackendName(Rule):
             return
         flow.report(self, node, name)
 
-    def fix(self, node, context):
-        name = context.flow.dotted(node)
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
+        name = context.flow.dotted(node) or ""
         text = natives.constant_repair(name)
         if text is None:
             return None
@@ -84,6 +89,10 @@ class BackendName(Rule):
             elif held.detail != ("ref", "math"):
                 return None
         return Fix(f"write {text}", (context.replace(node, text),), needs_ops=False, also_import=also_import)
+
+
+def _up(node: Any) -> Any:
+    return getattr(node, "up", None)
 
 
 RULE = BackendName()

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import hints
 from ember_ml.lint.fixing import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.values import TENSOR
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class MissingConversion(Rule):
@@ -47,12 +52,12 @@ class MissingConversion(Rule):
         "def f(xs: list[Tensor]):\n    return [tensor.convert_to_tensor(x) for x in xs]",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         missing = _missing(node, flow)
         if missing:
             flow.report(self, node, missing[0])
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         body = node.body
         first = (
             body[1]
@@ -73,7 +78,7 @@ class MissingConversion(Rule):
         return Fix("convert the argument first", (Edit(start, start, lines),), safe=False)
 
 
-def _missing(node, flow):
+def _missing(node: Any, flow: Flow) -> Any:
     if node.name.startswith("_") or (
         flow.unit.parent is not None and isinstance(flow.unit.parent.node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ):
@@ -92,7 +97,7 @@ def _missing(node, flow):
     return [name for name in names if name not in converted]
 
 
-def _called(call):
+def _called(call: Any) -> Any:
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 

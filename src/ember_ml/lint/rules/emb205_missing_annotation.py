@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint.rules.base import Rule
+
+if TYPE_CHECKING:
+    from ember_ml.lint.flow import Flow
 
 
 class MissingAnnotation(Rule):
@@ -38,7 +42,7 @@ class MissingAnnotation(Rule):
         "def outer() -> None:\n    def inner(x):\n        return ops.sin(x)\n    return inner",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if (node.name.startswith("_") and node.name != "__init__") or (
             flow.unit.parent is not None and isinstance(flow.unit.parent.node, (ast.FunctionDef, ast.AsyncFunctionDef))
         ):
@@ -53,7 +57,7 @@ class MissingAnnotation(Rule):
             flow.report(self, node, missing[0])
 
 
-def _calls_ops(node, flow):
+def _calls_ops(node: Any, flow: Flow) -> Any:
     for call in ast.walk(node):
         if isinstance(call, ast.Call):
             func = call.func

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint.fixing import Fix
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import TENSOR
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class ScalarCast(Rule):
@@ -45,17 +51,17 @@ class ScalarCast(Rule):
         "def f(x: TensorLike):\n    return float(x) if isinstance(x, int) else 0.0",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if len(node.args) == 1 and not node.keywords and isinstance(node.func, ast.Name):
             name = flow.dotted(node.func)
             if name in ("builtins.float", "builtins.int", "builtins.complex"):
-                value = node.args[0].ev
+                value = value_of(node.args[0])
                 if (value.kind == TENSOR and value.detail != "like") or (
                     flow.module.strict and flow.is_tensor(node.args[0])
                 ):
                     flow.report(self, node, name[9:])
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         if context.flow.dotted(node.func) == "builtins.int":
             return None
         return Fix(

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint.fixing import Fix
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import TENSOR, UNKNOWN
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class Item(Rule):
@@ -42,7 +48,7 @@ class Item(Rule):
         "def f(x: Tensor):\n    return x.shape.tolist()",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         func = node.func
         if (
             isinstance(func, ast.Attribute)
@@ -50,12 +56,12 @@ class Item(Rule):
             and not node.keywords
             and len(node.args) <= (func.attr == "item")
         ):
-            owner = func.value.ev
+            owner = value_of(func.value)
             node_source = owner.kind == UNKNOWN and type(owner.detail) is tuple and owner.detail[0] == "node"
             if owner.kind == TENSOR or node_source or (flow.module.strict and owner.kind == UNKNOWN and not node.args):
                 flow.report(self, node, func.attr)
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         if node.func.attr == "item" and not node.args:
             if context.feeds_only_ops(node):
                 return Fix("keep the tensor", (context.replace(node, context.text(node.func.value)),), needs_ops=False)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import TENSOR
+
+if TYPE_CHECKING:
+    from ember_ml.lint.flow import Flow
 
 
 class Truth(Rule):
@@ -47,7 +52,7 @@ class Truth(Rule):
         "def f(x: Tensor):\n    if ops.is_tensor(x):\n        return bool(3)",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if isinstance(node, ast.Call):
             if flow.dotted(node.func) != "builtins.bool" or len(node.args) != 1:
                 return
@@ -62,12 +67,10 @@ class Truth(Rule):
             tests = [test for test in node.ifs if hasattr(test, "ev")]
         else:
             tests = [node.test]
-            if isinstance(node.test, (ast.BoolOp, ast.UnaryOp)) and isinstance(
-                getattr(node.test, "op", None), (ast.And, ast.Or)
-            ):
+            if isinstance(node.test, ast.BoolOp):
                 tests = [node.test.values[-1]]
         for test in tests:
-            value = test.ev
+            value = value_of(test)
             if value.kind == TENSOR and value.detail != "like":
                 flow.report(self, test if isinstance(node, ast.comprehension) else node)
                 return

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import opnames
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import TENSOR
+
+if TYPE_CHECKING:
+    from ember_ml.lint.flow import Flow
 
 _HALF = frozenset({"float16", "bfloat16"})
 _WIDE = frozenset({"float32", "float64"})
@@ -50,12 +55,12 @@ class MixedPrecision(Rule):
         "a = ops.ones((2,), dtype=ops.float16)\ny = ops.matmul(a, a)",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         name = flow.dotted(node.func)
         op = flow.profile.op(name) if name else None
         if op not in opnames.CONTRACTIONS or flow.guards:
             return
-        dtypes = {arg.ev.detail for arg in node.args if arg.ev.kind == TENSOR}
+        dtypes = {value_of(arg).detail for arg in node.args if value_of(arg).kind == TENSOR}
         half, wide = dtypes & _HALF, dtypes & _WIDE
         if half and wide:
             flow.report(self, node, op, sorted(half)[0], sorted(wide)[0])

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import repairs
 from ember_ml.lint.expressions import joins_lists
 from ember_ml.lint.fixing import Edit, Fix
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import TENSOR, form_of
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class Operator(Rule):
@@ -59,29 +65,29 @@ class Operator(Rule):
         "def f(x: 'int | Tensor_like_name', axis=0):\n    return axis + 1",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if isinstance(node, ast.UnaryOp):
             if (
                 not isinstance(node.op, ast.Not)
                 and flow.is_tensor(node.operand)
-                and node.operand.ev.detail != "portable"
+                and value_of(node.operand).detail != "portable"
             ):
                 self._report(node, flow)
             return
-        left, right = node.left.ev, node.right.ev
+        left, right = value_of(node.left), value_of(node.right)
         if form_of(left) == "text" or form_of(right) == "text":
             return
         if left.kind == TENSOR or right.kind == TENSOR or id(node) in flow.unit.demanded:
             if not joins_lists(node, left, right) and "portable" not in (left.detail, right.detail):
                 self._report(node, flow)
-        elif flow.module.strict and node.ev.kind not in (0, 2):
+        elif flow.module.strict and value_of(node).kind not in (0, 2):
             self._report(node, flow)
 
-    def _report(self, node, flow):
+    def _report(self, node: Any, flow: Flow) -> None:
         symbol = type(node.op).__name__
         flow.report(self, node, repairs.SYMBOLS[symbol], repairs.OPERATORS[symbol])
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         op = repairs.OPERATORS[type(node.op).__name__]
         if isinstance(node, ast.BinOp):
             return context.operator(node, node.left, node.right, op)

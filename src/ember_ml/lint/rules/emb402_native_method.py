@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives, repairs
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import TENSOR, UNKNOWN
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.flow import Flow
 
 _OTHER_RULES = frozenset(
     {"numpy", "__array__", "detach", "__dlpack__", "item", "tolist", *natives.DEVICE_METHODS, *natives.CAST_METHODS}
@@ -50,13 +56,13 @@ class NativeMethod(Rule):
         "def f(x: Tensor):\n    return x.device",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if isinstance(node, ast.Attribute):
             if (
                 node.attr in natives.NATIVE_ATTRIBUTES
                 and isinstance(node.ctx, ast.Load)
-                and node.value.ev.kind == TENSOR
-                and node.value.ev.detail != "portable"
+                and value_of(node.value).kind == TENSOR
+                and value_of(node.value).detail != "portable"
             ):
                 flow.report(
                     self,
@@ -74,19 +80,19 @@ class NativeMethod(Rule):
         if not isinstance(func, ast.Attribute) or func.attr in _OTHER_RULES:
             return
         method = func.attr
-        owner = func.value.ev
+        owner = value_of(func.value)
         if method.endswith("_") and not method.endswith("__"):
             return
         known = owner.kind == TENSOR
         if not known and owner.kind == UNKNOWN:
             known = method in natives.UNMISTAKABLE_METHODS or (
-                node.ev.kind == TENSOR and type(owner.detail) is tuple and owner.detail[0] == "node"
+                value_of(node).kind == TENSOR and type(owner.detail) is tuple and owner.detail[0] == "node"
             )
         if known and owner.detail not in ("like", "portable") and method not in natives.ATTRIBUTES_OTHER:
             op = repairs.METHODS.get(method)
             flow.report(self, node, method + "()", f"use ops.{op}" if op else "write it with ops")
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         if isinstance(node, ast.Attribute):
             op = {"T": "transpose", "mT": "matrix_transpose", "real": "real", "imag": "imag"}.get(node.attr)
             parent = context.module.parent(node)

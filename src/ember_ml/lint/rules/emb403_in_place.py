@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives, repairs
 from ember_ml.lint.fixing import Edit, Fix
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import TENSOR, UNKNOWN, form_of
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class InPlace(Rule):
@@ -47,9 +53,9 @@ class InPlace(Rule):
         "def f(count_):\n    count_.add_('a')",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if isinstance(node, ast.AugAssign):
-            left, right = node.target.ev, node.value.ev
+            left, right = value_of(node.target), value_of(node.value)
             if "portable" in (left.detail, right.detail):
                 return
             if left.kind == TENSOR or (
@@ -64,8 +70,8 @@ class InPlace(Rule):
                 for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,):
                     if (
                         isinstance(part, ast.Subscript)
-                        and part.value.ev.kind == TENSOR
-                        and part.value.ev.detail != "like"
+                        and value_of(part.value).kind == TENSOR
+                        and value_of(part.value).detail != "like"
                     ):
                         flow.report(self, node, "use ops.slice_update, ops.index_update or ops.where")
                         return
@@ -77,11 +83,11 @@ class InPlace(Rule):
             and not func.attr.endswith("__")
             and not func.attr.startswith("_")
         ):
-            owner = func.value.ev
+            owner = value_of(func.value)
             if owner.kind == TENSOR or (owner.kind == UNKNOWN and func.attr in natives.UNMISTAKABLE_METHODS):
                 flow.report(self, node, f".{func.attr} writes into its receiver")
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         if not isinstance(node, ast.AugAssign) or not isinstance(node.target, ast.Name):
             return None
         prefix = context.prefix()
@@ -93,7 +99,7 @@ class InPlace(Rule):
         return Fix(f"use {prefix}.{op}", (middle, Edit(context.end(node.value), context.end(node), ")")))
 
 
-def _target(node, flow):
+def _target(node: Any, flow: Flow) -> Any:
     return flow.module.text(node.target)
 
 

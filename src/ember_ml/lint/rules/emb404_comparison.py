@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import repairs
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import OTHER, TENSOR, form_of
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.flow import Flow
 
 OPERATORS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -46,31 +52,38 @@ class Comparison(Rule):
         "def f(x: Tensor, xs: list[Tensor]):\n    return x in xs",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         found = sides(node, flow)
         if found is not None and not found[1]:
             symbol = type(node.ops[0]).__name__
             flow.report(self, node, repairs.SYMBOLS[symbol], repairs.OPERATORS[symbol])
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         return fix_comparison(node, context)
 
 
-def sides(node, flow):
+def sides(node: Any, flow: Flow) -> Any:
     """``(True, scalar)`` if a tensor is compared; scalar says whether the other side is a Python number."""
     left, right = node.left, node.comparators[0]
     if len(node.ops) != 1 or not isinstance(node.ops[0], OPERATORS):
         return None
-    if not (left.ev.kind == TENSOR or right.ev.kind == TENSOR):
+    if not (value_of(left).kind == TENSOR or value_of(right).kind == TENSOR):
         return None
     for side in (left, right):
-        if side.ev.detail == "portable" or form_of(side.ev) in ("text", "none", "list", "tuple", "dict", "shape"):
+        if value_of(side).detail == "portable" or form_of(value_of(side)) in (
+            "text",
+            "none",
+            "list",
+            "tuple",
+            "dict",
+            "shape",
+        ):
             return None
-    scalar = any(side.ev.kind == OTHER for side in (left, right))
+    scalar = any(value_of(side).kind == OTHER for side in (left, right))
     return True, scalar
 
 
-def fix_comparison(node, context):
+def fix_comparison(node: Any, context: FixContext) -> Any:
     """``a < b`` becomes ``ops.less(a, b)``."""
     return context.operator(node, node.left, node.comparators[0], repairs.OPERATORS[type(node.ops[0]).__name__])
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import repairs
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.emb404_comparison import fix_comparison, sides
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class ScalarComparison(Rule):
@@ -39,13 +44,13 @@ class ScalarComparison(Rule):
         "def f(x: Tensor):\n    return ops.size(x) != 1",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         found = sides(node, flow)
         if found is not None and found[1]:
             symbol = type(node.ops[0]).__name__
             flow.report(self, node, repairs.SYMBOLS[symbol], repairs.OPERATORS[symbol])
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         return fix_comparison(node, context)
 
 

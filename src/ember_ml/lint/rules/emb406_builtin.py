@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import SEQUENCE, TENSOR, element_of
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class Builtin(Rule):
@@ -42,13 +48,13 @@ class Builtin(Rule):
         "def f(xs: list[Tensor]):\n    return sorted(xs, key=id)",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if not isinstance(node.func, ast.Name) or not node.args:
             return
         name = (flow.dotted(node.func) or "")[9:] if (flow.dotted(node.func) or "").startswith("builtins.") else ""
         if name not in _INSTEAD:
             return
-        values = [arg.ev for arg in node.args]
+        values = [value_of(arg) for arg in node.args]
         if any(value.kind == TENSOR and value.detail != "like" for value in values) or (
             (
                 name in ("sum", "max", "min")
@@ -59,7 +65,7 @@ class Builtin(Rule):
         ):
             flow.report(self, node, name, _INSTEAD[name])
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         name = node.func.id
         if node.keywords or any(isinstance(arg, ast.Starred) for arg in node.args) or context.has_comment(node):
             return None
@@ -70,7 +76,7 @@ class Builtin(Rule):
             return context.call_op(node, "power", *texts)
         if name in ("max", "min") and len(texts) == 2:
             return context.call_op(node, {"max": "maximum", "min": "minimum"}[name], *texts)
-        if name in ("sum", "max", "min") and len(texts) == 1 and node.args[0].ev.kind == TENSOR:
+        if name in ("sum", "max", "min") and len(texts) == 1 and value_of(node.args[0]).kind == TENSOR:
             return context.call_op(node, name, texts[0], "axis=0")
         return None
 

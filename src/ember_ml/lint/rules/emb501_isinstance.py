@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.fixing import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.chains import same_bodies, statement_span
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class IsInstance(Rule):
@@ -43,7 +48,7 @@ class IsInstance(Rule):
         "def f(x):\n    return x == 'np.ndarray'",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if isinstance(node, ast.Call):
             if flow.dotted(node.func) not in ("builtins.isinstance", "builtins.issubclass") or len(node.args) != 2:
                 return
@@ -59,7 +64,7 @@ class IsInstance(Rule):
                 flow.report(self, node, name)
                 return
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         chain = _type_chain(node, context)
         prefix = context.prefix()
         if chain is not None and prefix is not None:
@@ -77,7 +82,7 @@ class IsInstance(Rule):
         return None
 
 
-def _type_chain(node, context):
+def _type_chain(node: Any, context: FixContext) -> Any:
     """An if/elif chain that only sorts by backend type and does the same, or nothing, in every branch."""
     statement = context.module.parent(node)
     if not isinstance(statement, ast.If) or not isinstance(node, ast.Call) or not isinstance(node.args[0], ast.Name):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import OTHER
+
+if TYPE_CHECKING:
+    from ember_ml.lint.flow import Flow
 
 
 class HasAttr(Rule):
@@ -39,7 +44,7 @@ class HasAttr(Rule):
         "def f(d: dict):\n    return 'numpy' in d",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if flow.dotted(node.func) not in ("builtins.hasattr", "builtins.getattr") or len(node.args) < 2:
             return
         attribute = node.args[1]
@@ -53,7 +58,7 @@ class HasAttr(Rule):
             "requires_grad",
         ):
             return
-        owner = node.args[0].ev
+        owner = value_of(node.args[0])
         if owner.kind == OTHER and type(owner.detail) is tuple and owner.detail[0] in ("inst", "ref", "bound"):
             return
         flow.report(self, node, attribute.value)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.fixing import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.chains import dedent
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import form_of
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 _VARIABLES = frozenset({"backend", "backend_name", "current_backend", "active_backend"})
 
@@ -49,7 +55,7 @@ class BackendBranch(Rule):
         "def f(before, get_backend):\n    return before == 'numpy'",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if isinstance(node, ast.Match):
             if _asks(node.subject, flow):
                 flow.report(self, node)
@@ -63,7 +69,7 @@ class BackendBranch(Rule):
                     flow.report(self, node)
                     return
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         """Where every branch has come to do the same, the chain becomes that one thing."""
         statement = context.module.parent(node)
         if not isinstance(statement, ast.If):
@@ -99,33 +105,33 @@ class BackendBranch(Rule):
         )
 
 
-def _asks(node, flow):
+def _asks(node: Any, flow: Flow) -> Any:
     if isinstance(node, ast.Call):
         name = flow.dotted(node.func)
         last = name.rsplit(".", 1)[-1] if name else ""
         return (
             last in natives.BACKEND_FUNCTIONS
             and not node.args
-            and (last != "backend" or name.startswith(("ember_ml", "keras")))
+            and (last != "backend" or (name or "").startswith(("ember_ml", "keras")))
         )
     if isinstance(node, ast.Name):
-        if node.id in _VARIABLES and form_of(node.ev) not in ("ref", "inst", "bound"):
+        if node.id in _VARIABLES and form_of(value_of(node)) not in ("ref", "inst", "bound"):
             return True
-        return node.ev.detail == ("backend",)
+        return value_of(node).detail == ("backend",)
     return False
 
 
-def _asks_compare(test, flow):
+def _asks_compare(test: Any, flow: Flow) -> Any:
     return isinstance(test, ast.Compare) and any(_asks(side, flow) for side in [test.left, *test.comparators])
 
 
-def _word(test):
+def _word(test: Any) -> Any:
     return next(
         (part.value for part in ast.walk(test) if isinstance(part, ast.Constant) and isinstance(part.value, str)), ""
     )
 
 
-def _common(branches, context):
+def _common(branches: Any, context: FixContext) -> Any:
     """The body that stands for all branches, or ``None`` if they differ."""
     dumps = [[_normal(statement, context) for statement in body] for _, body in branches]
     if all(dump == dumps[0] for dump in dumps):
@@ -147,12 +153,12 @@ def _common(branches, context):
     return None
 
 
-def _normal(statement, context):
+def _normal(statement: Any, context: FixContext) -> Any:
     """A statement's syntax tree with the shape argument positional: keyword and place mean the same to an op."""
     copy = (
         ast.parse(ast.unparse(statement))
         if not isinstance(statement, ast.Return)
-        else ast.parse("def f():\n    " + ast.unparse(statement).replace("\n", "\n    "))
+        else ast.parse("def f() -> Any:\n    " + ast.unparse(statement).replace("\n", "\n    "))
     )
     for call in ast.walk(copy):
         if isinstance(call, ast.Call) and not call.args and call.keywords and call.keywords[0].arg in ("shape", "x"):

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives, opnames
 from ember_ml.lint.fixing import Fix
 from ember_ml.lint.rules.base import Rule
-from ember_ml.lint.rules.shared import is_dtype
+from ember_ml.lint.rules.shared import is_dtype, value_of
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class NativeDtype(Rule):
@@ -45,15 +50,15 @@ class NativeDtype(Rule):
         "dtype = 'np.float32'",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         if isinstance(node, ast.Call):
             name = flow.dotted(node.func)
             if name is None or not name.endswith((".dtype", ".finfo", ".iinfo")):
                 return
         else:
-            detail = node.ev.detail
+            detail = value_of(node).detail
             if (
-                node.ev.kind != 0
+                value_of(node).kind != 0
                 or type(detail) is not tuple
                 or detail[0] != "ref"
                 or not isinstance(node.ctx, ast.Load)
@@ -69,9 +74,9 @@ class NativeDtype(Rule):
                 return
         flow.report(self, node, name, _portable(name, node) or "its portable twin")
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         target = node.func if isinstance(node, ast.Call) else node
-        name = context.flow.dotted(target)
+        name = context.flow.dotted(target) or ""
         prefix = context.prefix()
         portable = _portable(name, node)
         if prefix is None or portable is None:
@@ -82,7 +87,7 @@ class NativeDtype(Rule):
         return Fix(f"use {prefix}.{portable}", (context.replace(node, f"{prefix}.{portable}"),))
 
 
-def _portable(name, node):
+def _portable(name: str, node: Any) -> Any:
     library, _, _ = name.partition(".")
     last = name.rsplit(".", 1)[1]
     if isinstance(node, ast.Call):

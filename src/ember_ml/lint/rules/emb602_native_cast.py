@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import TENSOR
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class NativeCast(Rule):
@@ -43,14 +49,14 @@ class NativeCast(Rule):
         "def f(xs: list[Tensor]):\n    return xs.count(1)",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         func = node.func
         if isinstance(func, ast.Attribute) and func.attr in natives.CAST_METHODS:
-            owner = func.value.ev
+            owner = value_of(func.value)
             if owner.kind == TENSOR and owner.detail not in ("like", "portable"):
                 flow.report(self, node, func.attr)
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         prefix = context.prefix()
         if prefix is None or context.has_comment(node):
             return None

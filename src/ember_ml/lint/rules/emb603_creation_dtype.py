@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import opnames
 from ember_ml.lint.fixing import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.values import TENSOR
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class CreationDtype(Rule):
@@ -44,7 +49,7 @@ class CreationDtype(Rule):
         "def zeros(n):\n    return n\ndef f(x: Tensor):\n    return zeros(3)",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         name = flow.dotted(node.func)
         op = flow.profile.op(name) if name else None
         if op not in opnames.CREATION or any(keyword.arg in ("dtype", None) for keyword in node.keywords):
@@ -56,7 +61,7 @@ class CreationDtype(Rule):
         if beside is not None:
             flow.report(self, node, op, beside)
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         function = context.module.around(node, ast.FunctionDef, ast.AsyncFunctionDef)
         if function is None:
             return None
@@ -76,7 +81,7 @@ class CreationDtype(Rule):
         return Fix("take the input's dtype", (Edit(end, end, f", dtype={name}.dtype"),), safe=False, needs_ops=False)
 
 
-def _input(flow):
+def _input(flow: Flow) -> Any:
     node = flow.unit.node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return None

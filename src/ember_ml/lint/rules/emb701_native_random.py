@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import is_random
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class NativeRandom(Rule):
@@ -45,7 +50,7 @@ class NativeRandom(Rule):
         "def randn():\n    return 1\ny = randn()",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         name = flow.dotted(node.func)
         if (
             name
@@ -55,8 +60,8 @@ class NativeRandom(Rule):
         ):
             flow.report(self, node, name)
 
-    def fix(self, node, context):
-        name = context.flow.dotted(node.func)
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
+        name = context.flow.dotted(node.func) or ""
         found = _translate(name, node, context)
         if found is None:
             return None
@@ -64,7 +69,7 @@ class NativeRandom(Rule):
         return context.call_op(node, op, *arguments)
 
 
-def _translate(name, node, context):
+def _translate(name: str, node: Any, context: FixContext) -> Any:
     """The op and its arguments; defaults are left out."""
     text = context.text
     keywords = {keyword.arg: keyword.value for keyword in node.keywords}

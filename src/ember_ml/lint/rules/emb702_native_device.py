@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.rules.base import Rule
-from ember_ml.lint.rules.shared import is_device
+from ember_ml.lint.rules.shared import is_device, value_of
 from ember_ml.lint.values import TENSOR, UNKNOWN, form_of
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class NativeDevice(Rule):
@@ -44,7 +49,7 @@ class NativeDevice(Rule):
         "def f(model):\n    return model.cpu",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         func = node.func
         name = flow.dotted(func)
         if name and natives.library_of(name):
@@ -54,20 +59,20 @@ class NativeDevice(Rule):
                 any(keyword.arg == "device" for keyword in node.keywords)
                 and name.rsplit(".", 1)[1] in ("array", "asarray", "tensor", "as_tensor")
                 and node.args
-                and node.args[0].ev.kind == TENSOR
+                and value_of(node.args[0]).kind == TENSOR
             ):
                 flow.report(self, node, name)
             return
         if isinstance(func, ast.Attribute) and func.attr in natives.DEVICE_METHODS:
-            owner = func.value.ev
+            owner = value_of(func.value)
             certain = owner.kind == TENSOR and owner.detail not in ("like", "portable")
             likely = owner.kind == UNKNOWN and func.attr == "cuda" and not node.args and form_of(owner) == "param"
             if certain or (likely and flow.module.strict):
                 flow.report(self, node, f".{func.attr}()")
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         func = node.func
-        name = context.flow.dotted(func)
+        name = context.flow.dotted(func) or ""
         if name and natives.library_of(name):
             device = next((keyword.value for keyword in node.keywords if keyword.arg == "device"), None)
             if device is not None and len(node.args) == 1 and len(node.keywords) == 1:

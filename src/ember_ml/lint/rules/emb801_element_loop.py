@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint.rules.base import Rule
+from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.rules.vectorize import pairwise_fix
 from ember_ml.lint.values import TENSOR, UNKNOWN
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.flow import Flow
 
 
 class ElementLoop(Rule):
@@ -47,9 +53,9 @@ class ElementLoop(Rule):
         "def f(rows):\n    for i in range(len(rows)):\n        print(rows[i])",
     )
 
-    def check(self, node, flow):
+    def check(self, node: Any, flow: Flow) -> None:
         loop = node.iter
-        if loop.ev.kind == TENSOR and loop.ev.detail != "like":
+        if value_of(loop).kind == TENSOR and value_of(loop).detail != "like":
             flow.report(self, node if isinstance(node, ast.For) else loop, _name(loop))
             return
         if not isinstance(loop, ast.Call):
@@ -57,28 +63,28 @@ class ElementLoop(Rule):
         name = flow.dotted(loop.func)
         if name in ("builtins.enumerate", "builtins.zip", "builtins.reversed"):
             for arg in loop.args:
-                if arg.ev.kind == TENSOR and arg.ev.detail != "like":
+                if value_of(arg).kind == TENSOR and value_of(arg).detail != "like":
                     flow.report(self, node if isinstance(node, ast.For) else loop, _name(arg))
                     return
         elif name == "builtins.range" and loop.args and isinstance(node.target, ast.Name):
             walked = _walked(loop.args[min(1, len(loop.args) - 1)])
             if walked is None:
                 return
-            known = walked.ev.kind == TENSOR and walked.ev.detail != "like"
+            known = value_of(walked).kind == TENSOR and value_of(walked).detail != "like"
             if known and _indexes(node, flow, walked.id, node.target.id):
                 flow.report(self, node if isinstance(node, ast.For) else loop, walked.id)
-            elif walked.ev.kind == UNKNOWN and isinstance(node, ast.For) and _pairwise(node, flow, walked.id):
+            elif value_of(walked).kind == UNKNOWN and isinstance(node, ast.For) and _pairwise(node, flow, walked.id):
                 flow.report(self, node, walked.id)
 
-    def fix(self, node, context):
+    def fix(self, node: Any, context: FixContext) -> Fix | None:
         return pairwise_fix(node, context) if isinstance(node, ast.For) else None
 
 
-def _name(node):
+def _name(node: Any) -> Any:
     return node.id if isinstance(node, ast.Name) else "a tensor"
 
 
-def _walked(node):
+def _walked(node: Any) -> Any:
     """``x`` in ``len(x)``, ``x.shape[0]`` and ``ops.shape(x)[0]``."""
     if isinstance(node, ast.Call) and len(node.args) == 1 and getattr(node.func, "id", "") == "len":
         node = node.args[0]
@@ -96,7 +102,7 @@ def _walked(node):
     return node if isinstance(node, ast.Name) and hasattr(node, "ev") else None
 
 
-def _indexes(node, flow, tensor, index):
+def _indexes(node: Any, flow: Flow, tensor: Any, index: Any) -> Any:
     outer = flow.module.parent(node) if isinstance(node, ast.comprehension) else node
     for part in ast.walk(outer):
         if (
@@ -109,7 +115,7 @@ def _indexes(node, flow, tensor, index):
     return False
 
 
-def _pairwise(node, flow, sequence):
+def _pairwise(node: Any, flow: Flow, sequence: Any) -> Any:
     """Two loops over one unknown sequence whose elements meet, pair by pair, in an op."""
     inner = [s for s in node.body if isinstance(s, ast.For)]
     outer = flow.module.parent(node)

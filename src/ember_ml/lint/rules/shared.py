@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from ember_ml.lint import natives
+from ember_ml.lint.values import Value
 
 _CONVERSIONS = frozenset({"numpy.asarray", "numpy.array", "numpy.ascontiguousarray", "numpy.asanyarray"})
+
+
+def value_of(node: Any) -> Value:
+    """What the walker knows about an expression."""
+    return node.ev
 
 
 def is_random(name: str) -> bool:
@@ -54,7 +61,7 @@ def is_conversion(name: str, node: ast.Call) -> bool:
     ):
         return True
     if name in _CONVERSIONS and node.args:
-        return node.args[0].ev.kind == 3  # type: ignore[attr-defined]
+        return value_of(node.args[0]).kind == 3
     return False
 
 

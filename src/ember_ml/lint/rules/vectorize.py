@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint.fixing import Edit, Fix
+
+if TYPE_CHECKING:
+    from ember_ml.lint.fixing import FixContext
 
 _REDUCTIONS = frozenset({"sum", "mean", "max", "min", "prod", "norm", "all", "any"})
 
 
-def pairwise_fix(node: ast.For, context) -> Fix | None:
+def pairwise_fix(node: ast.For, context: FixContext) -> Fix | None:
     """Rewrite ``for i: for j > i: d = E(p[i], p[j]); out.append(d)`` after ``out = []``.
 
     Each row is taken to be a vector, so a full reduction in E becomes one over the last axis; the result is a tensor,
@@ -30,7 +34,7 @@ def pairwise_fix(node: ast.For, context) -> Fix | None:
     return Fix("compute all pairs at once", (Edit(drop_start, context.end(node), new),), safe=False)
 
 
-def _match(node, context):
+def _match(node: Any, context: FixContext) -> Any:
     parent = context.module.parent(node)
     body = getattr(parent, "body", [])
     at = next((i for i, s in enumerate(body) if s is node), 0)
@@ -75,21 +79,18 @@ def _match(node, context):
     return start, counts[10:-2], outer_name, inner_name, expression, result
 
 
-def _rewrite(node, points, outer, inner, context) -> str | None:
+def _rewrite(node: Any, points: str, outer: str, inner: str, context: FixContext) -> str | None:
     if isinstance(node, ast.Subscript) and ast.unparse(node) in (f"{points}[{outer}]", f"{points}[{inner}]"):
         return f"{context.prefix()}.take({points}, {ast.unparse(node.slice)}, axis=0)"
     if isinstance(node, ast.Constant):
         return context.text(node)
-    if (
-        isinstance(node, ast.Call)
-        and not node.keywords
-        and context.flow.dotted(node.func)
-        and context.flow.profile.op(context.flow.dotted(node.func))
-    ):
+    if isinstance(node, ast.Call) and not node.keywords:
+        op = context.flow.profile.op(context.flow.dotted(node.func) or "")
         parts = [_rewrite(arg, points, outer, inner, context) for arg in node.args]
-        if None in parts:
+        texts = [part for part in parts if part is not None]
+        if op is None or len(texts) < len(parts):
             return None
-        if context.flow.profile.op(context.flow.dotted(node.func)) in _REDUCTIONS and len(parts) == 1:
-            parts.append("axis=-1")
-        return f"{context.text(node.func)}({', '.join(parts)})"
+        if op in _REDUCTIONS and len(texts) == 1:
+            texts.append("axis=-1")
+        return f"{context.text(node.func)}({', '.join(texts)})"
     return None
