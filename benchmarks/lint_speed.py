@@ -1,4 +1,4 @@
-"""How long emberlint, flake8, TorchFix and pylint take over one tree in one run: wall and CPU seconds, one process each.
+"""Time emberlint, flake8, TorchFix and pylint over one tree in one run: wall and CPU seconds, one process each.
 
 ``python benchmarks/lint_speed.py TREE [TOOL ...]``; tools that are not installed are left out. emberlint runs with the
 profile keras, so that operators are found in a tree of Keras and TensorLy.

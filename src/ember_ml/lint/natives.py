@@ -136,7 +136,7 @@ CONVERSION_METHODS = frozenset(
 )
 UNMISTAKABLE_METHODS = words(
     """
-    numpy detach unsqueeze unsqueeze_ squeeze_ permute contiguous requires_grad_ scatter_add_ scatter_ index_add_
+    numpy unsqueeze unsqueeze_ squeeze_ permute contiguous requires_grad_ scatter_add_ scatter_ index_add_
     masked_fill masked_fill_ mul_ sub_ div_ zero_ clamp_ __array__ view_as expand_as reshape_as bmm clamp_min
     clamp_max scatter_add index_select
     """
