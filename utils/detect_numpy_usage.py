@@ -9,33 +9,32 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-try:
-    from ember_ml.lint.config import Config, ConfigError
-except ImportError:  # run from a checkout without installing it
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
-    from ember_ml.lint.config import Config, ConfigError
-
-from ember_ml.lint.finding import Finding
-from ember_ml.lint.formats import FORMATS
-from ember_ml.lint.natives import LIBRARIES
-from ember_ml.lint.runner import check, read_inputs
-from ember_ml.lint.sources import Undecodable
+if TYPE_CHECKING:
+    from ember_ml.lint.config import Config
 
 RULES = frozenset({"EMB101", "EMB103", "EMB201", "EMB202", "EMB203", "EMB501", "EMB502", "EMB601", "EMB701", "EMB900"})
-OTHERS = LIBRARIES - {"numpy"}
 
 
 def only_numpy(config: Config) -> Config:
     """A project's configuration with the NumPy rules and no others; other tensor libraries do not count here."""
-    return replace(config, select=RULES, allow=(*config.allow, ("**", OTHERS)), strict=False, _memo={})
+    from ember_ml.lint.natives import LIBRARIES
+
+    others = LIBRARIES - {"numpy"}
+    return replace(config, select=RULES, allow=(*config.allow, ("**", others)), strict=False, _memo={})
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Check the paths and print what was found."""
+    from ember_ml.lint.config import ConfigError
+    from ember_ml.lint.finding import Finding
+    from ember_ml.lint.formats import FORMATS
+    from ember_ml.lint.runner import check, read_inputs
+    from ember_ml.lint.sources import Undecodable
+
     parser = argparse.ArgumentParser(description="Find NumPy in code that should be independent of it.")
     parser.add_argument("paths", nargs="*", default=["."], help="files and folders (default: the current folder)")
     parser.add_argument("--format", choices=sorted(FORMATS), default="text")
@@ -46,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"detect_numpy_usage: {error}", file=sys.stderr)
         return 2
     findings = sorted(check(inputs, use_cache=False).findings, key=Finding.sort_key)
-    texts = {}
+    texts: dict[str, str] = {}
     for item in inputs:
         try:
             texts[item.path] = item.text()
@@ -56,12 +55,14 @@ def main(arguments: list[str] | None = None) -> int:
     if output:
         print(output)
     if options.format == "text":
-        counts = Counter(finding.path for finding in findings)
-        print(f"{len(findings)} uses of NumPy in {len(counts)} of {len(inputs)} files", file=sys.stderr)
+        touched = len({finding.path for finding in findings})
+        print(f"{len(findings)} uses of NumPy in {touched} of {len(inputs)} files", file=sys.stderr)
     if any(finding.code == "EMB900" for finding in findings):
         return 2
     return 1 if findings else 0
 
 
 if __name__ == "__main__":
+    # in a checkout, the linter beside this script, installed or not
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
     sys.exit(main())

@@ -68,6 +68,9 @@ def client(tmp_path: Path):
     client.request("shutdown", None)
     client.send("exit", None)
     client.process.wait(timeout=20)
+    for pipe in (client.process.stdin, client.process.stdout):
+        assert pipe is not None
+        pipe.close()
 
 
 def apply_edits(text: str, edits: list[dict]) -> str:
