@@ -68,11 +68,6 @@ class Module:
             self._lines = self.source.encode("utf-8", "surrogatepass").split(b"\n")
         return self._lines
 
-    def offset(self, line: int, column: int) -> int:
-        """A position of ``ast`` as an index into the source text."""
-        before = sum(len(text) + 1 for text in self.source.split("\n")[: line - 1])
-        return before + len(self.lines[line - 1][:column].decode("utf-8", "surrogatepass"))
-
     def column(self, line: int, byte_column: int) -> int:
         """A byte column as a character column."""
         if line - 1 >= len(self.lines):

@@ -130,10 +130,6 @@ NUMPY_CREATION = words(
     """
 )
 
-# Zero-argument methods that only native tensors have: a call names its receiver.
-CONVERSION_METHODS = frozenset(
-    {"numpy", "__array__", "detach", "__dlpack__", "resolve_conj", "requires_grad_", "contiguous"}
-)
 UNMISTAKABLE_METHODS = words(
     """
     numpy unsqueeze unsqueeze_ squeeze_ permute contiguous requires_grad_ scatter_add_ scatter_ index_add_
@@ -157,7 +153,6 @@ CAST_METHODS = {
     "type": "",
     "type_as": "",
 }
-SCALAR_METHODS = frozenset({"item", "tolist"})
 # Methods of a tensor that give something else; every other method gives a tensor.
 METHODS_OTHER = words(
     """
@@ -186,9 +181,6 @@ TENSOR_PROBES = words(
 )
 BACKEND_FUNCTIONS = frozenset({"get_backend", "current_backend", "backend", "get_backend_name", "active_backend"})
 BACKEND_WORDS = frozenset({"numpy", "torch", "pytorch", "mlx", "jax", "tensorflow", "cupy"})
-
-# In-place methods of torch end in one underscore.
-INPLACE_NUMPY = frozenset({"numpy.copyto", "numpy.put", "numpy.place", "numpy.putmask", "numpy.fill_diagonal"})
 
 
 def library_of(name: str) -> str | None:

@@ -74,7 +74,6 @@ RETURNS_TENSOR = frozenset(_TENSOR.split())
 RETURNS_TENSORS = frozenset(_TENSORS.split())
 RETURNS_OTHER = frozenset(_OTHER.split())
 RETURNS_UNKNOWN = frozenset(_UNKNOWN.split())
-OPS = RETURNS_TENSOR | RETURNS_TENSORS | RETURNS_OTHER | RETURNS_UNKNOWN
 
 DTYPES = words(
     """

@@ -33,7 +33,6 @@ class Profile:
     import_line: str = ""  # what a repair adds
     prefix: str = ""  # how a repair spells an op
     ignore: tuple[str, ...] = ()
-    operators_allowed: bool = False
     _cache: dict[str, str | None] = field(default_factory=dict, compare=False, repr=False)
 
     def op(self, dotted: str) -> str | None:
@@ -42,16 +41,13 @@ class Profile:
             return self._cache[dotted]
         except KeyError:
             head, _, last = dotted.rpartition(".")
-            found = last if head in self._namespace_set() and last in self._names() else None
+            found = last if head in self.namespaces and last in self._names() else None
             self._cache[dotted] = found
             return found
 
     def is_namespace(self, dotted: str) -> bool:
         """Whether ``dotted`` is one of the op namespaces."""
-        return dotted in self._namespace_set()
-
-    def _namespace_set(self) -> tuple[str, ...]:
-        return self.namespaces
+        return dotted in self.namespaces
 
     def _names(self) -> frozenset[str]:
         names = self.__dict__.get("_all")
@@ -222,7 +218,6 @@ ARRAY_API = Profile(
     prefix="xp",
     # The standard defines the operators and a few methods; code written to it uses them on purpose.
     ignore=("EMB401", "EMB403", "EMB404", "EMB405", "EMB406", "EMB301", "EMB303"),
-    operators_allowed=True,
 )
 
 _TENSORLY = words(
@@ -251,7 +246,6 @@ TENSORLY = Profile(
     import_line="import tensorly as tl",
     prefix="tl",
     ignore=("EMB401", "EMB403", "EMB404", "EMB405", "EMB406"),
-    operators_allowed=True,
 )
 
 SHIPPED = {profile.name: profile for profile in (EMBER, KERAS, ARRAY_API, TENSORLY)}

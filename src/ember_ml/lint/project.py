@@ -43,7 +43,6 @@ class File:
     settings: Settings = field(default_factory=Settings)
     interesting: bool = False
     problem: Finding | None = None
-    extra: list[Finding] = field(default_factory=list)
 
 
 def unreadable(path: str, line: int, column: int, message: str) -> Finding:
@@ -206,10 +205,6 @@ class Project:
                             Finding(path, comment.line, comment.column, comment.line, comment.column, "EMB901", message)
                         )
         return sorted(found, key=Finding.sort_key)
-
-    def all_findings(self) -> list[Finding]:
-        """The findings of all files."""
-        return [finding for path in self.files for finding in self.findings(path)]
 
 
 def _finding(rule: Any, node: Any, details: tuple[str, ...], context: FixContext) -> Finding:

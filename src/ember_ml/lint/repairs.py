@@ -57,7 +57,6 @@ KEYWORDS = pairs(
     y=y b=y k=k n=n shape=shape dims=axis
     """
 )
-NO_POSITIONAL_AXIS = frozenset({"transpose", "permute"})
 
 # Positional parameters after the tensors, in the native order, by native last name: checked before a call is rewritten
 # so that an argument is never moved onto another parameter.
@@ -78,7 +77,6 @@ POSITIONAL_LIMIT = {
 TORCH_DEVIATES = frozenset(
     {"max", "min", "median", "sort", "var", "std", "var_mean", "diff", "mode", "cross", "where_", "take", "repeat"}
 )
-MLX_DEVIATES = frozenset({"where_"})
 
 METHODS = pairs(
     """
@@ -108,7 +106,6 @@ SYMBOLS = pairs(
     UAdd=+ Invert=~ Eq=== NotEq=!= Lt=< LtE=<= Gt=> GtE=>=
     """
 )
-BUILTINS = {"abs": "abs", "round": "round", "pow": "power", "divmod": None, "sum": None, "max": None, "min": None}
 
 
 def op_for(native: str) -> str | None:

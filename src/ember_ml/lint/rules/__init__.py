@@ -6,7 +6,6 @@ import ast
 from importlib import import_module
 
 from ember_ml.lint.rules.base import PRELUDE, Rule
-from ember_ml.lint.rules.emb9xx import RULES as _ABOUT_FILES
 from ember_ml.lint.tables import words
 
 _FILES = sorted(
@@ -20,6 +19,7 @@ emb501_isinstance emb502_hasattr emb503_backend_branch
 emb601_native_dtype emb602_native_cast emb603_creation_dtype
 emb701_native_random emb702_native_device
 emb801_element_loop
+emb900_unreadable emb901_stale_suppression emb902_bad_suppression emb903_bad_configuration
 """
     )
 )
@@ -27,8 +27,6 @@ emb801_element_loop
 ALL: dict[str, Rule] = {}
 for _file in _FILES:
     _rule = import_module(f"ember_ml.lint.rules.{_file}").RULE
-    ALL[_rule.code] = _rule
-for _rule in _ABOUT_FILES:
     ALL[_rule.code] = _rule
 DEFAULT = frozenset(code for code, rule in ALL.items() if rule.default)
 

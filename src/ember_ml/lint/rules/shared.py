@@ -63,8 +63,3 @@ def is_conversion(name: str, node: ast.Call) -> bool:
     if name in _CONVERSIONS and node.args:
         return value_of(node.args[0]).kind == 3
     return False
-
-
-def called_on(node: ast.Call) -> ast.expr | None:
-    """The object of a method call."""
-    return node.func.value if isinstance(node.func, ast.Attribute) else None
