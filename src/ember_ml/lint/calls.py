@@ -12,6 +12,7 @@ from ember_ml.lint.values import (
     NOT_TENSOR,
     NUMBER,
     OTHER,
+    PORTABLE,
     SEQUENCE,
     SHAPE,
     TENSOR,
@@ -110,7 +111,7 @@ class CallMixin(Walker):
         if name.startswith("builtins."):
             return self.call_builtin(name[9:], node, args)
         if name in self.profile.tensor_types:
-            return TENSOR_VALUE
+            return PORTABLE if name.endswith(".EmberTensor") else TENSOR_VALUE
         if (
             not args
             and not keywords
@@ -139,7 +140,7 @@ class CallMixin(Walker):
         ):
             return ref(node.args[0].value)
         if name in self.profile.tensor_types:
-            return TENSOR_VALUE
+            return PORTABLE if name.endswith(".EmberTensor") else TENSOR_VALUE
         known = self.facts.read("def:" + name)
         if known is None:
             return self.call_outside(name, args)

@@ -54,6 +54,7 @@ class NativeMethod(Rule):
         "def f(x: Tensor):\n    return x.ndim",
         "def f(xs: dict[str, Tensor]):\n    return xs.values()",
         "def f(x: Tensor):\n    return x.device",
+        "from ember_ml.nn.tensor import EmberTensor\ny = EmberTensor([1.0]).reshape((1, 1))",
     )
 
     def check(self, node: Any, flow: Flow) -> None:
