@@ -1,0 +1,116 @@
+"""The cache: findings and facts by content hash, so that unchanged files are not looked at again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from ember_ml.lint.finding import Finding
+from ember_ml.lint.fixing import Edit, Fix
+from ember_ml.lint.values import UNKNOWN, Value
+
+
+def digest(data: bytes) -> str:
+    """The hash of a file's content."""
+    return hashlib.blake2b(data, digest_size=12).hexdigest()
+
+
+def own_version() -> str:
+    """The hash of the linter itself: another linter, another cache."""
+    total = hashlib.blake2b(digest_size=12)
+    here = Path(__file__).parent
+    for path in sorted(here.rglob("*.py")):
+        total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+class Cache:
+    """One run's cache: a file of findings, and beside it a larger one of facts that only changed trees need."""
+
+    def __init__(self, folder: str, key: str) -> None:
+        self.folder = folder
+        self.key = key
+        self._path = os.path.join(folder, f"{key}.findings.json")
+        self._facts_path = os.path.join(folder, f"{key}.facts.json")
+
+    def load(self) -> dict[str, list]:
+        """``{path: [hash, findings]}`` of the last run with this key, or nothing."""
+        return self._read(self._path)
+
+    def load_facts(self) -> dict[str, list]:
+        """``{path: [reads, produced]}`` of the last run with this key, or nothing."""
+        return self._read(self._facts_path)
+
+    def _read(self, path: str) -> dict[str, list]:
+        try:
+            with open(path, encoding="utf-8") as stream:
+                data = json.load(stream)
+        except (OSError, ValueError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+    def save(self, findings: dict[str, list], facts: dict[str, list]) -> None:
+        """Write both files; a folder that cannot be written is no error."""
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+            ignore = os.path.join(self.folder, ".gitignore")
+            if not os.path.exists(ignore):
+                Path(ignore).write_text("*\n")
+            for path, content in ((self._path, findings), (self._facts_path, facts)):
+                temporary = f"{path}.{os.getpid()}"
+                with open(temporary, "w", encoding="utf-8") as stream:
+                    json.dump(content, stream, separators=(",", ":"))
+                os.replace(temporary, path)
+        except OSError:
+            return
+
+
+def pack_finding(finding: Finding) -> list:
+    """A finding as JSON."""
+    fix = finding.fix
+    packed = (
+        None
+        if fix is None
+        else [fix.title, [[e.start, e.end, e.text] for e in fix.edits], fix.safe, fix.needs_ops, fix.also_import]
+    )
+    return [
+        finding.line,
+        finding.column,
+        finding.end_line,
+        finding.end_column,
+        finding.code,
+        finding.message,
+        packed,
+        finding.cell,
+    ]
+
+
+def unpack_finding(path: str, row: list) -> Finding:
+    """The finding behind its JSON."""
+    packed = row[6]
+    fix = None if packed is None else Fix(packed[0], tuple(Edit(*edit) for edit in packed[1]), *packed[2:])
+    line, column, end_line, end_column, code, message, _, cell = row
+    return Finding(path, line, column, end_line, end_column, code, message, fix, cell)
+
+
+def pack(value: object) -> object:
+    """A fact as JSON."""
+    if isinstance(value, Value):
+        return {
+            "k": value.kind,
+            "d": pack(value.detail) if value.kind != UNKNOWN or value.detail == ("mixed",) else None,
+        }
+    if isinstance(value, tuple):
+        return [pack(item) for item in value]
+    return value
+
+
+def unpack(value: object) -> object:
+    """The fact behind its JSON."""
+    if isinstance(value, dict):
+        return Value(value["k"], unpack(value["d"]))
+    if isinstance(value, list):
+        return tuple(unpack(item) for item in value)
+    return value

@@ -1,0 +1,49 @@
+"""A finding: what is wrong, where, and how to repair it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ember_ml.lint.fixing import Fix
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding. Lines and columns count from 1, columns in characters."""
+
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    code: str
+    message: str
+    fix: Fix | None = None
+    cell: int | None = None  # the cell, counted from 1, where the file is a notebook
+
+    def sort_key(self) -> tuple:
+        """By place, then by code."""
+        return (self.path, self.cell or 0, self.line, self.column, self.code)
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form."""
+        fix = None
+        if self.fix is not None:
+            fix = {
+                "title": self.fix.title,
+                "safe": self.fix.safe,
+                "edits": [{"start": e.start, "end": e.end, "text": e.text} for e in self.fix.edits],
+            }
+        result: dict[str, object] = {
+            "path": self.path,
+            "line": self.line,
+            "column": self.column,
+            "end_line": self.end_line,
+            "end_column": self.end_column,
+            "code": self.code,
+            "message": self.message,
+            "fix": fix,
+        }
+        if self.cell is not None:
+            result["cell"] = self.cell
+        return result
