@@ -80,7 +80,7 @@ def integer_range(dtype: EmberDType) -> tuple[int, int]:
 
 
 def can_hold(source: EmberDType, target: EmberDType) -> bool:
-    """Whether every value of ``source`` can become ``target`` by the promotion rules without a loss of kind or width."""
+    """Whether ``source`` becomes ``target`` by the promotion rules, without a loss of kind or width."""
     try:
         return promote_types(source, target) is target
     except TypeError:
@@ -90,7 +90,8 @@ def can_hold(source: EmberDType, target: EmberDType) -> bool:
 def check_scalar(op: str, value: complex, dtype: EmberDType) -> None:
     """Refuse a Python number that a tensor of ``dtype`` cannot take: of a higher kind, or an integer out of range."""
     if weak_promote(dtype, type(value)) is not dtype:
-        raise TypeError(f"ops.{op} cannot store the {type(value).__name__} {value!r} into a tensor of {dtype}; cast one of them")
+        kind = type(value).__name__
+        raise TypeError(f"ops.{op} cannot store the {kind} {value!r} into a tensor of {dtype}; cast one of them")
     if type(value) is int and dtype.kind in ("int", "uint"):
         low, high = integer_range(dtype)
         if not low <= value <= high:

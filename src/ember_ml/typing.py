@@ -1,10 +1,10 @@
 """The types that annotate Ember ML code.
 
 ``Tensor`` is any tensor (native or portable); ``TensorLike`` is what ops accept: tensors, Python numbers, nested lists
-and anything that NumPy can read. ``IndexLike`` and ``MaskLike`` say what a tensor argument means: dispatch brings them to
-the backend but never promotes them together with the others. ``KeyLike`` is what may stand between the brackets of
-``x[...]``, ``ValueLike`` what may be stored into a tensor, which keeps its own dtype. ``DataLike`` is ``TensorLike`` that reaches the body
-as it was given, so that Python numbers meet the dtype asked for without a detour.
+and anything that NumPy can read. ``IndexLike`` and ``MaskLike`` say what a tensor argument means: dispatch brings them
+to the backend but never promotes them together with the others. ``KeyLike`` is what may stand between the brackets of
+``x[...]``, ``ValueLike`` what may be stored into a tensor, which keeps its own dtype. ``DataLike`` is ``TensorLike``
+that reaches the body as it was given, so that Python numbers meet the dtype asked for without a detour.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ __all__ = [
     "ValueLike",
 ]
 
-# A native tensor is whatever the active library uses; no static type covers four libraries, three of which may be absent.
+# A native tensor is whatever the active library uses; no static type covers four libraries, three of which may be
+# absent.
 Tensor: TypeAlias = Any
 TensorLike: TypeAlias = Any
 IndexLike: TypeAlias = Any

@@ -9,9 +9,8 @@ from ember_ml.nn import tensor
 
 pytestmark = pytest.mark.usefixtures("backend")
 
-# ruff: noqa: E501
 
-from typing import Optional  # noqa: E402, UP035
+from typing import Optional  # noqa: E402
 
 
 def process_data(x: tensor.Tensor) -> tensor.Tensor:
@@ -105,11 +104,10 @@ class SpecializedProcessor:
         if self.role == "memory":
             # Slower decay for memory
             return ops.multiply(x, 0.95)
-        elif self.role == "inhibition":
+        if self.role == "inhibition":
             # Signal dampening
             return ops.multiply(x, -0.5)
-        else:
-            return x
+        return x
 
 
 def scatter_example(data: tensor.Tensor, indices: tensor.Tensor) -> tensor.Tensor:

@@ -11,7 +11,21 @@ import ember_ml
 from ember_ml import ops
 
 # The lists of names that the document prints.
-STATS = ["mean", "var", "median", "std", "percentile", "max", "min", "sum", "cumsum", "argmax", "sort", "argsort", "gaussian"]
+STATS = [
+    "mean",
+    "var",
+    "median",
+    "std",
+    "percentile",
+    "max",
+    "min",
+    "sum",
+    "cumsum",
+    "argmax",
+    "sort",
+    "argsort",
+    "gaussian",
+]
 LINEARALG = ["solve", "inv", "svd", "eig", "eigvals", "det", "norm", "qr", "cholesky", "lstsq", "diag", "diagonal"]
 ACTIVATIONS = ["relu", "sigmoid", "tanh", "softmax", "softplus"]
 MASTER = [
@@ -81,7 +95,13 @@ def test_tensor_module_imports(backend):
     from ember_ml.nn.tensor.interfaces.dtype import DTypeInterface
 
     made = [zeros((2,)), ones((2,)), eye(2), arange(3), linspace(0, 1, 2), full((2,), 1.0)]
-    made += [zeros_like(made[0]), ones_like(made[0]), full_like(made[0], 2.0), reshape(made[2], (4,)), transpose(made[2])]
+    made += [
+        zeros_like(made[0]),
+        ones_like(made[0]),
+        full_like(made[0], 2.0),
+        reshape(made[2], (4,)),
+        transpose(made[2]),
+    ]
     made += [concatenate([made[0], made[1]]), stack([made[0], made[1]]), *split(made[3], 3)]
     assert all(type(x) is EmberTensor for x in made)
     assert isinstance(made[0], TensorInterface)

@@ -12,7 +12,7 @@ from ember_ml.nn import tensor
 
 pytestmark = pytest.mark.usefixtures("backend")
 
-# ruff: noqa: E501, ANN, D
+
 
 
 def calculate_statistics(data):
@@ -61,7 +61,7 @@ def calculate_distances(points):
     indices = ops.triu_indices(len(points), k=1)
     distances = ops.sqrt(sq_dist[indices])
 
-    return distances
+    return distances  # noqa: RET504
 
 
 def normalize_data(tensor, mean, std):
@@ -73,7 +73,7 @@ def compute_loss(predictions, targets):
     diff = ops.subtract(predictions, targets)
     squared_diff = ops.square(diff)  # or ops.power(diff, 2)
     loss = ops.mean(squared_diff)
-    return loss
+    return loss  # noqa: RET504
 
 
 def mixed_operations(a, b, c):
@@ -90,7 +90,7 @@ def process_input(x):
     tensor = ops.convert_to_tensor(x)
     # Process using ops functions
     result = ops.negative(tensor)
-    return result
+    return result  # noqa: RET504
 
 
 def place_on_device(tensor, device="cuda"):

@@ -1,7 +1,7 @@
 """Call random ops with odd shapes, dtypes, axes, indices and plain nonsense; only documented exceptions may come out.
 
-Run as a program, because the worst outcome is the end of the process: ``python -m tests.fuzz.random_calls mlx 100000 0``.
-Each call is written to the log before it is made, so that the last line names the one that killed it.
+Run as a program, because the worst outcome is the end of the process: ``python -m tests.fuzz.random_calls mlx 100000
+0``. Each call is written to the log before it is made, so that the last line names the one that killed it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,10 @@ class Maker:
             return self.random.choice(NONSENSE)
         if annotation.startswith("Sequence[TensorLike]"):
             same = self.shape()
-            return [self.tensor(shape=same) if self.random.random() < 0.8 else self.tensor() for _ in range(self.random.randrange(4))]
+            return [
+                self.tensor(shape=same) if self.random.random() < 0.8 else self.tensor()
+                for _ in range(self.random.randrange(4))
+            ]
         if annotation.startswith("IndexLike"):
             return self.index()
         if annotation.startswith("MaskLike"):
@@ -137,7 +140,9 @@ def run(backend: str, count: int, seed: int, log: Path) -> list[str]:
             parameters = ops_by_name[name].parameters
             required = len(parameters) - len(declaration.__defaults__ or ()) - len(declaration.__kwdefaults__ or ())
             given = [
-                parameter for index, parameter in enumerate(parameters) if index < required or make.random.random() < 0.5
+                parameter
+                for index, parameter in enumerate(parameters)
+                if index < required or make.random.random() < 0.5
             ]
             try:
                 arguments = {p: make.argument(p, str(annotations.get(p, ""))) for p in given}

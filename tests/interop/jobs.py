@@ -1,7 +1,7 @@
 """Jobs that scikit-learn and SciPy do on arrays that follow the standard; each gives the numbers it computed.
 
-A job gets ``make(values, dtype)``, which makes an array of the kind under test, so that the same job run on NumPy arrays
-is its reference.
+A job gets ``make(values, dtype)``, which makes an array of the kind under test, so that the same job run on NumPy
+arrays is its reference.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ SIGNAL = [math.sin(0.3 * i) + 0.2 * math.sin(2.1 * i) for i in range(128)]
 WAVE = [math.cos(0.11 * i * i / 10) for i in range(64)]
 
 
-def _fitted(estimator: Any, *attributes: str, labels: Any = None, apply: str = "transform") -> Callable[[Make], list[Any]]:
+def _fitted(
+    estimator: Any, *attributes: str, labels: Any = None, apply: str = "transform"
+) -> Callable[[Make], list[Any]]:
     def job(make: Make) -> list[Any]:
         x = make(ROWS)
         y = () if labels is None else (make(labels, "float64" if isinstance(labels[0], float) else "int64"),)
@@ -66,7 +68,9 @@ def _fitted(estimator: Any, *attributes: str, labels: Any = None, apply: str = "
     return job
 
 
-def _metric(function: Any, first: Any, second: Any, kind: str = "int64", second_kind: str | None = None, **options: Any) -> Callable[[Make], list[Any]]:
+def _metric(
+    function: Any, first: Any, second: Any, kind: str = "int64", second_kind: str | None = None, **options: Any
+) -> Callable[[Make], list[Any]]:
     return lambda make: [function(make(first, kind), make(second, second_kind or kind), **options)]
 
 
@@ -121,16 +125,29 @@ SKLEARN: dict[str, Callable[[Make], list[Any]]] = {
     "LabelBinarizer": lambda make: [LabelBinarizer().fit_transform(make(THREE, "int64"))],
     "PCA full": _fitted(lambda: PCA(2, svd_solver="full"), "mean_", "explained_variance_", "components_"),
     "PCA covariance": _fitted(lambda: PCA(2, svd_solver="covariance_eigh"), "explained_variance_ratio_"),
-    "PCA randomized": _fitted(lambda: PCA(2, svd_solver="randomized", random_state=0, power_iteration_normalizer="QR"), "singular_values_"),
+    "PCA randomized": _fitted(
+        lambda: PCA(2, svd_solver="randomized", random_state=0, power_iteration_normalizer="QR"), "singular_values_"
+    ),
     "PCA whiten": _fitted(lambda: PCA(2, svd_solver="full", whiten=True)),
     "Ridge": _fitted(lambda: Ridge(solver="svd"), "coef_", "intercept_", labels=TARGET, apply="predict"),
     "RidgeCV": _fitted(lambda: RidgeCV(alphas=[0.1, 1.0]), "coef_", labels=TARGET, apply="predict"),
-    "LinearDiscriminantAnalysis": _fitted(LinearDiscriminantAnalysis, "means_", "priors_", labels=THREE, apply="predict_proba"),
+    "LinearDiscriminantAnalysis": _fitted(
+        LinearDiscriminantAnalysis, "means_", "priors_", labels=THREE, apply="predict_proba"
+    ),
     "GaussianNB": _fitted(GaussianNB, "theta_", "var_", labels=THREE, apply="predict_proba"),
-    "GaussianMixture": _fitted(lambda: GaussianMixture(2, init_params="random_from_data", random_state=0, max_iter=5, tol=0), apply="predict_proba"),
-    "LogisticRegression": _fitted(lambda: LogisticRegression(solver="lbfgs"), "coef_", labels=CLASSES, apply="predict_proba"),
+    "GaussianMixture": _fitted(
+        lambda: GaussianMixture(2, init_params="random_from_data", random_state=0, max_iter=5, tol=0),
+        apply="predict_proba",
+    ),
+    "LogisticRegression": _fitted(
+        lambda: LogisticRegression(solver="lbfgs"), "coef_", labels=CLASSES, apply="predict_proba"
+    ),
     "Nystroem": _fitted(lambda: Nystroem(kernel="rbf", n_components=4, random_state=0)),
-    "CalibratedClassifierCV": _fitted(lambda: CalibratedClassifierCV(LinearDiscriminantAnalysis(), method="temperature", cv=3), labels=CLASSES, apply="predict_proba"),
+    "CalibratedClassifierCV": _fitted(
+        lambda: CalibratedClassifierCV(LinearDiscriminantAnalysis(), method="temperature", cv=3),
+        labels=CLASSES,
+        apply="predict_proba",
+    ),
     "train_test_split": _split,
     "pipeline": _pipeline,
     "GridSearchCV": _grid,
@@ -146,7 +163,9 @@ SKLEARN: dict[str, Callable[[Make], list[Any]]] = {
     "precision_score": _metric(metrics.precision_score, CLASSES, LABELS_GUESS),
     "recall_score": _metric(metrics.recall_score, CLASSES, LABELS_GUESS),
     "jaccard_score": _metric(metrics.jaccard_score, CLASSES, LABELS_GUESS),
-    "precision_recall_fscore_support": lambda make: list(metrics.precision_recall_fscore_support(make(CLASSES, "int64"), make(LABELS_GUESS, "int64"))[:3]),
+    "precision_recall_fscore_support": lambda make: list(
+        metrics.precision_recall_fscore_support(make(CLASSES, "int64"), make(LABELS_GUESS, "int64"))[:3]
+    ),
     "cohen_kappa_score": _metric(metrics.cohen_kappa_score, CLASSES, LABELS_GUESS),
     "average_precision_score": _metric(metrics.average_precision_score, CLASSES, SCORES, "int64", "float64"),
     "precision_recall_curve": lambda make: list(metrics.precision_recall_curve(make(CLASSES, "int64"), make(SCORES))),
@@ -161,7 +180,9 @@ SKLEARN: dict[str, Callable[[Make], list[Any]]] = {
     "mean_squared_error": _metric(metrics.mean_squared_error, TARGET, GUESS, "float64"),
     "root_mean_squared_error": _metric(metrics.root_mean_squared_error, TARGET, GUESS, "float64"),
     "mean_squared_log_error": _metric(metrics.mean_squared_log_error, POSITIVE, POSITIVE[1:] + POSITIVE[:1], "float64"),
-    "root_mean_squared_log_error": _metric(metrics.root_mean_squared_log_error, POSITIVE, POSITIVE[1:] + POSITIVE[:1], "float64"),
+    "root_mean_squared_log_error": _metric(
+        metrics.root_mean_squared_log_error, POSITIVE, POSITIVE[1:] + POSITIVE[:1], "float64"
+    ),
     "median_absolute_error": _metric(metrics.median_absolute_error, TARGET, GUESS, "float64"),
     "max_error": _metric(metrics.max_error, TARGET, GUESS, "float64"),
     "mean_poisson_deviance": _metric(metrics.mean_poisson_deviance, POSITIVE, POSITIVE[1:] + POSITIVE[:1], "float64"),
@@ -229,7 +250,9 @@ SCIPY: dict[str, Callable[[Make], list[Any]]] = {
     "stats.differential_entropy": _call(scipy.stats.differential_entropy, SIGNAL),
     "signal.convolve": _call(scipy.signal.convolve, SIGNAL, WAVE, method="direct"),
     "signal.fftconvolve": lambda make: [scipy.signal.fftconvolve(make(SIGNAL, "float32"), make(WAVE, "float32"))],
-    "signal.correlate": lambda make: [scipy.signal.correlate(make(SIGNAL, "float32"), make(WAVE, "float32"), method="fft")],
+    "signal.correlate": lambda make: [
+        scipy.signal.correlate(make(SIGNAL, "float32"), make(WAVE, "float32"), method="fft")
+    ],
     "signal.detrend": _call(scipy.signal.detrend, SIGNAL),
     "signal.hilbert": lambda make: [scipy.signal.hilbert(make(SIGNAL, "float32"))],
     "signal.resample": lambda make: [scipy.signal.resample(make(SIGNAL, "float32"), 64)],

@@ -1,7 +1,7 @@
 """scikit-learn and SciPy compute on portable tensors of every backend what they compute on NumPy arrays.
 
-Every job here runs on PyTorch's own tensors too. (scikit-learn 1.9 fails there, and here, in roc_curve, roc_auc_score and
-matthews_corrcoef, by calls that the standard does not allow.)
+Every job here runs on PyTorch's own tensors too. (scikit-learn 1.9 fails there, and here, in roc_curve, roc_auc_score
+and matthews_corrcoef, by calls that the standard does not allow.)
 """
 
 from __future__ import annotations

@@ -279,3 +279,9 @@ def test_a_device_that_is_not_there_warns_once(backend: str) -> None:
         y = ops.to_device(ops.zeros(2), name)
     assert ops.get_device(x) == ops.get_device(y)
     assert ops.get_device(x) in ops.get_available_devices()
+
+
+@pytest.mark.parametrize("k", [2, -2, 2**70, -(2**70)])
+def test_eye_without_its_diagonal_is_zero(backend: str, k: int) -> None:
+    assert values(ops.eye(2, k=k)) == [[0.0, 0.0], [0.0, 0.0]]
+    assert ops.shape(ops.eye(0, 3, k=k)) == (0, 3)

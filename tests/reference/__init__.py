@@ -70,15 +70,33 @@ def _values(
     smallest, largest = (-biggest if low is None else low), (biggest if high is None else high)
     ordinary = rng.uniform(max(smallest, -100.0), min(largest, 100.0), count)
     simple = [v for v in (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0) if smallest <= v <= largest] or [smallest]
-    special = [v for v in (smallest, largest)] if abs(smallest) < biggest or finite else [biggest, -biggest]
+    special = [smallest, largest] if abs(smallest) < biggest or finite else [biggest, -biggest]
     if not finite and low is None and high is None:
         special += [math.nan, math.inf, -math.inf]
-    return np.choose(rng.integers(0, 6, count), [ordinary, ordinary, ordinary, rng.choice(simple, count), rng.choice(simple, count), rng.choice(special, count)])
+    return np.choose(
+        rng.integers(0, 6, count),
+        [
+            ordinary,
+            ordinary,
+            ordinary,
+            rng.choice(simple, count),
+            rng.choice(simple, count),
+            rng.choice(special, count),
+        ],
+    )
 
 
-def shapes(min_dims: int = 0, max_dims: int = 3, min_side: int = 0, max_side: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
-    return hnp.array_shapes(min_dims=min_dims, max_dims=max_dims, min_side=min_side, max_side=max_side) if min_dims else (
-        st.one_of(st.just(()), hnp.array_shapes(min_dims=1, max_dims=max_dims, min_side=min_side, max_side=max_side))
+def shapes(
+    min_dims: int = 0, max_dims: int = 3, min_side: int = 0, max_side: int = 4
+) -> st.SearchStrategy[tuple[int, ...]]:
+    return (
+        hnp.array_shapes(min_dims=min_dims, max_dims=max_dims, min_side=min_side, max_side=max_side)
+        if min_dims
+        else (
+            st.one_of(
+                st.just(()), hnp.array_shapes(min_dims=1, max_dims=max_dims, min_side=min_side, max_side=max_side)
+            )
+        )
     )
 
 
@@ -149,8 +167,8 @@ def widen(value: Any) -> Any:
 def close(got: np.ndarray, want: Any, ulps: float, scale: Any = None) -> str | None:
     """None where ``got`` agrees with ``want`` to ``ulps`` units of its own precision; else what differs.
 
-    ``want`` is first rounded to the dtype of ``got``, so that overflow to infinity is agreement. ``scale`` is the magnitude
-    that errors are measured against (the sum of absolute terms, for sums); the result's own where it is None.
+    ``want`` is first rounded to the dtype of ``got``, so that overflow to infinity is agreement. ``scale`` is the
+    magnitude that errors are measured against (the sum of absolute terms, for sums); the result's own where it is None.
     """
     want = np.asarray(want)
     if got.shape != want.shape:

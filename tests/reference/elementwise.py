@@ -70,10 +70,20 @@ unary("erf", double(special.erf))
 unary("erfc", double(special.erfc), low=-20, high=5, ulps=64)
 unary("erfinv", double(special.erfinv), low=-0.99, high=0.99, ulps=16)
 # SciPy's function is accurate to 1e-16 absolutely, not relatively, near its zeros at 1 and 2
-unary("lgamma", double(special.gammaln), low=0.1, high=60, ulps=64, scale=lambda x: 0.1 + np.abs(special.gammaln(np.float64(x))))
+unary(
+    "lgamma",
+    double(special.gammaln),
+    low=0.1,
+    high=60,
+    ulps=64,
+    scale=lambda x: 0.1 + np.abs(special.gammaln(np.float64(x))),
+)
 unary("digamma", double(special.digamma), low=0.1, high=60, ulps=128)
 unary("i0", double(special.i0), low=-20, high=20, ulps=16)
-unary("sigmoid", lifted(lambda x: np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))))
+unary(
+    "sigmoid",
+    lifted(lambda x: np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))),
+)
 unary("relu", plain(lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)) if x.dtype.kind == "f" else np.maximum(x, 0)))
 for _name in ("isfinite", "isinf", "isnan"):
     unary(_name, plain(getattr(np, _name)))
@@ -88,7 +98,11 @@ binary("add", plain(np.add), **_SUM)
 binary("subtract", plain(np.subtract), **_SUM)
 binary("multiply", plain(np.multiply), scale=lambda x, y: np.abs(x) * np.abs(y))
 binary("divide", lifted(np.divide), ulps=8)
-binary("divide_no_nan", lifted(lambda x, y: np.where(y == 0, 0 * np.where(np.isfinite(x), x, 0), x / np.where(y == 0, 1, y))), finite=True)
+binary(
+    "divide_no_nan",
+    lifted(lambda x, y: np.where(y == 0, 0 * np.where(np.isfinite(x), x, 0), x / np.where(y == 0, 1, y))),
+    finite=True,
+)
 binary("maximum", plain(np.maximum), ulps=0)
 binary("minimum", plain(np.minimum), ulps=0)
 binary("fmax", plain(np.fmax), ulps=0)
@@ -143,7 +157,12 @@ def _division(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
 
 spec("floor_divide", _division, plain(_exact_quotient), ulps=1)
 spec("mod", _division, plain(_exact_remainder), ulps=4, scale=lambda x, y: np.abs(y) + np.abs(x))
-spec("fmod", _division, plain(lambda x, y: np.fmod(x, np.where(y == 0, 1, y)) * (y != 0) if x.dtype.kind in "iu" else np.fmod(x, y)), ulps=1)
+spec(
+    "fmod",
+    _division,
+    plain(lambda x, y: np.fmod(x, np.where(y == 0, 1, y)) * (y != 0) if x.dtype.kind in "iu" else np.fmod(x, y)),
+    ulps=1,
+)
 
 
 def _powers(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
@@ -151,7 +170,10 @@ def _powers(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     if dtype.startswith(("int", "uint")):
         return {"x": draw(arrays(dtype, first)), "y": draw(arrays(dtype, second, low=0, high=20))}
     if dtype in COMPLEX:
-        return {"x": draw(arrays(dtype, first, finite=True, low=0.5, high=2.0)), "y": draw(arrays(dtype, second, finite=True, low=-2.0, high=2.0))}
+        return {
+            "x": draw(arrays(dtype, first, finite=True, low=0.5, high=2.0)),
+            "y": draw(arrays(dtype, second, finite=True, low=-2.0, high=2.0)),
+        }
     return {"x": draw(arrays(dtype, first, low=0.0, high=20.0)), "y": draw(arrays(dtype, second, low=-4.0, high=4.0))}
 
 
@@ -176,7 +198,10 @@ def _shift(left: bool) -> Any:
     def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         a, b = np.broadcast_arrays(x, y)
         bits = x.dtype.itemsize * 8
-        values = [(int(p) << int(q) if left else int(p) >> int(q)) & ((1 << bits) - 1) for p, q in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)]
+        values = [
+            (int(p) << int(q) if left else int(p) >> int(q)) & ((1 << bits) - 1)
+            for p, q in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
+        ]
         return np.array(values, dtype=f"uint{bits}").reshape(a.shape).astype(x.dtype)
 
     return plain(reference)
@@ -242,8 +267,16 @@ def _closeness(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     return {"x": x, "y": y}
 
 
-spec("isclose", _closeness, plain(lambda x, y: np.isclose(x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble), y)))
-spec("allclose", _closeness, plain(lambda x, y: np.allclose(x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble), y)))
+spec(
+    "isclose",
+    _closeness,
+    plain(lambda x, y: np.isclose(x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble), y)),
+)
+spec(
+    "allclose",
+    _closeness,
+    plain(lambda x, y: np.allclose(x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble), y)),
+)
 
 
 def _members(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
@@ -287,4 +320,10 @@ def _log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
         return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
 
-spec("log_softmax", _with_axis, _log_softmax, ulps=16, scale=lambda x, axis: np.where(np.isfinite(x), np.abs(x), 0).max(initial=1.0))
+spec(
+    "log_softmax",
+    _with_axis,
+    _log_softmax,
+    ulps=16,
+    scale=lambda x, axis: np.where(np.isfinite(x), np.abs(x), 0).max(initial=1.0),
+)

@@ -56,7 +56,12 @@ def _two_axes(first: str, second: str) -> Any:
 
 
 spec("swapaxes", _two_axes("axis1", "axis2"), lambda x, axis1, axis2: np.swapaxes(x, axis1, axis2), 0)
-spec("moveaxis", _two_axes("source", "destination"), lambda x, source, destination: np.moveaxis(x, source, destination), 0)
+spec(
+    "moveaxis",
+    _two_axes("source", "destination"),
+    lambda x, source, destination: np.moveaxis(x, source, destination),
+    0,
+)
 spec("expand_dims", _with_axis(extra=1), lambda x, axis: np.expand_dims(x, axis), 0)
 spec("matrix_transpose", _one(min_dims=2), lambda x: np.swapaxes(x, -1, -2), 0)
 spec("ravel", _one(), lambda x: np.ravel(x), 0)
@@ -97,11 +102,12 @@ def _several(stacked: bool, **limits: Any) -> Any:
 spec("concatenate", _several(False), lambda x, axis: np.concatenate(x, axis), 0)
 spec("stack", _several(True), lambda x, axis: np.stack(x, axis), 0)
 for _name in ("vstack", "hstack", "dstack", "column_stack"):
+
     def _joined(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
         shape = draw(shapes(min_dims=1, max_dims=2))
         return {"x": [draw(arrays(dtype, shape)) for _ in range(draw(st.integers(1, 3)))]}
 
-    spec(_name, _joined, lambda x, function=getattr(np, _name): function(x), 0)
+    spec(_name, _joined, lambda x, name=_name: getattr(np, name)(x), 0)
 
 
 def _parts(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
@@ -134,7 +140,11 @@ spec("tile", _tiled, lambda x, reps: np.tile(x, reps), 0)
 
 def _repeated(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     x = draw(arrays(dtype, shapes(min_dims=1)))
-    return {"x": x, "repeats": draw(st.integers(0, 3)), "axis": draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1)))}
+    return {
+        "x": x,
+        "repeats": draw(st.integers(0, 3)),
+        "axis": draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1))),
+    }
 
 
 spec("repeat", _repeated, lambda x, repeats, axis: np.repeat(x, repeats, axis), 0)
@@ -142,11 +152,20 @@ spec("repeat", _repeated, lambda x, repeats, axis: np.repeat(x, repeats, axis), 
 
 def _rolled(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     x = draw(arrays(dtype, shapes(min_dims=1)))
-    return {"x": x, "shift": draw(st.integers(-6, 6)), "axis": draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1)))}
+    return {
+        "x": x,
+        "shift": draw(st.integers(-6, 6)),
+        "axis": draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1))),
+    }
 
 
 spec("roll", _rolled, lambda x, shift, axis: np.roll(x, shift, axis), 0)
-spec("rot90", lambda draw, dtype: {"x": draw(arrays(dtype, shapes(min_dims=2))), "k": draw(st.integers(-5, 5))}, lambda x, k: np.rot90(x, k), 0)
+spec(
+    "rot90",
+    lambda draw, dtype: {"x": draw(arrays(dtype, shapes(min_dims=2))), "k": draw(st.integers(-5, 5))},
+    lambda x, k: np.rot90(x, k),
+    0,
+)
 
 
 def _padded(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
@@ -165,8 +184,18 @@ def _triangle(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
 
 spec("tril", _triangle, lambda x, k: np.tril(x, k), 0)
 spec("triu", _triangle, lambda x, k: np.triu(x, k), 0)
-spec("diag", lambda draw, dtype: {"x": draw(arrays(dtype, shapes(min_dims=1, max_dims=2))), "k": draw(st.integers(-3, 3))}, lambda x, k: np.diag(x, k), 0)
-spec("diagflat", lambda draw, dtype: {"x": draw(arrays(dtype, shapes(max_dims=2))), "k": draw(st.integers(-3, 3))}, lambda x, k: np.diagflat(x, k), 0)
+spec(
+    "diag",
+    lambda draw, dtype: {"x": draw(arrays(dtype, shapes(min_dims=1, max_dims=2))), "k": draw(st.integers(-3, 3))},
+    lambda x, k: np.diag(x, k),
+    0,
+)
+spec(
+    "diagflat",
+    lambda draw, dtype: {"x": draw(arrays(dtype, shapes(max_dims=2))), "k": draw(st.integers(-3, 3))},
+    lambda x, k: np.diagflat(x, k),
+    0,
+)
 
 
 def _taken(draw: st.DrawFn, dtype: str) -> dict[str, Any]:

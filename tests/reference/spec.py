@@ -49,7 +49,8 @@ def unary(
     """An elementwise function of one tensor."""
 
     def draw(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
-        # the libraries disagree about infinities and NaN in parts of complex numbers; the special cases have tests of their own
+        # the libraries disagree about infinities and NaN in parts of complex numbers; the special cases have tests of
+        # their own
         plain = finite or dtype in COMPLEX
         bounds = (-30.0, 30.0) if dtype in COMPLEX and low is None and high is None else (low, high)
         return {"x": draw(arrays(dtype, finite=plain, low=bounds[0], high=bounds[1]))}

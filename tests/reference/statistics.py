@@ -32,16 +32,33 @@ def _quiet(function: Any) -> Any:
 
 
 _MODERATE: dict[str, Any] = {"low": -1e3, "high": 1e3}
-reduction("sum", lambda x, axis, keepdims: np.sum(wide_integer(x), axis=axis, keepdims=keepdims), scale=_abs_sum, **_MODERATE)
-reduction("prod", lambda x, axis, keepdims: np.prod(wide_integer(x), axis=axis, keepdims=keepdims), low=-3.0, high=3.0, ulps=64)
-reduction("mean", _mean, scale=lambda x, axis, keepdims: np.max(np.abs(_floating(x)), initial=0), min_side=1, **_MODERATE)
+reduction(
+    "sum", lambda x, axis, keepdims: np.sum(wide_integer(x), axis=axis, keepdims=keepdims), scale=_abs_sum, **_MODERATE
+)
+reduction(
+    "prod",
+    lambda x, axis, keepdims: np.prod(wide_integer(x), axis=axis, keepdims=keepdims),
+    low=-3.0,
+    high=3.0,
+    ulps=64,
+)
+reduction(
+    "mean", _mean, scale=lambda x, axis, keepdims: np.max(np.abs(_floating(x)), initial=0), min_side=1, **_MODERATE
+)
 
 
 def _spread(x: np.ndarray, axis: Any, keepdims: bool, **_: Any) -> Any:
     return np.max(np.abs(_floating(x)), initial=1.0) ** 2
 
 
-reduction("var", lambda x, axis, keepdims: np.var(_floating(x), axis=axis, keepdims=keepdims), scale=_spread, min_side=1, ulps=16, **_MODERATE)
+reduction(
+    "var",
+    lambda x, axis, keepdims: np.var(_floating(x), axis=axis, keepdims=keepdims),
+    scale=_spread,
+    min_side=1,
+    ulps=16,
+    **_MODERATE,
+)
 reduction(
     "std",
     lambda x, axis, keepdims: np.std(_floating(x), axis=axis, keepdims=keepdims),
@@ -52,13 +69,23 @@ reduction(
 )
 reduction("max", lambda x, axis, keepdims: np.max(x, axis=axis, keepdims=keepdims), min_side=1, ulps=0)
 reduction("min", lambda x, axis, keepdims: np.min(x, axis=axis, keepdims=keepdims), min_side=1, ulps=0)
-reduction("ptp", lambda x, axis, keepdims: np.ptp(x, axis=axis, keepdims=keepdims), min_side=1, finite=True, low=0, high=50, ulps=4)
+reduction(
+    "ptp",
+    lambda x, axis, keepdims: np.ptp(x, axis=axis, keepdims=keepdims),
+    min_side=1,
+    finite=True,
+    low=0,
+    high=50,
+    ulps=4,
+)
 reduction("all", lambda x, axis, keepdims: np.all(x, axis=axis, keepdims=keepdims))
 reduction("any", lambda x, axis, keepdims: np.any(x, axis=axis, keepdims=keepdims))
 reduction("count_nonzero", lambda x, axis, keepdims: np.count_nonzero(x, axis=axis, keepdims=keepdims))
 reduction("argmax", lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims), min_side=1, tuples=False)
 reduction("argmin", lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims), min_side=1, tuples=False)
-reduction("median", lambda x, axis, keepdims: np.median(_floating(x), axis=axis, keepdims=keepdims), min_side=1, **_MODERATE)
+reduction(
+    "median", lambda x, axis, keepdims: np.median(_floating(x), axis=axis, keepdims=keepdims), min_side=1, **_MODERATE
+)
 
 
 def _logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> Any:
@@ -70,7 +97,13 @@ def _logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return result if keepdims else np.squeeze(result, axis=axis if axis is not None else tuple(range(x.ndim)))
 
 
-reduction("logsumexp", _logsumexp, min_side=1, ulps=16, scale=lambda x, axis, keepdims: np.max(np.where(np.isfinite(_floating(x)), np.abs(_floating(x)), 0), initial=1.0))
+reduction(
+    "logsumexp",
+    _logsumexp,
+    min_side=1,
+    ulps=16,
+    scale=lambda x, axis, keepdims: np.max(np.where(np.isfinite(_floating(x)), np.abs(_floating(x)), 0), initial=1.0),
+)
 
 
 def _nan_aware(name: str) -> Any:
@@ -87,19 +120,46 @@ def _nan_aware(name: str) -> Any:
 
 reduction("nansum", _nan_aware("nansum"), scale=_abs_sum, **_MODERATE)
 reduction("nanprod", _nan_aware("nanprod"), low=-3.0, high=3.0, ulps=64)
-reduction("nanmean", _nan_aware("nanmean"), min_side=1, scale=lambda x, axis, keepdims: np.max(np.abs(_floating(x)), initial=0), **_MODERATE)
+reduction(
+    "nanmean",
+    _nan_aware("nanmean"),
+    min_side=1,
+    scale=lambda x, axis, keepdims: np.max(np.abs(_floating(x)), initial=0),
+    **_MODERATE,
+)
 reduction("nanvar", _nan_aware("nanvar"), min_side=1, scale=_spread, ulps=16, **_MODERATE)
-reduction("nanstd", _nan_aware("nanstd"), min_side=1, ulps=16, scale=lambda x, axis, keepdims: np.max(np.abs(_floating(x)), initial=1.0) * 40, **_MODERATE)
+reduction(
+    "nanstd",
+    _nan_aware("nanstd"),
+    min_side=1,
+    ulps=16,
+    scale=lambda x, axis, keepdims: np.max(np.abs(_floating(x)), initial=1.0) * 40,
+    **_MODERATE,
+)
 reduction("nanmax", _nan_aware("nanmax"), min_side=1, ulps=0, **_MODERATE)
 reduction("nanmin", _nan_aware("nanmin"), min_side=1, ulps=0, **_MODERATE)
 reduction("nanmedian", _nan_aware("nanmedian"), min_side=1, **_MODERATE)
-reduction("nanargmax", lambda x, axis, keepdims: np.nanargmax(x, axis=axis, keepdims=keepdims), min_side=1, tuples=False, **_MODERATE)
-reduction("nanargmin", lambda x, axis, keepdims: np.nanargmin(x, axis=axis, keepdims=keepdims), min_side=1, tuples=False, **_MODERATE)
+reduction(
+    "nanargmax",
+    lambda x, axis, keepdims: np.nanargmax(x, axis=axis, keepdims=keepdims),
+    min_side=1,
+    tuples=False,
+    **_MODERATE,
+)
+reduction(
+    "nanargmin",
+    lambda x, axis, keepdims: np.nanargmin(x, axis=axis, keepdims=keepdims),
+    min_side=1,
+    tuples=False,
+    **_MODERATE,
+)
 
 
 def _along(finite: bool = False, low: float | None = None, high: float | None = None, min_side: int = 0) -> Any:
     def draw(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
-        x = draw(arrays(dtype, shapes(min_dims=1, min_side=min_side), finite=finite or dtype in COMPLEX, low=low, high=high))
+        x = draw(
+            arrays(dtype, shapes(min_dims=1, min_side=min_side), finite=finite or dtype in COMPLEX, low=low, high=high)
+        )
         return {"x": x, "axis": draw(st.integers(-x.ndim, x.ndim - 1))}
 
     return draw
@@ -123,9 +183,21 @@ def _sort(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 
 spec("sort", _ordered, _sort, ulps=0)
 spec("argsort", _ordered, _argsort)
-spec("cumsum", _along(low=-1e3, high=1e3), lambda x, axis: np.cumsum(wide_integer(x), axis=axis), scale=lambda x, axis: np.cumsum(np.abs(_floating(x)), axis=axis), ulps=8)
+spec(
+    "cumsum",
+    _along(low=-1e3, high=1e3),
+    lambda x, axis: np.cumsum(wide_integer(x), axis=axis),
+    scale=lambda x, axis: np.cumsum(np.abs(_floating(x)), axis=axis),
+    ulps=8,
+)
 spec("cumprod", _along(low=-2.0, high=2.0), lambda x, axis: np.cumprod(wide_integer(x), axis=axis), ulps=64)
-spec("nancumsum", _along(low=-1e3, high=1e3), lambda x, axis: np.nancumsum(wide_integer(x), axis=axis), scale=lambda x, axis: np.cumsum(np.abs(_floating(x)), axis=axis), ulps=8)
+spec(
+    "nancumsum",
+    _along(low=-1e3, high=1e3),
+    lambda x, axis: np.nancumsum(wide_integer(x), axis=axis),
+    scale=lambda x, axis: np.cumsum(np.abs(_floating(x)), axis=axis),
+    ulps=8,
+)
 spec("nancumprod", _along(low=-2.0, high=2.0), lambda x, axis: np.nancumprod(wide_integer(x), axis=axis), ulps=64)
 
 
@@ -145,13 +217,23 @@ def _with_start(function: Any, start: int) -> Any:
     return reference
 
 
-spec("cumulative_sum", _cumulative, _with_start(np.cumsum, 0), ulps=16, scale=lambda x, axis, include_initial: np.sum(np.abs(_floating(x)), axis=axis, keepdims=True))
+spec(
+    "cumulative_sum",
+    _cumulative,
+    _with_start(np.cumsum, 0),
+    ulps=16,
+    scale=lambda x, axis, include_initial: np.sum(np.abs(_floating(x)), axis=axis, keepdims=True),
+)
 spec("cumulative_prod", _cumulative, _with_start(np.cumprod, 1), ulps=64)
 
 
 def _quantiles(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     x = draw(arrays(dtype, shapes(min_dims=1, min_side=1), finite=True, low=-100.0, high=100.0))
-    return {"x": x, "q": draw(st.floats(0, 1, width=16)), "axis": draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1)))}
+    return {
+        "x": x,
+        "q": draw(st.floats(0, 1, width=16)),
+        "axis": draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1))),
+    }
 
 
 def _percents(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
@@ -163,19 +245,37 @@ _LEVEL: dict[str, Any] = {"scale": lambda x, q, axis: np.max(np.abs(_floating(x)
 spec("quantile", _quantiles, lambda x, q, axis: np.quantile(_floating(x), np.longdouble(q), axis=axis), **_LEVEL)
 spec("percentile", _percents, lambda x, q, axis: np.percentile(_floating(x), np.longdouble(q), axis=axis), **_LEVEL)
 spec("nanquantile", _quantiles, lambda x, q, axis: np.nanquantile(_floating(x), np.longdouble(q), axis=axis), **_LEVEL)
-spec("nanpercentile", _percents, lambda x, q, axis: np.nanpercentile(_floating(x), np.longdouble(q), axis=axis), **_LEVEL)
+spec(
+    "nanpercentile", _percents, lambda x, q, axis: np.nanpercentile(_floating(x), np.longdouble(q), axis=axis), **_LEVEL
+)
 
 
 def _difference(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     return _along(finite=True, low=-100.0, high=100.0)(draw, dtype) | {"n": draw(st.integers(0, 2))}
 
 
-spec("diff", lambda draw, dtype: (d := _difference(draw, dtype)) and {"x": d["x"], "n": d["n"], "axis": d["axis"]},
-     lambda x, n, axis: np.diff(x, n=n, axis=axis), ulps=8, scale=lambda x, n, axis: np.max(np.abs(_floating(x)), initial=1.0))
-spec("trapezoid", lambda draw, dtype: {"y": (d := _along(finite=True, low=-100.0, high=100.0)(draw, dtype))["x"], "axis": d["axis"]},
-     lambda y, axis: np.trapezoid(_floating(y), axis=axis), ulps=16, scale=lambda y, axis: np.sum(np.abs(_floating(y))))
-spec("gaussian", lambda draw, dtype: {"x": draw(arrays(dtype, low=-8.0, high=8.0)), "mu": 0.5, "sigma": 2.0},
-     lambda x, mu, sigma: np.exp(-(((_floating(x) - mu) / sigma) ** 2) / 2) / (sigma * np.sqrt(2 * np.longdouble(np.pi))), ulps=64)
+spec(
+    "diff",
+    lambda draw, dtype: (d := _difference(draw, dtype)) and {"x": d["x"], "n": d["n"], "axis": d["axis"]},
+    lambda x, n, axis: np.diff(x, n=n, axis=axis),
+    ulps=8,
+    scale=lambda x, n, axis: np.max(np.abs(_floating(x)), initial=1.0),
+)
+spec(
+    "trapezoid",
+    lambda draw, dtype: {"y": (d := _along(finite=True, low=-100.0, high=100.0)(draw, dtype))["x"], "axis": d["axis"]},
+    lambda y, axis: np.trapezoid(_floating(y), axis=axis),
+    ulps=16,
+    scale=lambda y, axis: np.sum(np.abs(_floating(y))),
+)
+spec(
+    "gaussian",
+    lambda draw, dtype: {"x": draw(arrays(dtype, low=-8.0, high=8.0)), "mu": 0.5, "sigma": 2.0},
+    lambda x, mu, sigma: (
+        np.exp(-(((_floating(x) - mu) / sigma) ** 2) / 2) / (sigma * np.sqrt(2 * np.longdouble(np.pi)))
+    ),
+    ulps=64,
+)
 
 
 def _leading(draw: st.DrawFn, dtype: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Which backend computes: choosing one, switching, scopes, and finding what is installed.
 
-The choice is made in this order: :func:`set_backend` or :func:`use_backend`; the variable ``EMBER_ML_BACKEND``; the file
-``~/.ember/backend``; then whatever :func:`auto_select_backend` finds. It is made when the first op runs, not at import.
+The choice is made in this order: :func:`set_backend` or :func:`use_backend`; the variable ``EMBER_ML_BACKEND``; the
+file ``~/.ember/backend``; then whatever :func:`auto_select_backend` finds. It is made when the first op runs, not at
+import.
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ def _import(name: str) -> ModuleType:
     if name in _BUILT_IN:
         if not is_installed(name):
             raise MissingBackend(
-                f"the backend {name!r} needs the package {name!r}, which is not installed: pip install 'ember-ml[{name}]'"
+                f"the backend {name!r} needs the package {name!r}, which is not installed: "
+                f"pip install 'ember-ml[{name}]'"
             )
         try:
             return importlib.import_module(f"ember_ml.backend.{name}")
@@ -197,7 +199,8 @@ def _choose() -> tuple[str, str]:
     if name:
         if name not in backend_names():
             raise UnknownBackend(
-                f"the variable {VARIABLE} says {name!r}, which is no backend; the backends are {', '.join(backend_names())}"
+                f"the variable {VARIABLE} says {name!r}, which is no backend; "
+                f"the backends are {', '.join(backend_names())}"
             )
         return name, f"the variable {VARIABLE}"
     name = _from_file()

@@ -44,8 +44,8 @@ class FastPath:
     They are source text: ``{x}`` and ``{y}`` stand for the tensor arguments and ``{args}`` for all arguments. They may
     use the names NATIVE (the tensor class), BODY (the native function), OK (the native dtypes that it computes as the
     contract says), WEAK (those of them which take a Python number as it is), F32 and BACKEND. They return the result,
-    or fall through to the slow path; an exception falls through as well. ``unary`` and ``binary`` are each one ``if`` statement
-    whose tests are false for portable tensors: the branch for those is appended.
+    or fall through to the slow path; an exception falls through as well. ``unary`` and ``binary`` are each one ``if``
+    statement whose tests are false for portable tensors: the branch for those is appended.
     """
 
     unary: str = "if type({x}) is NATIVE and {x}.dtype in OK:\n    return BODY({args})"

@@ -69,10 +69,8 @@ def plan(key: tuple[Any, ...], shape: Sequence[int], is_mask: Callable[[Any], bo
         if type(item) is int:
             basic.append(_counted(item, shape[axis], axis))
             continue
-        if is_mask(item):
-            _check_mask(tuple(item.shape), tuple(shape[axis : axis + width]))
         advanced.append((made, item))
-        basic.extend([_WHOLE] * width or [None])
+        basic.extend(_masked(tuple(item.shape), tuple(shape[axis : axis + width])) if is_mask(item) else [_WHOLE])
         made += width or 1
     return Plan(tuple(basic), tuple(advanced), max(position, 0))
 
@@ -119,9 +117,11 @@ def _counted(index: int, size: int, axis: int) -> int:
     return index + size if index < 0 else index
 
 
-def _check_mask(mask: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    if mask != shape:
+def _masked(mask: tuple[int, ...], shape: tuple[int, ...]) -> list[Any]:
+    """The basic step before a mask: nothing, unless a length of the mask is 0 and that of the tensor is not."""
+    if any(own not in (0, length) for own, length in zip(mask, shape, strict=True)):
         raise IndexError(f"the mask of shape {mask} does not fit the dimensions {shape} that it selects from")
+    return [_WHOLE if own == length else slice(0, 0, 1) for own, length in zip(mask, shape, strict=True)] or [None]
 
 
 def broadcast_indices(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:

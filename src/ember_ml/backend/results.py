@@ -19,37 +19,51 @@ __all__ = [
 
 
 class SVDResult(NamedTuple):
+    """``x = (U * S) @ Vh``."""
+
     U: Any
     S: Any
     Vh: Any
 
 
 class EigResult(NamedTuple):
+    """Eigenvalues, and eigenvectors as columns."""
+
     eigenvalues: Any
     eigenvectors: Any
 
 
 class EighResult(NamedTuple):
+    """Ascending eigenvalues, and eigenvectors as columns."""
+
     eigenvalues: Any
     eigenvectors: Any
 
 
 class QRResult(NamedTuple):
+    """``x = Q @ R``."""
+
     Q: Any
     R: Any
 
 
 class SlogdetResult(NamedTuple):
+    """The determinant as its sign and the logarithm of its absolute value."""
+
     sign: Any
     logabsdet: Any
 
 
 class LUResult(NamedTuple):
+    """Both triangles in one matrix, and the row that was exchanged with each row."""
+
     lu: Any
     pivots: Any
 
 
 class LstsqResult(NamedTuple):
+    """The solution, the sums of squared residuals, the rank and the singular values."""
+
     solution: Any
     residuals: Any
     rank: Any
@@ -57,6 +71,8 @@ class LstsqResult(NamedTuple):
 
 
 class UniqueAllResult(NamedTuple):
+    """Distinct values, where each comes first, which one each element is, and how often each comes."""
+
     values: Any
     indices: Any
     inverse_indices: Any
@@ -64,10 +80,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
+    """Distinct values, and how often each comes."""
+
     values: Any
     counts: Any
 
 
 class UniqueInverseResult(NamedTuple):
+    """Distinct values, and which one each element is."""
+
     values: Any
     inverse_indices: Any

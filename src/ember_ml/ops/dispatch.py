@@ -175,7 +175,8 @@ def _settle(op: Op, backend: Any, key: list[Any]) -> tuple[Any, Any, tuple[int, 
 
 
 def _overflow(op: Op, value: int, bounds: tuple[int, int]) -> OverflowError:
-    return OverflowError(f"ops.{op.name}: the integer {value} does not fit its tensor's dtype ({bounds[0]} to {bounds[1]})")
+    low, high = bounds
+    return OverflowError(f"ops.{op.name}: the integer {value} does not fit its tensor's dtype ({low} to {high})")
 
 
 def _finish(result: Any, backend: Any) -> Any:
@@ -328,7 +329,7 @@ def _zeros(x: Any, backend: Any) -> Any:
 
 
 def _signs_of_difference(unsigned: Any, signed: Any, backend: Any) -> Any:
-    """The signs of ``unsigned - signed``: where the signed number is negative 1, elsewhere it fits the unsigned dtype."""
+    """The signs of ``unsigned - signed``: 1 where the signed number is negative, else it fits the unsigned dtype."""
     small = backend.dtypes[dt.int8]
     fitting = backend.cast(backend.cast(signed, backend.dtypes[dt.int64]), backend.dtypes[dt.uint64])
     above, below, negative = (

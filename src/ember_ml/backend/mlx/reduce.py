@@ -1,7 +1,7 @@
 """MLX's reductions of arrays that may be empty.
 
-Adding up an empty array that another function left can go on for ever: its strides are not set. So what has no elements is
-never given to MLX; the result is known.
+Adding up an empty array that another function left can go on for ever: its strides are not set. So what has no
+elements is never given to MLX; the result is known.
 """
 
 from __future__ import annotations

@@ -73,8 +73,9 @@ families = (
 
 _EMBER = {native: dtype for dtype, native in host_dtypes.items()}
 
-# A ufunc call is so short that every test counts, so float32 comes first. What float32 gives with the other operand shows in
-# the result: float32 again, unless NumPy widened, where the contract may not. Of 0-d arrays NumPy makes scalars.
+# A ufunc call is so short that every test counts, so float32 comes first. What float32 gives with the other operand
+# shows in the result: float32 again, unless NumPy widened, where the contract may not. Of 0-d arrays NumPy makes
+# scalars.
 _UFUNC = FastPath(
     unary=(
         "if {x}.dtype is F32:\n"

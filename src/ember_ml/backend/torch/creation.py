@@ -27,7 +27,8 @@ def empty(shape: Any, dtype: torch.dtype | None, device: str) -> torch.Tensor:
 
 def eye(n_rows: Any, n_cols: Any, k: int, dtype: torch.dtype | None, device: str) -> torch.Tensor:
     result = zeros((n_rows, n_rows if n_cols is None else n_cols), dtype, device)
-    result.diagonal(k).fill_(1)  # torch.eye knows the main diagonal only
+    if -result.shape[0] < k < result.shape[1]:
+        result.diagonal(k).fill_(1)  # torch.eye knows the main diagonal only
     return result
 
 
