@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
+from ember_ml.backend.axes import axis_of
+
 __all__ = [
     "NO_ODD_LENGTH",
     "as_axes",
-    "as_axis",
     "as_shape",
     "broadcast",
     "grid",
@@ -56,17 +57,9 @@ def _ints(values: Any, what: str) -> tuple[int, ...]:
         raise TypeError(f"{what} is an int or a sequence of ints, not {values!r}") from error
 
 
-def as_axis(axis: Any, ndim: int) -> int:
-    """An axis of a tensor with ``ndim`` dimensions, counted from the front; ``IndexError`` where there is none."""
-    number = operator.index(axis)
-    if not -ndim <= number < ndim:
-        raise IndexError(f"axis {number} is out of range for a tensor of {ndim} dimensions")
-    return number % ndim
-
-
 def as_axes(axes: Any, ndim: int) -> tuple[int, ...]:
     """Several distinct axes, or one, counted from the front."""
-    found = tuple(as_axis(axis, ndim) for axis in _ints(axes, "an axis"))
+    found = tuple(axis_of(axis, ndim) for axis in _ints(axes, "an axis"))
     if len(set(found)) < len(found):
         raise ValueError(f"the axes {axes} name one axis twice")
     return found
@@ -124,7 +117,7 @@ def sections(parts: Any, length: int, equal: bool) -> list[slice]:
 def roll_pairs(shift: Any, axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """A shift for each axis, and the axes; one of either kind serves several of the other."""
     shifts = _ints(shift, "a shift")
-    axes = tuple(as_axis(one, ndim) for one in _ints(axis, "an axis"))
+    axes = tuple(axis_of(one, ndim) for one in _ints(axis, "an axis"))
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ValueError(f"{len(shifts)} shifts do not fit {len(axes)} axes")
     longest = max(len(shifts), len(axes)) if shifts and axes else 0

@@ -6,15 +6,16 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend.axes import axis_of
 from ember_ml.backend.indices import padded, repeated
-from ember_ml.backend.shapes import as_axis, as_shape, pad_pairs, sections
+from ember_ml.backend.shapes import as_shape, pad_pairs, sections
 
 concatenate = mx.concatenate
 stack = mx.stack
 
 
 def unstack(x: mx.array, axis: int) -> tuple[mx.array, ...]:
-    front = (slice(None),) * as_axis(axis, x.ndim)
+    front = (slice(None),) * axis_of(axis, x.ndim)
     return tuple(x[(*front, i)] for i in range(x.shape[axis]))
 
 
@@ -27,7 +28,7 @@ def array_split(x: mx.array, indices_or_sections: Any, axis: int) -> tuple[mx.ar
 
 
 def _parts(x: mx.array, parts: Any, axis: int, equal: bool) -> tuple[mx.array, ...]:
-    front = (slice(None),) * as_axis(axis, x.ndim)
+    front = (slice(None),) * axis_of(axis, x.ndim)
     return tuple(x[(*front, part)] for part in sections(parts, x.shape[axis], equal))
 
 
@@ -39,8 +40,8 @@ def repeat(x: mx.array, repeats: Any, axis: int | None) -> mx.array:
     if axis is None:
         x, axis = mx.flatten(x), 0
     if type(repeats) is int:
-        return mx.repeat(x, repeats, as_axis(axis, x.ndim))
-    return mx.take(x, mx.array(repeated(x.shape[as_axis(axis, x.ndim)], repeats)), axis=axis)
+        return mx.repeat(x, repeats, axis_of(axis, x.ndim))
+    return mx.take(x, mx.array(repeated(x.shape[axis_of(axis, x.ndim)], repeats)), axis=axis)
 
 
 def pad(x: mx.array, pad_width: Any, mode: str, constant_values: mx.array | None) -> mx.array:

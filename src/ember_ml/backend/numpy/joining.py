@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from ember_ml.backend.axes import axis_of
 from ember_ml.backend.indices import padded, repeated
-from ember_ml.backend.shapes import as_axis, as_shape, pad_pairs, sections
+from ember_ml.backend.shapes import as_shape, pad_pairs, sections
 
 concatenate = np.concatenate
 stack = np.stack
 
 
 def unstack(x: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
-    return tuple(np.moveaxis(x, as_axis(axis, x.ndim), 0)[i, ...] for i in range(x.shape[axis]))
+    return tuple(np.moveaxis(x, axis_of(axis, x.ndim), 0)[i, ...] for i in range(x.shape[axis]))
 
 
 def split(x: np.ndarray, indices_or_sections: Any, axis: int) -> tuple[np.ndarray, ...]:
@@ -26,7 +27,7 @@ def array_split(x: np.ndarray, indices_or_sections: Any, axis: int) -> tuple[np.
 
 
 def _parts(x: np.ndarray, parts: Any, axis: int, equal: bool) -> tuple[np.ndarray, ...]:
-    front = (slice(None),) * as_axis(axis, x.ndim)
+    front = (slice(None),) * axis_of(axis, x.ndim)
     return tuple(x[(*front, part)] for part in sections(parts, x.shape[axis], equal))
 
 
@@ -39,7 +40,7 @@ def repeat(x: np.ndarray, repeats: Any, axis: int | None) -> np.ndarray:
         x, axis = x.reshape(-1), 0
     if type(repeats) is int and repeats >= 0:
         return np.repeat(x, repeats, axis)
-    return np.take(x, repeated(x.shape[as_axis(axis, x.ndim)], repeats), axis)
+    return np.take(x, repeated(x.shape[axis_of(axis, x.ndim)], repeats), axis)
 
 
 def pad(x: np.ndarray, pad_width: Any, mode: str, constant_values: np.ndarray | None) -> np.ndarray:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from ember_ml.backend.axes import axis_of
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.indices import padded, repeated
-from ember_ml.backend.shapes import as_axis, as_shape, pad_pairs, sections
+from ember_ml.backend.shapes import as_shape, pad_pairs, sections
 from ember_ml.backend.torch.unsigned import moved
 
 
@@ -26,7 +27,7 @@ stack = torch.stack
 
 
 def unstack(x: torch.Tensor, axis: int) -> tuple[torch.Tensor, ...]:
-    return torch.unbind(x, as_axis(axis, x.ndim))
+    return torch.unbind(x, axis_of(axis, x.ndim))
 
 
 def split(x: torch.Tensor, indices_or_sections: Any, axis: int) -> tuple[torch.Tensor, ...]:
@@ -38,7 +39,7 @@ def array_split(x: torch.Tensor, indices_or_sections: Any, axis: int) -> tuple[t
 
 
 def _parts(x: torch.Tensor, parts: Any, axis: int, equal: bool) -> tuple[torch.Tensor, ...]:
-    front = (slice(None),) * as_axis(axis, x.ndim)
+    front = (slice(None),) * axis_of(axis, x.ndim)
     return tuple(x[(*front, part)] for part in sections(parts, x.shape[axis], equal))
 
 
@@ -54,8 +55,8 @@ def _repeat(x: torch.Tensor, repeats: Any, axis: int | None) -> torch.Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
     if type(repeats) is int and repeats >= 0:
-        return torch.repeat_interleave(x, repeats, as_axis(axis, x.ndim))
-    return _taken(x, repeated(x.shape[as_axis(axis, x.ndim)], repeats), axis)
+        return torch.repeat_interleave(x, repeats, axis_of(axis, x.ndim))
+    return _taken(x, repeated(x.shape[axis_of(axis, x.ndim)], repeats), axis)
 
 
 repeat = ByDType(_repeat, moved(_repeat))
