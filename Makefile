@@ -30,12 +30,13 @@ test: setup ## the whole suite, 20 examples per property
 test-long: setup ## 200 examples per property, fuzz and stress runs
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-lint: setup ## ruff, pyright, import-linter
+lint: setup ## ruff, pyright, import-linter, emberlint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python utils/check_public_types.py
 	$(BIN)/lint-imports
+	$(BIN)/emberlint src tests examples
 
 format: setup ## put the code into its one form
 	$(BIN)/ruff check --fix .
@@ -64,4 +65,4 @@ docs-serve: $(DOCS_STAMP) ## serve the documentation on this machine
 	$(BIN)/mkdocs serve
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .emberlint_cache

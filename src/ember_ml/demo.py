@@ -56,7 +56,7 @@ def analyse(years: Any, values: Any) -> dict[str, float]:
     """The period, trend and wave of a series, and the share of its strongest component; any backend, any tensors."""
     line = [ops.ones_like(years), years]
     _, detrended = _fit(line, values)
-    period = _DAYS / int(ops.argmax(ops.abs(ops.rfft(detrended))))
+    period = _DAYS / ops.item(ops.argmax(ops.abs(ops.rfft(detrended))))
     angle = ops.multiply(years, 2 * pi * 365 / period)
     fitted, rest = _fit([*line, ops.sin(angle), ops.cos(angle)], values)
     weeks = ops.reshape(rest[: _DAYS // 7 * 7], (-1, 7))
@@ -64,7 +64,7 @@ def analyse(years: Any, values: Any) -> dict[str, float]:
     share = ops.divide(strengths[0], ops.sum(strengths))
     amplitude = ops.sqrt(ops.add(ops.square(fitted[2]), ops.square(fitted[3])))
     found = (period, fitted[1], amplitude, ops.std(rest), share)
-    return {name: float(value) for name, value in zip(_FACTS, found, strict=True)}
+    return {name: ops.item(value) for name, value in zip(_FACTS, found, strict=True)}
 
 
 def run(backends: Sequence[str]) -> list[Result]:

@@ -9,7 +9,7 @@ import pytest
 
 import ember_ml
 from ember_ml import dtypes, ops
-from tests.reference.matrices import difference, distances, integer_product, integers, linalg, numpy, random
+from tests.reference.matrices import difference, distances, integer_product, integers, linalg, numpy, random, wide
 
 FLOATS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -20,10 +20,6 @@ def dtype(request: pytest.FixtureRequest, backend: str) -> str:
     if dtypes.as_dtype(request.param) not in ember_ml.backend.load(backend).dtypes:
         pytest.skip(f"{backend} has no {request.param}")
     return request.param
-
-
-def _wide(x: Any) -> Any:
-    return x.astype(complex if x.dtype.kind == "c" else float)
 
 
 def _agree(got: Any, want: Any, dtype: str, ulps: float = 16) -> None:
@@ -51,11 +47,11 @@ MATMUL_SHAPES = [
 @pytest.mark.parametrize(("left", "right"), MATMUL_SHAPES)
 def test_matmul(backend: str, dtype: str, left: tuple[int, ...], right: tuple[int, ...]) -> None:
     x, y = random(left, dtype, 1), random(right, dtype, 2)
-    want = numpy.matmul(_wide(x), _wide(y))
+    want = numpy.matmul(wide(x), wide(y))
     got = ops.matmul(ops.asarray(x), ops.asarray(y))
     assert ops.dtype(got) == dtype
     # errors grow with the sizes of the products, which may cancel
-    size = numpy.matmul(abs(_wide(x)), abs(_wide(y))).max(initial=0) / max(abs(want).max(initial=0), 1e-30)
+    size = numpy.matmul(abs(wide(x)), abs(wide(y))).max(initial=0) / max(abs(want).max(initial=0), 1e-30)
     assert difference(ops.to_numpy(got), want) <= 4 * max(size, 1)
 
 
@@ -110,7 +106,7 @@ def test_einsum(backend: str, dtype: str, case: tuple[Any, ...]) -> None:
     subscripts, *shapes = case
     operands = [random(shape, dtype, k) for k, shape in enumerate(shapes)]
     got = ops.einsum(subscripts, *map(ops.asarray, operands))
-    _agree(got, numpy.einsum(subscripts, *map(_wide, operands)), dtype, ulps=40)
+    _agree(got, numpy.einsum(subscripts, *map(wide, operands)), dtype, ulps=40)
 
 
 @pytest.mark.parametrize("case", EINSUMS, ids=lambda case: case[0])
@@ -169,7 +165,7 @@ def test_product(
 ) -> None:
     x, y = random(left, dtype, 1), random(right, dtype, 2)
     reference = linalg.cross if name == "cross" else getattr(numpy, name)
-    want = reference(_wide(x), _wide(y), **options)
+    want = reference(wide(x), wide(y), **options)
     got = getattr(ops, name)(ops.asarray(x), ops.asarray(y), **options)
     assert tuple(got.shape) == want.shape
     _agree(got, want, dtype)
@@ -234,7 +230,7 @@ def test_diagonal_and_trace(backend: str, shape: tuple[int, ...], offset: int) -
 def test_vector_norm(backend: str, dtype: str, order: float, axis: Any, keepdims: bool) -> None:
     x = random((2, 3, 4), dtype, 5)
     got = ops.vector_norm(ops.asarray(x), axis=axis, keepdims=keepdims, ord=order)
-    want = linalg.vector_norm(_wide(x), axis=axis, keepdims=keepdims, ord=order)
+    want = linalg.vector_norm(wide(x), axis=axis, keepdims=keepdims, ord=order)
     _agree(got, want, {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype))
 
 
@@ -246,15 +242,15 @@ def test_matrix_norm(backend: str, dtype: str, order: Any, keepdims: bool) -> No
     x = random((2, 3, 4), dtype, 6)
     real = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
     got = ops.matrix_norm(ops.asarray(x), ord=order, keepdims=keepdims)
-    _agree(got, linalg.matrix_norm(_wide(x), ord=order, keepdims=keepdims), real)
+    _agree(got, linalg.matrix_norm(wide(x), ord=order, keepdims=keepdims), real)
     crossed = ops.norm(ops.asarray(x), ord=order, axis=(2, 0), keepdims=keepdims)
-    _agree(crossed, linalg.norm(_wide(x), ord=order, axis=(2, 0), keepdims=keepdims), real)
+    _agree(crossed, linalg.norm(wide(x), ord=order, axis=(2, 0), keepdims=keepdims), real)
 
 
 def test_norm_follows_the_number_of_dimensions(backend: str) -> None:
     x = random((3, 3), "float32")
-    assert difference(ops.to_numpy(ops.norm(ops.asarray(x), 1)), linalg.norm(_wide(x), 1)) < 8
-    assert difference(ops.to_numpy(ops.norm(ops.asarray(x[0]), 1)), linalg.norm(_wide(x[0]), 1)) < 8
+    assert difference(ops.to_numpy(ops.norm(ops.asarray(x), 1)), linalg.norm(wide(x), 1)) < 8
+    assert difference(ops.to_numpy(ops.norm(ops.asarray(x[0]), 1)), linalg.norm(wide(x[0]), 1)) < 8
     assert difference(ops.to_numpy(ops.norm(ops.ones((2, 2, 2)))), math.sqrt(8)) < 2
     assert tuple(ops.norm(ops.ones((2, 3)), keepdims=True).shape) == (1, 1)
     assert ops.to_numpy(ops.vector_norm(ops.zeros((0, 3)), axis=0)).tolist() == [0.0, 0.0, 0.0]
@@ -275,7 +271,7 @@ def test_norm_follows_the_number_of_dimensions(backend: str) -> None:
 def test_cdist(backend: str, p: float) -> None:
     x, y = random((7, 5), "float32", 1), random((6, 5), "float32", 2)
     metric: dict[str, Any] = {"metric": "chebyshev"} if p == math.inf else {"metric": "minkowski", "p": p}
-    want = (x[:, None] != y[None]).sum(-1) if p == 0 else distances.cdist(_wide(x), _wide(y), **metric)
+    want = (x[:, None] != y[None]).sum(-1) if p == 0 else distances.cdist(wide(x), wide(y), **metric)
     _agree(ops.cdist(ops.asarray(x), ops.asarray(y), p), want, "float32")
     stacked = ops.cdist(ops.asarray(x[None]), ops.asarray(numpy.stack([y, y])), p)
     assert difference(ops.to_numpy(stacked)[1], want) <= 16
@@ -284,7 +280,7 @@ def test_cdist(backend: str, p: float) -> None:
 def test_cdist_keeps_the_precision_of_close_rows(backend: str) -> None:
     x = numpy.full((40, 3), 1e4, "float32")
     y = x + numpy.float32(1 / 64)
-    want = distances.cdist(_wide(x), _wide(y))
+    want = distances.cdist(wide(x), wide(y))
     assert difference(ops.to_numpy(ops.cdist(ops.asarray(x), ops.asarray(y))), want) <= 4
     assert tuple(ops.cdist(ops.ones((0, 3)), ops.ones((2, 3))).shape) == (0, 2)
     with pytest.raises(ValueError, match="cdist"):
@@ -294,7 +290,7 @@ def test_cdist_keeps_the_precision_of_close_rows(backend: str) -> None:
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
 def test_distance_and_similarity(backend: str, kind: str) -> None:
     x, y = random((4, 3), kind, 1), random((3,), kind, 2)
-    a, b = _wide(x), _wide(y)
+    a, b = wide(x), wide(y)
     _agree(ops.euclidean_distance(ops.asarray(x), ops.asarray(y)), linalg.norm(a - b, axis=-1), kind)
     want = (a @ b) / (linalg.norm(a, axis=-1) * linalg.norm(b))
     _agree(ops.cosine_similarity(ops.asarray(x), ops.asarray(y)), want, kind)

@@ -28,6 +28,7 @@ __all__ = [
     "signals",
     "solve_triangular",
     "unit",
+    "wide",
 ]
 
 numpy: Any = np
@@ -45,6 +46,11 @@ def random(shape: tuple[int, ...], dtype: str = "float64", seed: int = 0) -> np.
     if dtype.startswith("complex"):
         values = values + 1j * generator.normal(size=shape)
     return array_of(dtype, values)
+
+
+def wide(x: np.ndarray) -> np.ndarray:
+    """The same values in double precision."""
+    return x.astype(complex if x.dtype.kind == "c" else float)
 
 
 def regular(shape: tuple[int, ...], dtype: str = "float64", seed: int = 0) -> np.ndarray:

@@ -10,6 +10,7 @@ from ember_ml.lint.values import (
     NONE,
     NOT_TENSOR,
     OTHER,
+    PORTABLE,
     SEQUENCE,
     TENSOR,
     TENSOR_LIST,
@@ -20,6 +21,8 @@ from ember_ml.lint.values import (
     form_of,
 )
 from ember_ml.lint.walker import Walker
+
+_EXACT = (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)
 
 
 class NarrowingMixin(Walker):
@@ -36,6 +39,8 @@ class NarrowingMixin(Walker):
                     changes.update(self.narrowing(value, holds) or {})
                 return changes
             return None
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Call):
+            return self.exact_class(test.left, test.ops[0], test.comparators[0], holds)
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
             op, right = test.ops[0], test.comparators[0]
             if isinstance(right, ast.Constant) and right.value is None and isinstance(op, (ast.Is, ast.IsNot)):
@@ -59,7 +64,7 @@ class NarrowingMixin(Walker):
                 if not holds:
                     return {name: NOT_TENSOR} if kinds == {TENSOR} else None
                 if kinds == {TENSOR}:
-                    return {name: TENSOR_VALUE}
+                    return {name: self.made_by(test.args[1])}
                 if kinds == {OTHER}:
                     present = self.name(test.args[0])
                     return {name: present if form_of(present) in ("list", "tuple", "dict", "inst") else NOT_TENSOR}
@@ -78,6 +83,17 @@ class NarrowingMixin(Walker):
             if called.endswith((".is_tensor", ".is_keras_tensor")):
                 return {name: TENSOR_VALUE} if holds else None
         return None
+
+    def exact_class(self, call: ast.Call, op: ast.cmpop, right: Any, holds: bool) -> dict[str, Value] | None:
+        """What ``type(x) is C`` says about ``x``; that a class is another says nothing, since it may be a child."""
+        asked = self.dotted(call.func) == "builtins.type" and len(call.args) == 1 and isinstance(call.args[0], ast.Name)
+        if not asked or isinstance(op, (ast.Is, ast.Eq)) is not holds or not isinstance(op, _EXACT):
+            return None
+        return {call.args[0].id: self.made_by(right)} if self.class_kinds(right) == {TENSOR} else None
+
+    def made_by(self, node: Any) -> Value:
+        """What an object of a tensor class is."""
+        return PORTABLE if (self.dotted(node) or "").endswith(".EmberTensor") else TENSOR_VALUE
 
     def class_kinds(self, node: Any) -> set[int]:
         """Which kinds the classes of an isinstance test stand for."""

@@ -211,7 +211,7 @@ def _index(
     filled = _replaced(x, last)
     found = find(filled, axis, keepdims)
     missing = ops.isnan(x)
-    if checks.enabled and not active().is_traced(x) and bool(ops.any(ops.all(missing, axis))):
+    if checks.enabled and not active().is_traced(x) and ops.item(ops.any(ops.all(missing, axis))):
         raise ValueError("there are only NaN to find the largest or smallest of")
     # an infinity that stands for NaN is no better than one that was there
     there = ops.argmax(ops.logical_not(missing), axis, keepdims)

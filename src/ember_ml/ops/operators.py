@@ -123,7 +123,8 @@ def _bind_kind(kind: Kind) -> None:
 
 def _is_typed_scalar(value: Any) -> bool:
     """Whether ``value`` is a scalar of NumPy, or of what speaks its array interface."""
-    return hasattr(value, "__array_interface__") and getattr(value, "shape", None) == ()
+    speaks = hasattr(value, "__array_interface__")  # emberlint: ignore[EMB502] the interface, whichever library has it
+    return speaks and getattr(value, "shape", None) == ()
 
 
 def _operate(op: Op, values: tuple[Any, ...]) -> Any:

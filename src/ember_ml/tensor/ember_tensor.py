@@ -110,14 +110,17 @@ class EmberTensor(Operations):
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are wanted with respect to this tensor."""
-        return bool(getattr(self._array, "requires_grad", False) or getattr(self, "_requires_grad", False))
+        marked = getattr(self._array, "requires_grad", False)  # emberlint: ignore[EMB502] PyTorch holds the mark
+        return bool(marked or getattr(self, "_requires_grad", False))
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if value and self._kind.dtype.kind not in ("float", "complex"):
             raise TypeError(f"a tensor of dtype {self.dtype} has no gradient; cast it to a float first")
-        if hasattr(self._array, "requires_grad_") and self._array.requires_grad != value:
-            self._array = self._array.detach().requires_grad_(value)  # PyTorch; the caller's own tensor stays as it is
+        array = self._array
+        if hasattr(array, "requires_grad_") and array.requires_grad != value:  # emberlint: ignore[EMB402] PyTorch
+            own = array.detach()  # emberlint: ignore[EMB202] shares the data; the caller's own tensor stays as it is
+            self._array = own.requires_grad_(value)  # emberlint: ignore[EMB403] ours alone
         self._requires_grad = bool(value)
 
     @property

@@ -10,7 +10,7 @@ from ember_ml.lint.expressions import joins_lists
 from ember_ml.lint.fixing import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import value_of
-from ember_ml.lint.values import TENSOR, form_of
+from ember_ml.lint.values import OTHER, TENSOR, form_of
 
 if TYPE_CHECKING:
     from ember_ml.lint.fixing import FixContext
@@ -63,6 +63,7 @@ class Operator(Rule):
         "def f(x: Tensor):\n    if isinstance(x, float):\n        return x * 2\n    return x",
         "from ember_ml.nn.tensor import EmberTensor\n\ndef f(x: EmberTensor):\n    return x * 2",
         "def f(x: 'int | Tensor_like_name', axis=0):\n    return axis + 1",
+        "def f(n):\n    return (made(n) * 2).astype('float32')\n\ndef made(n):\n    return len(n)",
     )
 
     def check(self, node: Any, flow: Flow) -> None:
@@ -77,7 +78,9 @@ class Operator(Rule):
         left, right = value_of(node.left), value_of(node.right)
         if form_of(left) == "text" or form_of(right) == "text":
             return
-        if left.kind == TENSOR or right.kind == TENSOR or id(node) in flow.unit.demanded:
+        # a demand can be older than the knowledge of both sides
+        demanded = id(node) in flow.unit.demanded and not left.kind == right.kind == OTHER
+        if left.kind == TENSOR or right.kind == TENSOR or demanded:
             if not joins_lists(node, left, right) and "portable" not in (left.detail, right.detail):
                 self._report(node, flow)
         elif flow.module.strict and value_of(node).kind not in (0, 2):

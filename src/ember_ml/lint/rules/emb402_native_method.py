@@ -42,6 +42,8 @@ class NativeMethod(Rule):
         "def f(x):\n    return x.unsqueeze(1)  # bad",
         "def f(x: Tensor):\n    return x.requires_grad  # bad",
         "def f(xs: list[Tensor]):\n    return [x.flatten() for x in xs]  # bad",
+        "from ember_ml.nn.tensor import EmberTensor\n\ndef f(x: Tensor):\n    if type(x) is not EmberTensor:\n"
+        "        return x.sum()  # bad",
     )
     good = (
         "def f(x: Tensor):\n    return x.shape",
@@ -55,6 +57,12 @@ class NativeMethod(Rule):
         "def f(xs: dict[str, Tensor]):\n    return xs.values()",
         "def f(x: Tensor):\n    return x.device",
         "from ember_ml.nn.tensor import EmberTensor\ny = EmberTensor([1.0]).reshape((1, 1))",
+        "from ember_ml.nn.tensor import EmberTensor\n\ndef f(x: TensorLike):\n    assert type(x) is EmberTensor\n"
+        "    return x.requires_grad",
+        "from ember_ml.nn.tensor import EmberTensor\n\ndef f(x: Tensor):\n    if type(x) != EmberTensor:\n"
+        "        return x\n    return x.sum()",
+        "from ember_ml.nn.tensor import EmberTensor\n\ndef f(x: Tensor):\n    if isinstance(x, EmberTensor):\n"
+        "        return x.sum()",
     )
 
     def check(self, node: Any, flow: Flow) -> None:

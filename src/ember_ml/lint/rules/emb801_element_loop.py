@@ -102,7 +102,7 @@ def _walked(node: Any) -> Any:
     return node if isinstance(node, ast.Name) and hasattr(node, "ev") else None
 
 
-def _indexes(node: Any, flow: Flow, tensor: Any, index: Any) -> Any:
+def _indexes(node: Any, flow: Flow, tensor: str, index: str) -> bool:
     outer = flow.module.parent(node) if isinstance(node, ast.comprehension) else node
     for part in ast.walk(outer):
         if (
