@@ -8,6 +8,7 @@ import numpy as np
 
 from ember_ml.backend import checks
 from ember_ml.backend.matrices import NOT_FINITE, SINGULAR, check_square, check_system
+from ember_ml.backend.numpy.factorizations import is_finite
 from ember_ml.backend.results import LstsqResult, SlogdetResult
 from ember_ml.errors import LinAlgError
 
@@ -100,7 +101,7 @@ def _has_nan(x: np.ndarray) -> np.ndarray:
 def lstsq(a: np.ndarray, b: np.ndarray, rcond: float | None) -> LstsqResult:
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
         raise ValueError(f"lstsq takes (m, n) with (m,) or (m, k), not {a.shape} with {b.shape}")
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+    if not (is_finite(a) and is_finite(b)):
         raise LinAlgError(NOT_FINITE)  # NumPy gives numbers for some infinities
     solution, residuals, rank, values = np.linalg.lstsq(a, b, rcond)
     return LstsqResult(solution, residuals, np.asarray(rank, dtype=np.int64), values)

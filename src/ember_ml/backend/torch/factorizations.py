@@ -12,12 +12,17 @@ from ember_ml.backend.matrices import NOT_DEFINITE, NOT_FINITE, check_matrix, ch
 from ember_ml.backend.results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.errors import LinAlgError
 
-__all__ = ["or_nan", "values_are_read"]
+__all__ = ["is_finite", "or_nan", "values_are_read"]
 
 
 def values_are_read() -> bool:
     """Whether values are checked: not while a compiled function is traced."""
     return checks.enabled and not torch.compiler.is_compiling()
+
+
+def is_finite(x: torch.Tensor) -> bool:
+    """Whether all elements are finite; their sum tells it in a tenth of the time, unless it overflows."""
+    return bool(torch.isfinite(x.sum())) or bool(torch.isfinite(x).all())
 
 
 def or_nan(part: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
@@ -33,12 +38,11 @@ def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Call
 
     def body(x: torch.Tensor, *options: Any) -> Any:
         check(x)
-        finite = torch.isfinite(x)
         if values_are_read():
-            if not finite.all():
+            if not is_finite(x):
                 raise LinAlgError(NOT_FINITE)
             return native(x, *options)
-        whole = finite.flatten(-2).all(dim=-1)
+        whole = torch.isfinite(x).flatten(-2).all(dim=-1)
         result = native(torch.where(whole[..., None, None], x, 0), *options)
         if isinstance(result, tuple):
             return type(result)(*(or_nan(part, whole) for part in result))

@@ -6,7 +6,7 @@ import torch
 
 from ember_ml.backend.matrices import NOT_FINITE, SINGULAR, check_square, check_system
 from ember_ml.backend.results import LstsqResult, SlogdetResult
-from ember_ml.backend.torch.factorizations import or_nan, svd, values_are_read
+from ember_ml.backend.torch.factorizations import is_finite, or_nan, svd, values_are_read
 from ember_ml.errors import LinAlgError
 
 
@@ -62,7 +62,7 @@ def slogdet(x: torch.Tensor) -> SlogdetResult:
 def lstsq(a: torch.Tensor, b: torch.Tensor, rcond: float | None) -> LstsqResult:
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
         raise ValueError(f"lstsq takes (m, n) with (m,) or (m, k), not {tuple(a.shape)} with {tuple(b.shape)}")
-    if not (torch.isfinite(a).all() and torch.isfinite(b).all()):
+    if not (is_finite(a) and is_finite(b)):
         raise LinAlgError(NOT_FINITE)  # PyTorch's own assertions fail
     columns = b[:, None] if b.ndim == 1 else b
     if rcond is None:
