@@ -162,10 +162,11 @@ def test_frequencies(backend: str, n: int, d: float) -> None:
 def test_shift(backend: str, shape: tuple[int, ...]) -> None:
     x = numpy.arange(int(numpy.prod(shape))).reshape(shape)
     for name in ("fftshift", "ifftshift"):
-        for axes in (None, *range(len(shape)), tuple(range(len(shape))) or None):
+        for axes in (None, *range(len(shape)), tuple(range(len(shape)))):
             got = getattr(ops, name)(ops.asarray(x), axes=axes)
             assert ops.dtype(got) == "int64"
-            assert ops.to_numpy(got).tolist() == getattr(signals, name)(x, axes).tolist()
+            want = getattr(signals, name)(x, axes) if shape else x  # SciPy refuses a single number
+            assert ops.to_numpy(got).tolist() == want.tolist()
         with pytest.raises(IndexError, match=name):
             getattr(ops, name)(ops.asarray(x), axes=len(shape))
 
