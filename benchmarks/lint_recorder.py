@@ -15,13 +15,15 @@ import json
 import operator
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 PACKAGE = os.environ["LINT_RECORD_PACKAGE"]
 ROOT = os.path.abspath(os.environ["LINT_RECORD_ROOT"])
 OUT = os.environ["LINT_RECORD_OUT"]
 SEEN: dict[str, int] = {}
 
-_BINARY = {
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add,
     "Sub": operator.sub,
     "Mult": operator.mul,
@@ -42,8 +44,8 @@ _BINARY = {
     "Gt": operator.gt,
     "GtE": operator.ge,
 }
-_UNARY = {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert}
-_IN_PLACE = {
+_UNARY: dict[str, Callable[[Any], Any]] = {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert}
+_IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd,
     "Sub": operator.isub,
     "Mult": operator.imul,
@@ -60,7 +62,7 @@ _TENSOR_NAMES = {"Tensor", "ndarray", "Array", "KerasTensor", "Variable", "Param
 _KNOWN: dict[type, bool] = {}
 
 
-def _is_tensor(value) -> bool:
+def _is_tensor(value: Any) -> bool:
     kind = type(value)
     known = _KNOWN.get(kind)
     if known is None:
@@ -80,17 +82,17 @@ def _note(key: str, tensor: bool) -> None:
         SEEN.setdefault(key, 0)
 
 
-def _binary(key, op, left, right):
+def _binary(key: str, op: str, left: Any, right: Any) -> Any:
     _note(key, _is_tensor(left) or _is_tensor(right))
     return _BINARY[op](left, right)
 
 
-def _unary(key, op, value):
+def _unary(key: str, op: str, value: Any) -> Any:
     _note(key, _is_tensor(value))
     return _UNARY[op](value)
 
 
-def _in_place(key, op, left, right):
+def _in_place(key: str, op: str, left: Any, right: Any) -> Any:
     _note(key, _is_tensor(left) or _is_tensor(right))
     return _IN_PLACE[op](left, right)
 
@@ -99,24 +101,24 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def _key(self, node) -> ast.Constant:
+    def _key(self, node: ast.expr | ast.stmt) -> ast.Constant:
         return ast.Constant(f"{self.path}:{node.lineno}:{node.col_offset}:{node.end_lineno}:{node.end_col_offset}")
 
-    def _call(self, name: str, node, *parts):
+    def _call(self, name: str, node: ast.expr | ast.stmt, *parts: ast.expr) -> ast.Call:
         call = ast.Call(func=ast.Name(name, ast.Load()), args=[self._key(node), *parts], keywords=[])
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
-    def visit_BinOp(self, node):
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
         return self._call("emb_binary__", node, ast.Constant(type(node.op).__name__), node.left, node.right)
 
-    def visit_UnaryOp(self, node):
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         if type(node.op).__name__ not in _UNARY or isinstance(node.operand, ast.Constant):
             return node
         return self._call("emb_unary__", node, ast.Constant(type(node.op).__name__), node.operand)
 
-    def visit_Compare(self, node):
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         if len(node.ops) != 1 or type(node.ops[0]).__name__ not in _BINARY:
             return node
@@ -124,7 +126,7 @@ class _Rewriter(ast.NodeTransformer):
             "emb_binary__", node, ast.Constant(type(node.ops[0]).__name__), node.left, node.comparators[0]
         )
 
-    def visit_AugAssign(self, node):
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name) or type(node.op).__name__ not in _IN_PLACE:
             return node
@@ -137,34 +139,34 @@ class _Rewriter(ast.NodeTransformer):
         )
         return ast.fix_missing_locations(ast.copy_location(ast.Assign([node.target], value), node))
 
-    def visit_FunctionDef(self, node):
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.body = [self.visit(statement) for statement in node.body]
         node.args.defaults = [self.visit(default) for default in node.args.defaults]
         return node
 
-    def visit_AnnAssign(self, node):
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if node.value is not None:
             node.value = self.visit(node.value)
         return node
 
-    def visit_JoinedStr(self, node):
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         return node
 
-    def visit_Match(self, node):
+    def visit_Match(self, node: ast.Match) -> ast.AST:
         return node
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    def source_to_code(self, data, path, *, _optimize=-1):
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> Any:
         tree = ast.parse(data, path)
         tree = ast.fix_missing_locations(_Rewriter(os.path.relpath(path, ROOT)).visit(tree))
         return compile(tree, path, "exec", dont_inherit=True)
 
-    def get_code(self, fullname):  # never from or into a bytecode cache
+    def get_code(self, fullname: str) -> Any:  # never from or into a bytecode cache
         path = self.get_filename(fullname)
         return self.source_to_code(self.get_data(path), path)
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         module.__dict__["emb_binary__"] = _binary
         module.__dict__["emb_unary__"] = _unary
         module.__dict__["emb_in_place__"] = _in_place
@@ -172,7 +174,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname != PACKAGE and not fullname.startswith(PACKAGE + "."):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
@@ -198,7 +200,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, _Finder())
 
 
-def pytest_sessionfinish(session, exitstatus):
+def pytest_sessionfinish(session: Any, exitstatus: int) -> None:
     """Write the labels."""
     with open(OUT, "w", encoding="utf-8") as stream:
         json.dump(SEEN, stream)

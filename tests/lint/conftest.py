@@ -21,10 +21,12 @@ class Outcome:
     err: str
 
 
+Run = Callable[..., Outcome]
+Write = Callable[[str, str], Path]
+
+
 @pytest.fixture
-def emberlint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Outcome]:
+def emberlint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the command in ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
 
@@ -38,7 +40,7 @@ def emberlint(
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str], Path]:
+def write(tmp_path: Path) -> Write:
     """Write a file below ``tmp_path``."""
 
     def save(name: str, text: str) -> Path:

@@ -55,18 +55,18 @@ def mutants(source: str) -> Iterator[Mutant]:
     yield from _file_mutants(source)
 
 
-def _replace(source: str, node: ast.AST, text: str) -> str:
+def _replace(source: str, node: ast.expr | ast.stmt, text: str) -> str:
     lines = source.split("\n")
-    before = sum(len(line) + 1 for line in lines[: node.lineno - 1]) + len(
-        lines[node.lineno - 1].encode()[: node.col_offset].decode()
-    )  # type: ignore[attr-defined]
-    after = sum(len(line) + 1 for line in lines[: node.end_lineno - 1]) + len(
-        lines[node.end_lineno - 1].encode()[: node.end_col_offset].decode()
-    )  # type: ignore[attr-defined]
+
+    def offset(line: int, column: int) -> int:
+        return sum(len(text) + 1 for text in lines[: line - 1]) + len(lines[line - 1].encode()[:column].decode())
+
+    before = offset(node.lineno, node.col_offset)
+    after = offset(node.end_lineno or 0, node.end_col_offset or 0)
     return source[:before] + text + source[after:]
 
 
-def _with_import(source: str, kind: str, code: str, node: ast.AST, text: str, line: str) -> Mutant:
+def _with_import(source: str, kind: str, code: str, node: ast.expr | ast.stmt, text: str, line: str) -> Mutant:
     mutated = _replace(source, node, text)
     return Mutant(
         kind,
@@ -74,7 +74,7 @@ def _with_import(source: str, kind: str, code: str, node: ast.AST, text: str, li
         mutated.replace("from ember_ml import ops\n", f"from ember_ml import ops\n{line}\n", 1),
         node.lineno + 1,
         True,
-    )  # type: ignore[attr-defined]
+    )
 
 
 def _call_mutants(source: str, node: ast.Call) -> Iterator[Mutant]:

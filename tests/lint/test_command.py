@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from ember_ml.lint.rules import ALL
+from tests.lint.conftest import Run, Write
 
 IMPURE = "import numpy as np\n\n\ndef f(x):\n    return np.mean(x)\n"
 PURE = "from ember_ml import ops\n\n\ndef f(x):\n    return ops.mean(x)\n"
 
 
-def test_exit_code_0_when_nothing_is_found(emberlint, write) -> None:
+def test_exit_code_0_when_nothing_is_found(emberlint: Run, write: Write) -> None:
     write("a.py", PURE)
     assert emberlint("a.py").code == 0
 
 
-def test_exit_code_1_and_the_source_line_when_something_is_found(emberlint, write) -> None:
+def test_exit_code_1_and_the_source_line_when_something_is_found(emberlint: Run, write: Write) -> None:
     write("a.py", IMPURE)
     outcome = emberlint(".")
     assert outcome.code == 1
@@ -39,7 +40,7 @@ def test_exit_code_1_and_the_source_line_when_something_is_found(emberlint, writ
         ["rule", "EMB999"],
     ],
 )
-def test_exit_code_2_for_what_cannot_be_done(emberlint, arguments) -> None:
+def test_exit_code_2_for_what_cannot_be_done(emberlint: Run, arguments: list[str]) -> None:
     outcome = emberlint(*arguments)
     assert outcome.code == 2
     assert outcome.err
@@ -60,31 +61,31 @@ def test_module_and_command_are_the_same(tmp_path: Path) -> None:
     assert "EMB101" in done.stdout
 
 
-def test_every_rule_is_explained(emberlint) -> None:
+def test_every_rule_is_explained(emberlint: Run) -> None:
     for code in ALL:
         outcome = emberlint("rule", code)
         assert outcome.code == 0
         assert outcome.out.startswith(code)
 
 
-def test_the_list_of_rules(emberlint) -> None:
+def test_the_list_of_rules(emberlint: Run) -> None:
     assert all(code in emberlint("rules").out for code in ALL)
 
 
-def test_select_and_ignore(emberlint, write) -> None:
+def test_select_and_ignore(emberlint: Run, write: Write) -> None:
     write("a.py", IMPURE)
     assert "EMB101" not in emberlint("--select", "EMB2", "a.py").out
     assert "EMB201" not in emberlint("--ignore", "EMB201", "a.py").out
     assert emberlint("--ignore", "EMB1,EMB2", "a.py").code == 0
 
 
-def test_strict_reports_the_unknown(emberlint, write) -> None:
+def test_strict_reports_the_unknown(emberlint: Run, write: Write) -> None:
     write("a.py", "def f(x, y):\n    return x + y\n")
     assert emberlint("a.py").code == 0
     assert "EMB401" in emberlint("--strict", "a.py").out
 
 
-def test_results_are_followed_across_files(emberlint, write) -> None:
+def test_results_are_followed_across_files(emberlint: Run, write: Write) -> None:
     write("pkg/__init__.py", "")
     write("pkg/make.py", "from ember_ml import ops\n\n\ndef make():\n    return ops.ones((3,))\n")
     write(
@@ -99,7 +100,7 @@ def test_results_are_followed_across_files(emberlint, write) -> None:
 # --- configuration
 
 
-def test_configuration_is_found_from_the_file_upwards(emberlint, write) -> None:
+def test_configuration_is_found_from_the_file_upwards(emberlint: Run, write: Write) -> None:
     write("pyproject.toml", "[tool.emberlint]\nignore = ['EMB1', 'EMB2']\n")
     write("deep/er/a.py", IMPURE)
     assert emberlint("deep/er/a.py").code == 0
@@ -118,7 +119,7 @@ def test_configuration_is_found_from_the_file_upwards(emberlint, write) -> None:
         "select = [1]",
     ],
 )
-def test_wrong_configuration_is_an_error(emberlint, write, table: str) -> None:
+def test_wrong_configuration_is_an_error(emberlint: Run, write: Write, table: str) -> None:
     write("pyproject.toml", f"[tool.emberlint]\n{table}\n")
     write("a.py", PURE)
     outcome = emberlint("a.py")
@@ -127,13 +128,13 @@ def test_wrong_configuration_is_an_error(emberlint, write, table: str) -> None:
     assert "pyproject.toml" in outcome.err
 
 
-def test_broken_toml_is_an_error(emberlint, write) -> None:
+def test_broken_toml_is_an_error(emberlint: Run, write: Write) -> None:
     write("pyproject.toml", "[tool.emberlint\n")
     write("a.py", PURE)
     assert emberlint("a.py").code == 2
 
 
-def test_folders_may_be_exempt_allowed_excluded_and_ignored(emberlint, write) -> None:
+def test_folders_may_be_exempt_allowed_excluded_and_ignored(emberlint: Run, write: Write) -> None:
     write(
         "pyproject.toml",
         "[tool.emberlint]\nexempt = ['src/backend/**']\nexclude = ['old']\n[tool.emberlint.allow]\n"
@@ -147,12 +148,12 @@ def test_folders_may_be_exempt_allowed_excluded_and_ignored(emberlint, write) ->
     assert emberlint(".").code == 1
 
 
-def test_a_file_that_no_profile_lists_is_front_end(emberlint, write) -> None:
+def test_a_file_that_no_profile_lists_is_front_end(emberlint: Run, write: Write) -> None:
     write("a.py", IMPURE)
     assert emberlint("a.py").code == 1
 
 
-def test_a_profile_of_ones_own(emberlint, write) -> None:
+def test_a_profile_of_ones_own(emberlint: Run, write: Write) -> None:
     write(
         "pyproject.toml",
         "[tool.emberlint]\nprofile = 'mine'\n[tool.emberlint.profiles.mine]\nextends = 'ember'\n"
@@ -172,7 +173,7 @@ def test_a_profile_of_ones_own(emberlint, write) -> None:
         ("tensorly", "import tensorly as tl\n\n\ndef f(x):\n    return float(tl.norm(x))\n", "EMB301"),
     ],
 )
-def test_shipped_profiles(emberlint, write, profile: str, text: str, code: str) -> None:
+def test_shipped_profiles(emberlint: Run, write: Write, profile: str, text: str, code: str) -> None:
     write("a.py", text)
     assert code in emberlint("--profile", profile, "a.py").out
 
@@ -180,7 +181,7 @@ def test_shipped_profiles(emberlint, write, profile: str, text: str, code: str) 
 # --- suppressions
 
 
-def test_suppression_needs_a_reason_and_goes_stale(emberlint, write) -> None:
+def test_suppression_needs_a_reason_and_goes_stale(emberlint: Run, write: Write) -> None:
     write("a.py", "import numpy as np  # emberlint: ignore[EMB101] an oracle\n")
     assert emberlint("a.py").code == 0
     write("a.py", "import numpy as np  # emberlint: ignore[EMB101]\n")
@@ -192,7 +193,7 @@ def test_suppression_needs_a_reason_and_goes_stale(emberlint, write) -> None:
 # --- formats
 
 
-def test_json(emberlint, write) -> None:
+def test_json(emberlint: Run, write: Write) -> None:
     write("a.py", IMPURE)
     findings = json.loads(emberlint("--format", "json", "a.py").out)
     assert [{k: f[k] for k in ("path", "line", "column", "code")} for f in findings] == [
@@ -203,12 +204,12 @@ def test_json(emberlint, write) -> None:
     assert findings[1]["fix"]["edits"] == [{"start": 42, "end": 52, "text": "ops.mean(x)"}]
 
 
-def test_json_of_nothing(emberlint, write) -> None:
+def test_json_of_nothing(emberlint: Run, write: Write) -> None:
     write("a.py", PURE)
     assert json.loads(emberlint("--format", "json", "a.py").out) == []
 
 
-def test_sarif(emberlint, write) -> None:
+def test_sarif(emberlint: Run, write: Write) -> None:
     write("a.py", IMPURE)
     log = json.loads(emberlint("--format", "sarif", "a.py").out)
     assert log["version"] == "2.1.0"
@@ -223,12 +224,12 @@ def test_sarif(emberlint, write) -> None:
     assert replacement["deletedRegion"] == {"startLine": 5, "startColumn": 12, "endLine": 5, "endColumn": 22}
 
 
-def test_github(emberlint, write) -> None:
+def test_github(emberlint: Run, write: Write) -> None:
     write("a.py", IMPURE)
     assert emberlint("--format", "github", "a.py").out.startswith("::error file=a.py,line=1,col=1,")
 
 
-def test_gitlab_fingerprints_survive_moved_code(emberlint, write) -> None:
+def test_gitlab_fingerprints_survive_moved_code(emberlint: Run, write: Write) -> None:
     write("a.py", IMPURE)
     before = {issue["fingerprint"] for issue in json.loads(emberlint("--format", "gitlab", "a.py").out)}
     write("a.py", "\n\n" + IMPURE)
@@ -240,7 +241,7 @@ def test_gitlab_fingerprints_survive_moved_code(emberlint, write) -> None:
 # --- baseline
 
 
-def test_baseline_only_shrinks(emberlint, write, tmp_path: Path) -> None:
+def test_baseline_only_shrinks(emberlint: Run, write: Write, tmp_path: Path) -> None:
     write("a.py", IMPURE)
     assert emberlint("--baseline", "b.json", "a.py").code == 2
     assert emberlint("--baseline", "b.json", "--write-baseline", "a.py").code == 0

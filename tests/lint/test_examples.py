@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ember_ml.lint import Settings, lint_source
-from ember_ml.lint.rules import ALL, DEFAULT, PRELUDE
+from ember_ml.lint.rules import ALL, DEFAULT, PRELUDE, Rule
+from tests.lint.conftest import Run, Write
 
-WALKED = [rule for rule in ALL.values() if rule.bad]
+RULES = list(ALL.values())
 OFFSET = PRELUDE.count("\n")
 
 
@@ -22,23 +25,44 @@ def lines_expected(snippet: str) -> set[int]:
     return marked or {len(lines)}
 
 
-BAD = [pytest.param(rule.code, snippet, id=f"{rule.code}-{n}") for rule in WALKED for n, snippet in enumerate(rule.bad)]
-GOOD = [
-    pytest.param(rule.code, snippet, id=f"{rule.code}-{n}") for rule in WALKED for n, snippet in enumerate(rule.good)
-]
+def examples(reads: str, which: str) -> list[Any]:
+    return [
+        pytest.param(rule.code, snippet, id=f"{rule.code}-{n}")
+        for rule in RULES
+        if rule.reads == reads
+        for n, snippet in enumerate(getattr(rule, which))
+    ]
 
 
-@pytest.mark.parametrize(("code", "snippet"), BAD)
+@pytest.mark.parametrize(("code", "snippet"), examples("python", "bad"))
 def test_bad_line_is_found(code: str, snippet: str) -> None:
     assert lines_found(code, snippet) == lines_expected(snippet)
 
 
-@pytest.mark.parametrize(("code", "snippet"), GOOD)
+@pytest.mark.parametrize(("code", "snippet"), examples("python", "good"))
 def test_look_alike_is_silent(code: str, snippet: str) -> None:
     assert lines_found(code, snippet) == set()
 
 
-@pytest.mark.parametrize("rule", WALKED, ids=lambda rule: rule.code)
-def test_there_are_enough_examples(rule) -> None:
+@pytest.mark.parametrize(("code", "snippet"), examples("toml", "bad"))
+def test_bad_configuration_is_found(code: str, snippet: str, emberlint: Run, write: Write) -> None:
+    write("pyproject.toml", snippet)
+    write("a.py", "x = 1\n")
+    outcome = emberlint("a.py")
+    assert outcome.code == 2
+    assert code in outcome.err
+
+
+@pytest.mark.parametrize(("code", "snippet"), examples("toml", "good"))
+def test_good_configuration_is_silent(code: str, snippet: str, emberlint: Run, write: Write) -> None:
+    write("pyproject.toml", snippet)
+    write("a.py", "x = 1\n")
+    outcome = emberlint("a.py")
+    assert outcome.code == 0
+    assert code not in outcome.err
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_there_are_enough_examples(rule: Rule) -> None:
     assert len(rule.bad) >= 8
     assert len(rule.good) >= 8

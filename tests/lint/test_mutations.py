@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from ember_ml.lint.project import Project
 from tests.lint.mutations import Mutant, mutants
 
 FOLDER = Path(__file__).parent / "samples"
-STRIDE = 3  # every third mutant, so that the test takes seconds; all of them with EMBERLINT_ALL_MUTANTS=1
 NAMES = ("clean_layers.py.txt", "clean_training.py.txt", "impure.py.txt")
 
 
@@ -40,13 +38,13 @@ def test_the_files_are_clean(name: str) -> None:
     assert [f"{f.line}: {f.code}" for f in lint_source(clean(name))] == []
 
 
-def test_mutants_are_found_and_undone() -> None:
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.long)], ids=["every third", "all"])
+def test_mutants_are_found_and_undone(stride: int) -> None:
     total, missed, wrong = 0, [], []
     undone = 0
     for name in NAMES:
         source = clean(name)
         tree = ast.dump(ast.parse(source))
-        stride = 1 if os.environ.get("EMBERLINT_ALL_MUTANTS") else STRIDE
         for mutant in list(mutants(source))[::stride]:
             ast.parse(mutant.text)
             total += 1

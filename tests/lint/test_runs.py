@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 from ember_ml.lint import runner
+from tests.lint.conftest import Run, Write
 
 IMPURE = "import numpy as np\n\n\ndef f(x):\n    return np.mean(x)\n"
 MAKE = "from ember_ml import ops\n\n\ndef make():\n    return ops.ones((3,))\n"
 USE = "from pkg.make import make\n\n\ndef use():\n    return make() + 1\n"
 
 
-def project(write, count: int = 12) -> None:
+def project(write: Write, count: int = 12) -> None:
     write("pkg/__init__.py", "")
     write("pkg/make.py", MAKE)
     for number in range(count):
         write(f"pkg/use{number}.py", USE)
 
 
-def test_parallel_finds_the_same(emberlint, write) -> None:
+def test_parallel_finds_the_same(emberlint: Run, write: Write) -> None:
     project(write)
     alone = emberlint("--no-cache", "--jobs", "1", "--format", "json", "pkg")
     together = emberlint("--no-cache", "--jobs", "3", "--format", "json", "pkg")
@@ -29,14 +31,14 @@ def test_parallel_finds_the_same(emberlint, write) -> None:
     assert alone.out.count("EMB401") == 12
 
 
-def test_cache_gives_the_same_and_looks_at_nothing(emberlint, write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_gives_the_same_unread(emberlint: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     project(write)
     cold = emberlint("--format", "json", "pkg")
     monkeypatch.setattr(runner, "Project", None)  # a warm run must not build one
     assert emberlint("--format", "json", "pkg").out == cold.out
 
 
-def test_cache_sees_what_another_file_changes(emberlint, write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_sees_what_another_file_changes(emberlint: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     project(write, 2)
     write("pkg/apart.py", "x = 1\n")
     assert emberlint("pkg").out.count("EMB401") == 2
@@ -55,14 +57,14 @@ def test_cache_sees_what_another_file_changes(emberlint, write, monkeypatch: pyt
     assert emberlint("pkg").out.count("EMB401") == 2
 
 
-def test_cache_knows_its_settings(emberlint, write) -> None:
+def test_cache_knows_its_settings(emberlint: Run, write: Write) -> None:
     write("a.py", IMPURE)
     assert emberlint("a.py").code == 1
     assert emberlint("--ignore", "EMB1,EMB2", "a.py").code == 0
     assert emberlint("a.py").code == 1
 
 
-def test_broken_cache_is_no_error(emberlint, write, tmp_path: Path) -> None:
+def test_broken_cache_is_no_error(emberlint: Run, write: Write, tmp_path: Path) -> None:
     write("a.py", IMPURE)
     emberlint("a.py")
     for path in (tmp_path / ".emberlint_cache").glob("*.json"):
@@ -73,7 +75,7 @@ def test_broken_cache_is_no_error(emberlint, write, tmp_path: Path) -> None:
 # --- repairs on disk
 
 
-def test_diff_shows_and_fix_writes(emberlint, write) -> None:
+def test_diff_shows_and_fix_writes(emberlint: Run, write: Write) -> None:
     path = write("a.py", IMPURE)
     outcome = emberlint("--diff", "a.py")
     assert outcome.code == 1
@@ -83,13 +85,36 @@ def test_diff_shows_and_fix_writes(emberlint, write) -> None:
     assert path.read_text() == "from ember_ml import ops\n\n\ndef f(x):\n    return ops.mean(x)\n"
 
 
-def test_unsafe_repairs_only_on_request(emberlint, write) -> None:
+def test_unsafe_repairs_only_on_request(emberlint: Run, write: Write) -> None:
     text = "from ember_ml import ops\n\n\ndef f(x):\n    return float(ops.sum(x))\n"
     path = write("a.py", text)
     emberlint("--fix", "a.py")
     assert path.read_text() == text
     emberlint("--fix", "--unsafe-fixes", "a.py")
     assert path.read_text() == text.replace("float(ops.sum(x))", "ops.sum(x)")
+
+
+@pytest.mark.parametrize(
+    ("native", "repaired"),
+    [
+        ("np.sum(x, axis=0, dtype='float64')", "ops.sum(x, axis=0, dtype='float64')"),
+        ("np.mean(x, dtype='float64')", None),
+        ("np.exp(x, y)", None),
+        ("np.zeros_like(x, shape=(2,))", None),
+        ("np.linalg.solve(a=x, b=y)", None),
+        ("np.linalg.solve(x, y)", "ops.solve(x, y)"),
+        ("np.allclose(x, y)", "ops.item(ops.allclose(x, y))"),
+        ("torch.split(x, 2)", None),
+        ("torch.tensordot(x, y, dims=2)", None),
+        ("ops.abs(x).flatten(1)", None),
+        ("ops.abs(x).mean(0)", "ops.mean(ops.abs(x), 0)"),
+    ],
+)
+def test_arguments_without_counterpart_stay(emberlint: Run, write: Write, native: str, repaired: str | None) -> None:
+    text = "import numpy as np\nimport torch\n\nfrom ember_ml import ops\n\n\ndef f(x, y):\n    return "
+    path = write("a.py", f"{text}{native}\n")
+    emberlint("--fix", "a.py")
+    assert path.read_text().endswith(f"    return {repaired or native}\n")
 
 
 @pytest.mark.parametrize(
@@ -108,13 +133,13 @@ def test_unsafe_repairs_only_on_request(emberlint, write) -> None:
     ],
     ids=["crlf", "bom", "latin-1", "no newline"],
 )
-def test_bytes_that_are_not_repaired_stay_as_they_are(emberlint, tmp_path: Path, data: bytes, expected: bytes) -> None:
+def test_bytes_that_are_not_repaired_stay(emberlint: Run, tmp_path: Path, data: bytes, expected: bytes) -> None:
     (tmp_path / "a.py").write_bytes(data)
     emberlint("--fix", "a.py")
     assert (tmp_path / "a.py").read_bytes() == expected
 
 
-def test_formatting_and_comments_stay(emberlint, write) -> None:
+def test_formatting_and_comments_stay(emberlint: Run, write: Write) -> None:
     path = write(
         "a.py",
         "from ember_ml import ops\nfrom ember_ml.nn.tensor import Tensor\n\ndef f(x: Tensor, y: "
@@ -145,7 +170,7 @@ def notebook(*cells: str) -> str:
     )
 
 
-def test_notebooks_are_checked_and_repaired(emberlint, write) -> None:
+def test_notebooks_are_checked_and_repaired(emberlint: Run, write: Write) -> None:
     path = write("n.ipynb", notebook("%matplotlib inline\nimport numpy as np", "y = np.mean([1.0])\n!ls"))
     outcome = emberlint("n.ipynb")
     assert "n.ipynb:cell 1:2:1: EMB101" in outcome.out
@@ -174,7 +199,7 @@ def test_notebooks_are_checked_and_repaired(emberlint, write) -> None:
         ("a.ipynb", b"{}", "is not a notebook"),
     ],
 )
-def test_unreadable_files_say_why(emberlint, tmp_path: Path, name: str, data: bytes, message: str) -> None:
+def test_unreadable_files_say_why(emberlint: Run, tmp_path: Path, name: str, data: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(data)
     outcome = emberlint(name)
     assert outcome.code == 2
@@ -196,6 +221,19 @@ def test_unreadable_files_say_why(emberlint, tmp_path: Path, name: str, data: by
     ],
     ids=["empty", "newline", "long sum", "bom", "unicode", "deep blocks", "line ends", "form feed"],
 )
-def test_odd_files_are_no_problem(emberlint, tmp_path: Path, data: bytes) -> None:
+def test_odd_files_are_no_problem(emberlint: Run, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.py").write_bytes(data)
     assert emberlint("a.py").code == 0
+
+
+@pytest.mark.long
+def test_every_file_of_this_python_is_checked(emberlint: Run) -> None:
+    """The standard library and every installed package: no crash, and a reason for each file that cannot be read."""
+    folders = sorted({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
+    outcome = emberlint("--no-cache", "--format", "json", *folders)
+    assert outcome.code in (1, 2)
+    findings = json.loads(outcome.out)
+    unreadable = [finding for finding in findings if finding["code"] == "EMB900"]
+    assert (outcome.code == 2) is bool(unreadable)
+    assert all("cannot be" in finding["message"] or "null byte" in finding["message"] for finding in unreadable)
+    assert "Traceback" not in outcome.err

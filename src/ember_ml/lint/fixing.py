@@ -134,13 +134,14 @@ class FixContext:
         edits.append(Edit(right_end, end, after + ")"))
         return Fix(f"use {prefix}.{op}", tuple(edits), safe)
 
-    def arguments(self, node: Any) -> list[str] | None:
-        """The arguments of a native call with keywords renamed; ``None`` if one has no counterpart."""
+    def arguments(self, node: Any, op: str) -> list[str] | None:
+        """The arguments of a native call with keywords renamed for an op; ``None`` if one has no counterpart."""
         result = [self.text(arg) for arg in node.args]
         for keyword in node.keywords:
-            if keyword.arg is None or keyword.arg not in repairs.KEYWORDS:
+            name = repairs.keyword_for(op, keyword.arg) if keyword.arg is not None else None
+            if name is None:
                 return None
-            result.append(f"{repairs.KEYWORDS[keyword.arg]}={self.text(keyword.value)}")
+            result.append(f"{name}={self.text(keyword.value)}")
         return result
 
     def has_comment(self, node: Any) -> bool:

@@ -86,10 +86,12 @@ class NarrowingMixin(Walker):
 
     def exact_class(self, call: ast.Call, op: ast.cmpop, right: Any, holds: bool) -> dict[str, Value] | None:
         """What ``type(x) is C`` says about ``x``; that a class is another says nothing, since it may be a child."""
-        asked = self.dotted(call.func) == "builtins.type" and len(call.args) == 1 and isinstance(call.args[0], ast.Name)
-        if not asked or isinstance(op, (ast.Is, ast.Eq)) is not holds or not isinstance(op, _EXACT):
+        if self.dotted(call.func) != "builtins.type" or len(call.args) != 1 or not isinstance(op, _EXACT):
             return None
-        return {call.args[0].id: self.made_by(right)} if self.class_kinds(right) == {TENSOR} else None
+        asked = call.args[0]
+        if not isinstance(asked, ast.Name) or isinstance(op, (ast.Is, ast.Eq)) is not holds:
+            return None
+        return {asked.id: self.made_by(right)} if self.class_kinds(right) == {TENSOR} else None
 
     def made_by(self, node: Any) -> Value:
         """What an object of a tensor class is."""

@@ -15,9 +15,9 @@ nextafter positive power pow real reciprocal round rsqrt sign signbit sinc sqrt 
 sin cos tan arcsin arccos arctan arctan2 asin acos atan atan2 sinh cosh tanh arcsinh arccosh arctanh asinh acosh atanh
 deg2rad rad2deg angle polar
 erf erfc erfinv lgamma digamma i0 xlogy
-bitwise_and bitwise_or bitwise_xor bitwise_invert bitwise_left_shift bitwise_right_shift
-equal not_equal less less_equal greater greater_equal isclose isfinite isinf isnan isneginf isposinf isreal isin
-logical_and logical_or logical_not logical_xor where select all any count_nonzero
+bitwise_and bitwise_or bitwise_xor bitwise_invert bitwise_not bitwise_left_shift bitwise_right_shift
+equal not_equal less less_equal greater greater_equal isclose allclose isfinite isinf isnan isneginf isposinf isreal
+isin logical_and logical_or logical_not logical_xor where select all any count_nonzero
 array asarray convert_to_tensor zeros ones full empty zeros_like ones_like full_like empty_like eye identity
 arange linspace logspace geomspace tri tril triu diag diagflat vander copy cast astype saturate_cast view from_dlpack
 reshape transpose permute_dims swapaxes moveaxis expand_dims squeeze ravel flatten broadcast_to
@@ -30,7 +30,7 @@ segment_mean
 segment_prod one_hot multi_hot in_top_k
 sum mean var std prod max min median percentile quantile average ptp argmax argmin sort argsort argpartition cumsum
 reduce_mean reduce_std reduce_sum reduce_max reduce_min reduce_prod reduce_var
-cumprod diff trapezoid corrcoef cov correlate logsumexp gaussian
+cumprod cumulative_sum cumulative_prod diff trapezoid corrcoef cov correlate logsumexp gaussian
 nansum nanmean nanvar nanstd nanmax nanmin nanmedian nanpercentile nanquantile nanprod nanargmax nanargmin nancumsum
 nancumprod
 matmul dot vdot vecdot inner outer tensordot einsum kron cross trace diagonal solve solve_triangular inv pinv svdvals
@@ -63,10 +63,11 @@ to_numpy is_tensor shape ndim size dtype item finfo iinfo isdtype can_cast resul
 float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 complex128
 get_device get_available_devices set_default_device get_default_device is_available synchronize memory_info save
 grad value_and_grad vjp jvp hessian vmap compile checkpoint custom_gradient set_backend get_backend use_backend
+use_device
 """
 
 _UNKNOWN = """
-allclose conjugate_gradient gmres newton_root odeint cond switch while_loop fori_loop scan associative_scan map
+conjugate_gradient gmres newton_root odeint cond switch while_loop fori_loop scan associative_scan map
 vectorized_map load
 """
 

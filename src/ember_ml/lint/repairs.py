@@ -6,6 +6,8 @@ call is a problem, but the text is left alone.
 
 from __future__ import annotations
 
+import sys
+
 from ember_ml.lint.tables import pairs, words
 
 # Same name and same positional order in NumPy, torch, MLX and jax.numpy as in ops.
@@ -58,24 +60,110 @@ KEYWORDS = pairs(
     """
 )
 
-# Positional parameters after the tensors, in the native order, by native last name: checked before a call is rewritten
-# so that an argument is never moved onto another parameter.
-POSITIONAL_LIMIT = {
-    key: int(value)
-    for key, value in pairs(
+# The repair targets that take a keyword; a native call with one that its op does not take has no counterpart.
+_TAKES = {
+    "axis": words(
         """
-    sum=2 mean=2 max=2 min=2 prod=2 std=2 var=2 all=2 any=2 argmax=2 argmin=2 amax=2 amin=2 cumsum=2 cumprod=2 array=1
-    asarray=1 tensor=1 as_tensor=1 from_numpy=1 zeros=1 ones=1 empty=1 full=2 round=2 norm=1 linalg.norm=1 eye=1
-    arange=3 linspace=3 clip=3 clamp=3 where=3 concatenate=2 stack=2 vstack=1 hstack=1 einsum=9 repeat=3 pad=2
-    median=2 sort=2 argsort=2 diag=2 softmax=2 meshgrid=9 column_stack=1 dstack=1 zeros_like=1 ones_like=1
-    empty_like=1 full_like=2
-    """
-    ).items()
+        all any argmax argmin argpartition argsort array_split average concatenate count_nonzero cross cumprod
+        cumsum diff expand_dims fft flip geomspace ifft irfft linspace log_softmax logspace logsumexp max mean
+        median min nanargmax nanargmin nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar norm
+        percentile prod ptp quantile repeat rfft roll softmax sort split squeeze stack std sum take
+        take_along_axis trapezoid var
+        """
+    ),
+    "keepdims": words(
+        """
+        all any argmax argmin average count_nonzero logsumexp max mean median min nanargmax nanargmin nanmax
+        nanmean nanmedian nanmin nanprod nanstd nansum nanvar norm percentile prod ptp quantile std sum var
+        """
+    ),
+    "dtype": words(
+        """
+        arange convert_to_tensor cumprod cumsum empty empty_like eye fftfreq full full_like geomspace identity
+        isdtype linspace logspace nanprod nansum ones ones_like prod rfftfreq sum trace tri zeros zeros_like
+        """
+    ),
+    "device": words(
+        """
+        arange convert_to_tensor empty empty_like eye fftfreq full full_like geomspace identity linspace logspace
+        ones ones_like rfftfreq tri zeros zeros_like
+        """
+    ),
+    "k": words("diag diagflat eye rot90 tri tril triu"),
+    "n": words("diff fft fftfreq identity ifft irfft matrix_power rfft rfftfreq"),
+    "shape": words("broadcast_to empty full ones reshape zeros"),
 }
+_OTHER_NAMES = words(  # their first parameters are not called x and y
+    """
+    arange convert_to_tensor einsum empty eye fftfreq full geomspace identity isdtype linspace logspace lstsq meshgrid
+    ones rfftfreq solve tri zeros
+    """
+)
 
-# torch's own reductions by keyword or none: torch.max(x, dim) and friends give a pair, torch.std divides by n - 1.
+
+def keyword_for(op: str, native: str) -> str | None:
+    """The keyword of an op for a keyword of the native call, or ``None`` if the op has none.
+
+    >>> keyword_for("sum", "dim"), keyword_for("sum", "dtype"), keyword_for("mean", "dtype")
+    ('axis', 'dtype', None)
+    """
+    found = KEYWORDS.get(native)
+    if found in ("x", "y"):
+        return None if op in _OTHER_NAMES else found
+    return found if found is not None and op in _TAKES[found] else None
+
+
+# How many positional arguments mean the same in the native function and in the op; two unless it stands here. A call
+# with more is left alone, so that an argument is never moved onto another parameter.
+_ONE = words(
+    """
+    array asarray tensor as_tensor from_numpy zeros ones empty norm linalg.norm eye vstack hstack column_stack dstack
+    zeros_like ones_like empty_like abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin
+    asinh atan atanh bitwise_not cbrt ceil conj conjugate cos cosh deg2rad degrees exp exp2 expm1 fabs floor invert
+    isfinite isinf isnan isneginf isposinf linalg.eigh linalg.eigvalsh linalg.matrix_rank linalg.pinv log log10 log1p
+    log2 logical_not nan_to_num negative positive rad2deg radians ravel reciprocal sign signbit sin sinh sqrt square tan
+    tanh trunc flatten
+    """
+)
+_THREE = words(
+    """
+    arange linspace logspace geomspace clip clamp where repeat allclose isclose argpartition array_split split average
+    bincount corrcoef cov diagonal trace diff digitize fft.fft fft.ifft fft.rfft fft.irfft fft.fft2 fft.ifft2 fft.fftn
+    fft.ifftn linalg.lstsq moveaxis movedim swapaxes swapdims percentile quantile roll rot90 searchsorted take
+    take_along_axis take_along_dim tensordot trapezoid trapz tri vander
+    """
+)
+
+
+def positional_limit(native: str) -> int:
+    """How many positional arguments of a native function keep their places in the op.
+
+    >>> positional_limit("exp"), positional_limit("sum"), positional_limit("where")
+    (1, 2, 3)
+    """
+    if native in ("einsum", "meshgrid"):
+        return sys.maxsize
+    return 1 if native in _ONE else 3 if native in _THREE else 2
+
+
+# torch.max(x, dim) and friends give a pair, torch.std divides by n - 1, torch.split takes the size of the parts.
 TORCH_DEVIATES = frozenset(
-    {"max", "min", "median", "sort", "var", "std", "var_mean", "diff", "mode", "cross", "where_", "take", "repeat"}
+    {
+        "max",
+        "min",
+        "median",
+        "sort",
+        "var",
+        "std",
+        "var_mean",
+        "diff",
+        "mode",
+        "cross",
+        "take",
+        "repeat",
+        "split",
+        "nanmedian",
+    }
 )
 
 METHODS = pairs(

@@ -14,7 +14,7 @@ class Rule:
     """One rule: its code, what it says, why, examples that are also its tests, and its repair.
 
     ``bad`` holds snippets in which exactly the lines marked ``# bad`` (the last line if none is marked) are found;
-    ``good`` holds look-alikes in which nothing is. Both are read after ``PRELUDE``.
+    ``good`` holds look-alikes in which nothing is. Both are read after ``PRELUDE``, or as a pyproject.toml.
     """
 
     code: str = ""
@@ -22,6 +22,7 @@ class Rule:
     message: str = ""
     why: str = ""
     nodes: tuple[type[ast.AST], ...] = ()
+    reads: str = "python"  # what the examples are: "python" or "toml"
     default: bool = True  # False: only when selected by name
     bad: tuple[str, ...] = ()
     good: tuple[str, ...] = ()

@@ -68,15 +68,17 @@ class BackendCall(Rule):
         if op is None or any(isinstance(arg, ast.Starred) for arg in node.args) or context.has_comment(node):
             return None
         native = name.split(".", 2)[2] if name.startswith(("mlx.core.", "jax.numpy.")) else name.split(".", 1)[1]
-        if len(node.args) > repairs.POSITIONAL_LIMIT.get(native, 3):
+        if len(node.args) > repairs.positional_limit(native):
             return None
         if any(keyword.arg == "dtype" and not _portable_dtype(keyword.value, context) for keyword in node.keywords):
             return None
         if native == "transpose" and name.startswith("torch."):
             op = "swapaxes"
-        arguments = context.arguments(node)
+        arguments = context.arguments(node, op)
         if arguments is None:
             return None
+        if op == "allclose":  # native ones give a bool
+            return context.call_op(node, "item", f"{context.prefix()}.{op}({', '.join(arguments)})")
         return context.call_op(node, op, *arguments)
 
 

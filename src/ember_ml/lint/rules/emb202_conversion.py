@@ -82,7 +82,7 @@ class Conversion(Rule):
                 return None
             text = context.text(func.value) if safe else f"{prefix}.convert_to_tensor({context.text(func.value)})"
             return Fix("keep the tensor", (context.replace(node, text),), safe, needs_ops=not safe)
-        arguments = context.arguments(node)
+        arguments = context.arguments(node, "convert_to_tensor")
         return None if arguments is None else context.call_op(node, "convert_to_tensor", *arguments)
 
 

@@ -111,10 +111,12 @@ class NativeMethod(Rule):
         op = repairs.METHODS.get(node.func.attr)
         if op is None or any(isinstance(arg, ast.Starred) for arg in node.args) or context.has_comment(node):
             return None
-        arguments = context.arguments(node)
+        arguments = context.arguments(node, op)
         if arguments is None:
             return None
         method = node.func.attr
+        if method not in repairs.VARIADIC_SHAPE and len(node.args) >= repairs.positional_limit(method):
+            return None
         owner = context.text(node.func.value)
         if method in repairs.VARIADIC_SHAPE and len(node.args) > 1:
             return context.call_op(
