@@ -63,7 +63,7 @@ def allclose(x: torch.Tensor, y: torch.Tensor, rtol: float, atol: float, equal_n
 
 
 def _isin(x: torch.Tensor, test_elements: torch.Tensor, invert: bool) -> torch.Tensor:
-    return torch.isin(x, test_elements, invert=invert)
+    return torch.isin(x, test_elements.reshape(-1), invert=invert)  # torch asks for one dimension in memory
 
 
 def _isin_of_bools(x: torch.Tensor, test_elements: torch.Tensor, invert: bool) -> torch.Tensor:

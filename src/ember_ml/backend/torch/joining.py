@@ -11,7 +11,7 @@ from ember_ml.backend.axes import axis_of
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.indices import padded, repeated
 from ember_ml.backend.shapes import as_shape, pad_pairs, sections
-from ember_ml.backend.torch.unsigned import moved
+from ember_ml.backend.torch.unsigned import moved, unsigned
 
 
 def _concatenate(x: list[torch.Tensor], axis: int | None) -> torch.Tensor:
@@ -62,7 +62,7 @@ def _repeat(x: torch.Tensor, repeats: Any, axis: int | None) -> torch.Tensor:
 repeat = ByDType(_repeat, moved(_repeat))
 
 
-def pad(x: torch.Tensor, pad_width: Any, mode: str, constant_values: torch.Tensor | None) -> torch.Tensor:
+def _pad(x: torch.Tensor, pad_width: Any, mode: str, constant_values: torch.Tensor | None) -> torch.Tensor:
     pairs = pad_pairs(pad_width, x.ndim)
     if mode == "constant":
         shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
@@ -74,3 +74,6 @@ def pad(x: torch.Tensor, pad_width: Any, mode: str, constant_values: torch.Tenso
     for axis, (before, after) in enumerate(pairs):
         x = _taken(x, padded(x.shape[axis], before, after, mode), axis)
     return x
+
+
+pad = ByDType(_pad, unsigned(_pad))
