@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ember_ml import dtypes as dt
+from ember_ml.backend.contract import ByDType
+
 equal = np.equal
 not_equal = np.not_equal
 less = np.less
@@ -50,5 +53,12 @@ def allclose(x: np.ndarray, y: np.ndarray, rtol: float, atol: float, equal_nan: 
     return np.asarray(np.all(isclose(x, y, rtol, atol, equal_nan)))
 
 
-def isin(x: np.ndarray, test_elements: np.ndarray, invert: bool) -> np.ndarray:
+def _isin(x: np.ndarray, test_elements: np.ndarray, invert: bool) -> np.ndarray:
     return np.isin(x, test_elements, invert=invert)
+
+
+def _isin_of_bfloat16(x: np.ndarray, test_elements: np.ndarray, invert: bool) -> np.ndarray:
+    return _isin(x.astype(np.float32), test_elements.astype(np.float32), invert)  # NumPy sorts its NaN anywhere
+
+
+isin = ByDType(_isin, {dt.bfloat16: _isin_of_bfloat16})
