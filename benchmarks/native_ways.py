@@ -19,6 +19,8 @@ def _numpy() -> dict[str, dict[str, Way]]:
     import numpy as np
 
     def add_at(values: Any, indices: Any, size: int) -> Any:
+        if indices.min() < 0:  # add.at counts negative cells from the end; too large ones it refuses itself
+            raise IndexError
         result = np.zeros(size, values.dtype)
         np.add.at(result, indices, values)
         return result
