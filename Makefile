@@ -1,5 +1,5 @@
 # Every target sets up what it needs: `make test` and `make demo` work on a bare machine with Python 3.11 or newer.
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -22,6 +22,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed and was not found; say which: make PYTHON=..."; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e '.[$(EXTRAS)]'
+	$(BIN)/python -m compileall -q src/ember_ml # as pip does for a wheel; without it each import compiles
 	@touch $@
 
 test: setup ## the whole suite, 20 examples per property
