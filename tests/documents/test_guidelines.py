@@ -13,8 +13,6 @@ from ember_ml.nn import tensor
 pytestmark = pytest.mark.usefixtures("backend")
 
 
-
-
 def calculate_statistics(data):
     mean = ops.mean(data)
     # Calculate standard deviation using ops

@@ -20,9 +20,7 @@ def _is_already(x: Any, dtype: DTypeLike | None, device: DeviceLike | None) -> b
     return (dtype is None or x.dtype == dtype) and (device is None or x.device == device)
 
 
-def astype(
-    x: EmberTensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None
-) -> EmberTensor:
+def astype(x: EmberTensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> EmberTensor:
     """``x`` in another dtype, by the rules of ``ops.cast``; without ``copy``, ``x`` itself where nothing changes."""
     if _is_already(x, dtype, device):
         return x.copy() if copy else x

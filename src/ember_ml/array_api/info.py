@@ -48,9 +48,7 @@ class Info:
             "indexing": dt.DEFAULT_INT,
         }
 
-    def dtypes(
-        self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
-    ) -> dict[str, EmberDType]:
+    def dtypes(self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, EmberDType]:
         """The standard's dtypes that the backend has, by name; ``kind`` selects among them as ``isdtype`` does."""
         self._check(device)
         kinds = (kind,) if isinstance(kind, str) else kind

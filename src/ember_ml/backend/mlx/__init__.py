@@ -80,10 +80,7 @@ _EMBER = {native: dtype for dtype, native in dtypes.items()}
 # Reading and hashing a dtype costs more here than anywhere else, and the width of an element much less. What is four
 # bytes wide is float32, int32 or uint32, and MLX's own functions promote and compute those as the contract says.
 _FOUR_BYTES = FastPath(
-    unary=(
-        "if type({x}) is NATIVE and ({x}.itemsize == 4 or {x}.dtype in OK):\n"
-        "    return BODY({args})"
-    ),
+    unary=("if type({x}) is NATIVE and ({x}.itemsize == 4 or {x}.dtype in OK):\n    return BODY({args})"),
     binary=(
         "if type({x}) is NATIVE is type({y}):\n"
         "    if {x}.itemsize == 4 == {y}.itemsize or ({x}.dtype == {y}.dtype and {x}.dtype in OK):\n"

@@ -32,5 +32,3 @@ def convert_to_tensor(
         result = result.copy() if result is data else result
         result.requires_grad = True
     return result
-
-
