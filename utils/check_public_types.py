@@ -1,6 +1,7 @@
 """Fail where pyright cannot tell the type of something public: users' editors and checkers rely on it.
 
-The backends' own folders are left out: their bodies are aliases of library functions, and nobody imports them.
+Left out are the backends' own folders, whose bodies are aliases of library functions, and the linter, which is a
+command: nobody imports them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 __all__ = ["main", "unclear"]
 
-_INTERNAL = ("ember_ml.backend.",)
+_INTERNAL = ("ember_ml.backend.", "ember_ml.lint.")
 
 
 def unclear(report: dict[str, Any]) -> list[str]:

@@ -208,5 +208,22 @@ def _lcm_uint64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (parts.view(torch.int64) * y.view(torch.int64)).view(torch.uint64)
 
 
-gcd = ByDType(torch.gcd, unsigned(torch.gcd, _gcd_uint64))
-lcm = ByDType(torch.lcm, unsigned(torch.lcm, _lcm_uint64))
+def _gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """torch divides the smallest integer by -1, which ends the process; half of it has the same divisors below it."""
+    smallest = torch.iinfo(x.dtype).min
+    if not smallest:
+        return torch.gcd(x, y)
+    halved = [torch.where(part == smallest, part >> 1, part).abs() for part in (x, y)]
+    result = torch.gcd(*halved)
+    is_smallest = (x == smallest) & ((y == smallest) | (y == 0)) | (y == smallest) & (x == 0)
+    return torch.where(is_smallest, smallest, result)
+
+
+def _lcm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    divisor = _gcd(x, y)
+    quotient = torch.div(x, torch.where(divisor > 0, divisor, 1), rounding_mode="floor")
+    return torch.where(x == y, x, torch.where(divisor == 0, 0, quotient * y)).abs()
+
+
+gcd = ByDType(_gcd, unsigned(_gcd, _gcd_uint64))
+lcm = ByDType(_lcm, unsigned(_lcm, _lcm_uint64))
