@@ -34,6 +34,7 @@ __all__ = [
     "get_backend",
     "get_backend_module",
     "installed_backends",
+    "is_active",
     "is_installed",
     "load",
     "on_switch",
@@ -216,6 +217,12 @@ def active() -> Any:
         if scoped is not None:
             return scoped
     return _process if _process is not None else _start()
+
+
+def is_active(backend: Any) -> bool:
+    """Whether ``backend`` computes for this thread or task; asking does not choose one."""
+    scoped = _scope.get() if _open_scopes else None
+    return (scoped or _process) is backend
 
 
 def _start() -> Any:

@@ -90,7 +90,7 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
     else:
         body = _select(op.body(backend), _prepare(call, values))
     try:
-        if body is op.declaration and backend is not backends.active():
+        if body is op.declaration and not backends.is_active(backend):
             with backends.use_backend(backend.name):  # a derived body calls ops, which ask for the active backend
                 result = body(*values)
         else:
