@@ -11,14 +11,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, Protocol
 
 from ember_ml.dtypes import EmberDType
 
-__all__ = ["BackendModule", "Body", "ByDType", "FastPath"]
+__all__ = ["FAMILIES", "BackendModule", "Body", "ByDType", "FastPath", "load_families"]
 
 Body = Callable[..., Any]
+
+FAMILIES = frozenset(
+    """
+    activations attention bitwise comparison control conversion convolutions creation cumulative device elementwise
+    exponential factorizations filtering fourier framing gradients indexing joining losses matrices normalizations norms
+    parts pooling products reductions sampling scatter sets shape solvers sorting special systems trigonometry windows
+    """.split()
+)
+"""The families of ops: a backend's module of such a name holds the bodies of the ops that ``ops`` declares in its own."""
+
+
+def load_families(package: str) -> tuple[ModuleType, ...]:
+    """The modules of a backend's package that hold bodies, imported."""
+    path = import_module(package).__path__
+    found = sorted(FAMILIES.intersection(module.name for module in iter_modules(path)))
+    return tuple(import_module(f"{package}.{name}") for name in found)
 
 
 @dataclass(frozen=True, slots=True)

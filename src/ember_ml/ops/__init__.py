@@ -31,6 +31,19 @@ from ember_ml.ops.norms import *
 from ember_ml.ops.factorizations import *
 from ember_ml.ops.systems import *
 from ember_ml.ops.fourier import *
+from ember_ml.ops.activations import *
+from ember_ml.ops.normalizations import *
+from ember_ml.ops.losses import *
+from ember_ml.ops.convolutions import *
+from ember_ml.ops.pooling import *
+from ember_ml.ops.attention import *
+from ember_ml.ops.windows import *
+from ember_ml.ops.framing import *
+from ember_ml.ops.filtering import *
+from ember_ml.ops.sampling import *
+from ember_ml.ops.solvers import *
+from ember_ml.ops.control import *
+from ember_ml.ops.storage import *
 from ember_ml.ops import linearalg, signal, stats
 from ember_ml.ops import operators as _operators
 from ember_ml.ops import methods as _methods

@@ -12,34 +12,8 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml import dtypes as dt
-from ember_ml.backend.contract import ByDType, FastPath
+from ember_ml.backend.contract import ByDType, FastPath, load_families
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.mlx import (
-    bitwise,
-    comparison,
-    conversion,
-    creation,
-    cumulative,
-    device,
-    elementwise,
-    exponential,
-    factorizations,
-    fourier,
-    indexing,
-    joining,
-    matrices,
-    norms,
-    parts,
-    products,
-    reductions,
-    scatter,
-    sets,
-    shape,
-    sorting,
-    special,
-    systems,
-    trigonometry,
-)
 from ember_ml.backend.mlx.transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
 from ember_ml.dtypes import EmberDType
 from ember_ml.errors import LinAlgError
@@ -47,32 +21,7 @@ from ember_ml.errors import LinAlgError
 name = "mlx"
 tensor_type = mx.array
 weak_dtypes = frozenset({dt.float32, dt.float64})
-families = (
-    elementwise,
-    exponential,
-    trigonometry,
-    parts,
-    special,
-    comparison,
-    bitwise,
-    creation,
-    conversion,
-    shape,
-    device,
-    indexing,
-    joining,
-    matrices,
-    scatter,
-    sets,
-    reductions,
-    sorting,
-    cumulative,
-    products,
-    norms,
-    factorizations,
-    systems,
-    fourier,
-)
+families = load_families(__name__)
 blas_library = blas.library
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}

@@ -8,35 +8,9 @@ from typing import Any
 import numpy as np
 
 from ember_ml import dtypes as dt
-from ember_ml.backend.contract import ByDType, FastPath
+from ember_ml.backend.contract import ByDType, FastPath, load_families
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.host import cast_host, host_dtypes
-from ember_ml.backend.numpy import (
-    bitwise,
-    comparison,
-    conversion,
-    creation,
-    cumulative,
-    device,
-    elementwise,
-    exponential,
-    factorizations,
-    fourier,
-    indexing,
-    joining,
-    matrices,
-    norms,
-    parts,
-    products,
-    reductions,
-    scatter,
-    sets,
-    shape,
-    sorting,
-    special,
-    systems,
-    trigonometry,
-)
 from ember_ml.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LinAlgError
 
@@ -44,32 +18,7 @@ name = "numpy"
 tensor_type = np.ndarray
 dtypes = host_dtypes
 weak_dtypes = frozenset({dt.float32, dt.float64})
-families = (
-    elementwise,
-    exponential,
-    trigonometry,
-    parts,
-    special,
-    comparison,
-    bitwise,
-    creation,
-    conversion,
-    shape,
-    device,
-    indexing,
-    joining,
-    matrices,
-    scatter,
-    sets,
-    reductions,
-    sorting,
-    cumulative,
-    products,
-    norms,
-    factorizations,
-    systems,
-    fourier,
-)
+families = load_families(__name__)
 
 _EMBER = {native: dtype for dtype, native in host_dtypes.items()}
 

@@ -10,34 +10,8 @@ from typing import Any
 import torch
 
 from ember_ml import dtypes as dt
-from ember_ml.backend.contract import ByDType, FastPath
+from ember_ml.backend.contract import ByDType, FastPath, load_families
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.torch import (
-    bitwise,
-    comparison,
-    conversion,
-    creation,
-    cumulative,
-    device,
-    elementwise,
-    exponential,
-    factorizations,
-    fourier,
-    indexing,
-    joining,
-    matrices,
-    norms,
-    parts,
-    products,
-    reductions,
-    scatter,
-    sets,
-    shape,
-    sorting,
-    special,
-    systems,
-    trigonometry,
-)
 from ember_ml.backend.torch.transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
 from ember_ml.dtypes import EmberDType
 from ember_ml.errors import LinAlgError
@@ -45,32 +19,7 @@ from ember_ml.errors import LinAlgError
 name = "torch"
 tensor_type = torch.Tensor
 weak_dtypes = frozenset({dt.float32, dt.float64})
-families = (
-    elementwise,
-    exponential,
-    trigonometry,
-    parts,
-    special,
-    comparison,
-    bitwise,
-    creation,
-    conversion,
-    shape,
-    device,
-    indexing,
-    joining,
-    matrices,
-    scatter,
-    sets,
-    reductions,
-    sorting,
-    cumulative,
-    products,
-    norms,
-    factorizations,
-    systems,
-    fourier,
-)
+families = load_families(__name__)
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 _FAST = FastPath(

@@ -1,0 +1,5 @@
+"""Solvers, written on ops: linear systems by iteration, roots, differential equations."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

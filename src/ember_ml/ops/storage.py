@@ -1,0 +1,5 @@
+"""Saving tensors to files, and loading them."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
