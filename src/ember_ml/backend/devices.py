@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,8 @@ except ImportError:  # Windows
 
 _defaults: dict[str, str] = {}
 _scope: ContextVar[str | None] = ContextVar("ember_ml_device", default=None)
+_open_scopes = 0  # torch.compile cannot trace the reading of a context variable
+_lock = threading.Lock()
 _warned: set[tuple[str, str]] = set()
 # Names for one accelerator, whichever library speaks of it.
 _ACCELERATORS = ("cuda", "mps", "gpu", "metal")
@@ -66,7 +69,7 @@ def resolve_device(backend: Any, device: str | None, strict: bool = False) -> st
 
 def default_device(backend: Any) -> str:
     """Where the backend puts new tensors: the scope's device, else the default that was set, else its own choice."""
-    scoped = _scope.get()
+    scoped = _scope.get() if _open_scopes else None
     if scoped is not None:
         return resolve_device(backend, scoped)
     return _defaults.get(backend.name) or backend.initial_device()
@@ -88,13 +91,18 @@ def use_device(device: str) -> Iterator[None]:
     ...     ops.get_device(ops.zeros(2))
     'cpu'
     """
+    global _open_scopes
     backend = active()
     found = resolve_device(backend, device)
     token = _scope.set(device)
+    with _lock:
+        _open_scopes += 1
     try:
         with backend.device_scope(found):
             yield
     finally:
+        with _lock:
+            _open_scopes -= 1
         _scope.reset(token)
 
 

@@ -6,7 +6,6 @@ every op and every backend alike.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from ember_ml import backend as backends
@@ -115,9 +114,14 @@ def _select(body: Any, settled: EmberDType | None) -> Any:
     return body.others.get(settled, general) if settled is not None else general
 
 
-@cache
+_one_device: dict[str, bool] = {}  # by hand, because torch.compile does not see through functools.cache
+
+
 def _has_one_device(backend: Any) -> bool:
-    return len(backend.available_devices()) == 1
+    found = _one_device.get(backend.name)
+    if found is None:
+        found = _one_device[backend.name] = len(backend.available_devices()) == 1
+    return found
 
 
 def _prepare_group(call: _Call, values: list[Any]) -> Any:

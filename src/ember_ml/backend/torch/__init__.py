@@ -102,6 +102,7 @@ def to_device(x: torch.Tensor, device: str) -> torch.Tensor:
     return x.to(device)
 
 
+@torch.compiler.assume_constant_result
 def available_devices() -> tuple[str, ...]:
     found = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
     if torch.backends.mps.is_available():
@@ -109,11 +110,16 @@ def available_devices() -> tuple[str, ...]:
     return tuple(found)
 
 
-@cache
+@torch.compiler.assume_constant_result  # torch.compile traces neither a cache nor such questions
 def initial_device() -> str:
+    return _accelerator() or "cpu"
+
+
+@cache
+def _accelerator() -> str | None:
     if torch.cuda.is_available():
         return "cuda:0"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    return "mps" if torch.backends.mps.is_available() else None
 
 
 def set_device(device: str) -> None:
