@@ -22,14 +22,13 @@ __all__ = ["FAMILIES", "BackendModule", "Body", "ByDType", "FastPath", "load_fam
 
 Body = Callable[..., Any]
 
-FAMILIES = frozenset(
-    """
+_NAMES = """
     activations attention bitwise comparison control conversion convolutions creation cumulative device elementwise
     exponential factorizations filtering fourier framing gradients indexing joining losses matrices normalizations norms
     parts pooling products reductions sampling scatter sets shape solvers sorting special systems trigonometry windows
-    """.split()
-)
-"""The families of ops: a backend's module of such a name holds the bodies of the ops that ``ops`` declares in its own."""
+"""
+FAMILIES = frozenset(_NAMES.split())
+"""The families of ops: a backend's module of such a name holds the bodies of the ops that ``ops`` declares there."""
 
 
 def load_families(package: str) -> tuple[ModuleType, ...]:

@@ -44,6 +44,7 @@ from ember_ml.ops.sampling import *
 from ember_ml.ops.solvers import *
 from ember_ml.ops.control import *
 from ember_ml.ops.storage import *
+from ember_ml.ops.gradients import *
 from ember_ml.ops import linearalg, signal, stats
 from ember_ml.ops import operators as _operators
 from ember_ml.ops import methods as _methods

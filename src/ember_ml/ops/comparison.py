@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import EQUALITY, LOGICAL, ORDER, REAL, SAME
 from ember_ml.typing import MaskLike, Tensor, TensorLike
 
@@ -253,6 +253,13 @@ def where(condition: MaskLike, x: TensorLike, y: TensorLike) -> Tensor:
     [1.0, 0.0]
     """
     ...
+
+
+gradient(
+    where,
+    x=lambda g, _r, condition, _x, _y: where(condition, g, 0),
+    y=lambda g, _r, condition, _x, _y: where(condition, 0, g),
+)
 
 
 @derived(SAME)

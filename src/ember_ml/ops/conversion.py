@@ -8,7 +8,8 @@ from ember_ml.backend import active
 from ember_ml.backend.devices import default_device
 from ember_ml.backend.host import as_host, shares_memory
 from ember_ml.dtypes import as_dtype
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops import adjoints
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.dispatch import native_dtype
 from ember_ml.ops.dtypes import finfo, iinfo
 from ember_ml.ops.rules import CREATION, KEEP
@@ -70,6 +71,9 @@ def array(data: DataLike, dtype: DTypeLike | None = None, device: DeviceLike | N
     return _convert(data, dtype, device, True)
 
 
+gradient(array, data=lambda g, _r, _x, _dtype, _device: adjoints.cast_back(g, _x))
+
+
 @derived(CREATION)
 def asarray(
     x: DataLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None
@@ -86,6 +90,9 @@ def asarray(
     return _convert(x, dtype, device, copy)
 
 
+gradient(asarray, x=lambda g, _r, _x, _dtype, _device, _copy: adjoints.cast_back(g, _x))
+
+
 @derived(CREATION)
 def convert_to_tensor(data: DataLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """``data`` as a tensor of the active backend, without a copy where that is safe.
@@ -98,6 +105,9 @@ def convert_to_tensor(data: DataLike, dtype: DTypeLike | None = None, device: De
     True
     """
     return _convert(data, dtype, device, None)
+
+
+gradient(convert_to_tensor, data=lambda g, _r, _x, _dtype, _device: adjoints.cast_back(g, _x))
 
 
 @derived(CREATION)
@@ -126,6 +136,9 @@ def copy(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(copy, x=lambda g, _r, _x: g)
+
+
 @derived(CREATION, "astype")
 def cast(x: DataLike, dtype: DTypeLike) -> Tensor:
     """``x`` in another dtype; ``x`` itself where it has that one.
@@ -139,6 +152,9 @@ def cast(x: DataLike, dtype: DTypeLike) -> Tensor:
     [1, 0, 255]
     """
     return _convert(x, dtype, None, None)
+
+
+gradient(cast, x=lambda g, _r, _x, _dtype: adjoints.cast_back(g, _x))
 
 
 @derived(KEEP.giving("own"))

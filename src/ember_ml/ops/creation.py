@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml import ops
 from ember_ml.backend import active
 from ember_ml.backend.spacing import geometric, linear, logarithmic, steps, triangle
 from ember_ml.dtypes import DEFAULT_FLOAT, as_dtype
 from ember_ml.ops.conversion import asarray, cast, copy
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.dtypes import isdtype, result_type
 from ember_ml.ops.matrices import tril
 from ember_ml.ops.rules import CREATION, KEEP
@@ -97,6 +98,9 @@ def zeros_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike
     return zeros(x.shape, x.dtype if dtype is None else dtype, device)
 
 
+gradient(zeros_like, x=None)
+
+
 @derived(KEEP.giving("own"))
 def ones_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of ones with the shape, and unless told otherwise the dtype and device, of ``x``.
@@ -108,6 +112,9 @@ def ones_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike 
     return ones(x.shape, x.dtype if dtype is None else dtype, device)
 
 
+gradient(ones_like, x=None)
+
+
 @derived(KEEP.giving("own"))
 def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of chance values with the shape, and unless told otherwise the dtype and device, of ``x``.
@@ -117,6 +124,9 @@ def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike
     (2,)
     """
     return empty(x.shape, x.dtype if dtype is None else dtype, device)
+
+
+gradient(empty_like, x=None)
 
 
 @derived(KEEP.giving("own"))
@@ -353,3 +363,14 @@ def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
     ([[1, 2], [1, 2], [1, 2]], [[3, 3], [4, 4], [5, 5]])
     """
     ...
+
+
+gradient(
+    meshgrid, arrays=lambda g, _r, _arrays, indexing: [_own_axis(part, place, indexing) for place, part in enumerate(g)]
+)
+
+
+def _own_axis(g: Tensor, place: int, indexing: str) -> Tensor:
+    """The gradient of one vector of a grid: summed over the axes of the others."""
+    own = {0: 1, 1: 0}.get(place, place) if indexing == "xy" and g.ndim > 1 else place
+    return ops.sum(g, tuple(axis for axis in range(g.ndim) if axis != own))

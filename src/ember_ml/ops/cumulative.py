@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import ember_ml.ops as ops
+from ember_ml import ops
 from ember_ml.backend.axes import axis_of
 from ember_ml.dtypes import HALVES, as_dtype, find_dtype
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops import adjoints
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import FLOATING, NUMERIC, SAME
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
@@ -40,6 +41,9 @@ def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
     ...
 
 
+gradient(cumsum, x=lambda g, _r, _x, axis, _dtype: _from_the_end(adjoints.cast_back(g, _x), axis, _x.shape))
+
+
 @primitive(_WIDE)
 def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """The running product along an axis, or of the flattened tensor where axis is None.
@@ -52,6 +56,9 @@ def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = No
     [1, 2, 6, 24]
     """
     ...
+
+
+gradient(cumprod, x=lambda g, _r, x, axis, _dtype: _product_chain(adjoints.cast_back(g, x), x, axis))
 
 
 @derived(_WIDE)
@@ -233,3 +240,26 @@ def correlate(x: TensorLike, y: TensorLike, mode: str = "valid") -> Tensor:
     [2.0, 3.5, 3.0]
     """
     ...
+
+
+def _from_the_end(g: Tensor, axis: int | None, shape: tuple[int, ...]) -> Tensor:
+    """The sums of the gradient from each place to the end."""
+    along = 0 if axis is None else axis
+    return ops.reshape(ops.flip(cumsum(ops.flip(g, along), along), along), shape)
+
+
+def _product_chain(g: Tensor, x: Tensor, axis: int | None) -> Tensor:
+    """The gradient of cumulative products without a division, which zeros would spoil: a recurrence from the end."""
+    along = 0 if axis is None else axis
+    flat = ops.ravel(x) if axis is None else x
+    if not flat.shape[along]:
+        return ops.zeros_like(x)
+    factors, gradients = ops.unstack(flat, along), ops.unstack(g, along)
+    tails = [gradients[-1]]
+    for factor, one in zip(factors[:0:-1], gradients[-2::-1], strict=True):
+        tails.append(ops.add(one, ops.multiply(factor, tails[-1])))
+    before = [ops.ones_like(factors[0])]
+    for factor in factors[:-1]:
+        before.append(ops.multiply(before[-1], factor))
+    parts = [ops.multiply(left, right) for left, right in zip(before, tails[::-1], strict=True)]
+    return ops.reshape(ops.stack(parts, along), tuple(x.shape))

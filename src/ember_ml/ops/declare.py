@@ -33,6 +33,7 @@ __all__ = [
     "VALUE",
     "Op",
     "derived",
+    "gradient",
     "plain",
     "primitive",
 ]
@@ -70,6 +71,8 @@ class Op:
         "derived",
         "family",
         "function",
+        "gradients",
+        "is_holomorphic",
         "is_plain",
         "is_plain_group",
         "name",
@@ -91,8 +94,10 @@ class Op:
     parameters: tuple[str, ...]
     roles: tuple[tuple[int, str], ...]
     function: FunctionType
-    bodies: dict[str, ByDType | Callable[..., Any]]
-    settled: dict[str, dict[Any, Any]]
+    gradients: dict[str, Callable[..., Any] | None]
+    is_holomorphic: bool
+    bodies: dict[Any, ByDType | Callable[..., Any]]
+    settled: dict[Any, dict[Any, Any]]
     namespace: dict[str, Any]
 
     def __init__(self, declaration: FunctionType, rule: Rule, is_derived: bool, aliases: tuple[str, ...]) -> None:
@@ -116,6 +121,7 @@ class Op:
             if role
         )
         self.is_plain_group = rule.promotes and not rule.by_value and {role for _, role in self.roles} == {TENSOR}
+        self.gradients, self.is_holomorphic = {}, True
         self.settled = {}
         self.bodies = {}
         self.namespace = {"OP": self, "__builtins__": __builtins__}  # torch.compile asks for those
@@ -139,10 +145,10 @@ class Op:
 
     def body(self, backend: Any) -> ByDType | Callable[..., Any]:
         """The backend's body; the derived one where it has none; one that raises where there is neither."""
-        found = self.bodies.get(backend.name)
+        found = self.bodies.get(backend)
         if found is None:
             found = self.declaration if self.is_plain else self._find(backend)
-            self.bodies[backend.name] = found
+            self.bodies[backend] = found
         return found
 
     def has_own_body(self, backend: Any) -> bool:
@@ -155,6 +161,8 @@ class Op:
         return named or list(backend.families)
 
     def _find(self, backend: Any) -> ByDType | Callable[..., Any]:
+        if hasattr(backend, "is_tape"):
+            return backend.body(self)
         for family in self._places(backend):
             found = vars(family).get(self.name)
             if found is not None:
@@ -207,6 +215,22 @@ def plain(function: F) -> F:
         raise ValueError(f"the op {function.__name__} is declared twice")
     OPS[function.__name__] = Op.of_plain(function)
     return function
+
+
+def gradient(function: Callable[..., Any], *, holomorphic: bool = True, **rules: Callable[..., Any] | None) -> None:
+    """Say how an op is differentiated: for each tensor parameter a rule, or None where the gradient is zero everywhere.
+
+    A rule gets the gradient of the result, the result, and every declared argument; it is written on ops and gives the
+    gradient of its parameter, of the broadcast shape at will; for several results it gets a list of gradients, for a
+    parameter that is a list of tensors it gives a list. An argument that a rule names with a leading underscore is not
+    kept in memory: the rule gets its ``shape`` and ``dtype`` alone. Where numbers are complex, a rule of a
+    ``holomorphic`` op gets the conjugates, so that the rule for real numbers is right for them too.
+    """
+    op = OPS[function.__name__]
+    unknown = set(rules) - set(op.parameters)
+    if unknown:
+        raise ValueError(f"ops.{op.name} has no parameter {', '.join(sorted(unknown))} to differentiate")
+    op.gradients, op.is_holomorphic = dict(rules), holomorphic
 
 
 def install(backend: Any) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml import ops
 from ember_ml.backend import active, backend_of
 from ember_ml.backend.devices import default_device, nearest_device, resolve_device, set_default, use_device
-from ember_ml.ops.declare import derived, plain
+from ember_ml.ops.declare import derived, gradient, plain
 from ember_ml.ops.rules import KEEP
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.typing import Tensor, TensorLike
@@ -38,6 +39,9 @@ def to_device(x: TensorLike, device: str, strict: bool = False) -> Tensor:
     backend = active()
     found = resolve_device(backend, device, strict)
     return x if backend.device_of(x) == found else backend.to_device(x, found)
+
+
+gradient(to_device, x=lambda g, _r, _x, _device: ops.to_device(g, _x.device))
 
 
 @plain

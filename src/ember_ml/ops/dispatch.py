@@ -15,8 +15,10 @@ from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host import as_host
 from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.errors import EmberError, LinAlgError, UnsupportedDType
+from ember_ml.ops import tape as tapes
 from ember_ml.ops.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, OPS, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.ops.keys import read_index, read_key, read_value
+from ember_ml.ops.tape import Tape
 from ember_ml.promotion import integer_range
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 
@@ -39,6 +41,8 @@ def bring(value: Any, backend: Any, device: str | None = None) -> Any:
         value = value._array
     if backend.is_native(value):
         return value
+    if type(backend) is Tape:
+        return backend.adopt(value, device)
     host = as_host(value)
     native_dtype(backend, as_dtype(host.dtype))
     return backend.from_host(host, device)
@@ -82,6 +86,11 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
     """Run ``op`` on any arguments; the result is portable if ``portable`` or any tensor argument is."""
     if backend is None:
         backend = backends.active()
+    if tapes.is_live:
+        tape = tapes.find_tape(args)
+        if tape is not None:
+            tapes.check_crossing(tape, backend)
+            backend = tape
     call = _Call(op, backend, portable)
     values = list(args)
     if op.is_plain_group and _has_one_device(backend):
@@ -89,18 +98,17 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
     else:
         body = _select(op.body(backend), _prepare(call, values))
     try:
-        if body is op.declaration and not backends.is_active(backend):
+        if body is op.declaration and not backends.is_active(backend.base if type(backend) is Tape else backend):
             with backends.use_backend(backend.name):  # a derived body calls ops, which ask for the active backend
                 result = body(*values)
         else:
             result = body(*values)
-    except LinAlgError as error:
-        raise _explained(call, values, error) from error
-    except (EmberError, Warning, FloatingPointError):
+    except (Warning, FloatingPointError):
         raise
     except Exception as error:
-        translated = backend.translate(error) or error
-        raise _explained(call, values, translated) from error
+        if type(backend) is Tape or (isinstance(error, EmberError) and not isinstance(error, LinAlgError)):
+            raise  # explained already
+        raise _explained(call, values, backend.translate(error) or error) from error
     if type(result) is not backend.tensor_type:
         result = _finish(result, backend)
     return wrap(result, backend) if call.portable else result
@@ -146,7 +154,7 @@ def _prepare_group(call: _Call, values: list[Any]) -> Any:
         else:
             value = values[index] = bring(value, backend)
             key.append(value.dtype)
-    memory = op.settled.setdefault(backend.name, {})
+    memory = op.settled.setdefault(backend, {})
     found = memory.get(tuple(key))
     if found is None:
         tensors = [values[index] for (index, _), own in zip(op.roles, key, strict=True) if own not in _NO_TENSORS]

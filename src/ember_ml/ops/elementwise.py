@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ember_ml import ops
 from ember_ml.ops.comparison import equal, greater, isnan, where
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import DIVISION, FLOATING, INTEGER, NUMERIC, REAL, REAL_FLOATING, SAME
 from ember_ml.typing import Tensor, TensorLike
 
@@ -54,6 +55,9 @@ def add(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(add, x=lambda g, _r, _x, _y: g, y=lambda g, _r, _x, _y: g)
+
+
 @primitive(NUMERIC)
 def subtract(x: TensorLike, y: TensorLike) -> Tensor:
     """The differences ``x - y``; integers wrap around.
@@ -63,6 +67,9 @@ def subtract(x: TensorLike, y: TensorLike) -> Tensor:
     [-2, 1]
     """
     ...
+
+
+gradient(subtract, x=lambda g, _r, _x, _y: g, y=lambda g, _r, _x, _y: negative(g))
 
 
 @primitive(NUMERIC)
@@ -76,6 +83,9 @@ def multiply(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(multiply, x=lambda g, _r, _x, y: multiply(g, y), y=lambda g, _r, x, _y: multiply(g, x))
+
+
 @primitive(DIVISION, "true_divide")
 def divide(x: TensorLike, y: TensorLike) -> Tensor:
     """The quotients ``x / y``; integers are divided as default floats.
@@ -87,6 +97,9 @@ def divide(x: TensorLike, y: TensorLike) -> Tensor:
     [0.5, inf]
     """
     ...
+
+
+gradient(divide, x=lambda g, _r, _x, y: divide(g, y), y=lambda g, r, _x, y: negative(divide(multiply(g, r), y)))
 
 
 true_divide = divide
@@ -121,6 +134,9 @@ def floor_divide(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(floor_divide, x=None, y=None)
+
+
 @primitive(REAL, "remainder")
 def mod(x: TensorLike, y: TensorLike) -> Tensor:
     """What ``floor_divide`` leaves of ``x``: the remainder with the sign of ``y``.
@@ -132,6 +148,9 @@ def mod(x: TensorLike, y: TensorLike) -> Tensor:
     [1, 2, 0]
     """
     ...
+
+
+gradient(mod, x=lambda g, _r, _x, _y: g, y=lambda g, _r, x, y: negative(multiply(g, floor_divide(x, y))))
 
 
 remainder = mod
@@ -150,6 +169,9 @@ def fmod(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(fmod, x=lambda g, _r, _x, _y: g, y=lambda g, _r, x, y: negative(multiply(g, trunc(divide(x, y)))))
+
+
 @primitive(NUMERIC, "pow")
 def power(x: TensorLike, y: TensorLike) -> Tensor:
     """The powers ``x ** y``; ``0 ** 0`` is 1, integers wrap around.
@@ -162,6 +184,13 @@ def power(x: TensorLike, y: TensorLike) -> Tensor:
     [8, 9]
     """
     ...
+
+
+gradient(
+    power,
+    x=lambda g, _r, x, y: multiply(g, multiply(y, power(x, where(equal(y, 0), 1, subtract(y, 1))))),
+    y=lambda g, r, x, _y: multiply(g, multiply(r, where(equal(x, 0), 0, ops.log(where(equal(x, 0), 1, x))))),
+)
 
 
 pow = power
@@ -178,6 +207,9 @@ def square(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(square, x=lambda g, _r, x: multiply(g, add(x, x)))
+
+
 @primitive(FLOATING)
 def reciprocal(x: TensorLike) -> Tensor:
     """The reciprocals ``1 / x``.
@@ -187,6 +219,9 @@ def reciprocal(x: TensorLike) -> Tensor:
     [0.5, -0.25, inf]
     """
     ...
+
+
+gradient(reciprocal, x=lambda g, r, _x: negative(multiply(g, square(r))))
 
 
 @primitive(NUMERIC)
@@ -200,6 +235,9 @@ def negative(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(negative, x=lambda g, _r, _x: negative(g))
+
+
 @primitive(NUMERIC)
 def positive(x: TensorLike) -> Tensor:
     """``x`` itself, as a tensor.
@@ -211,6 +249,9 @@ def positive(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(positive, x=lambda g, _r, _x: g)
+
+
 @primitive(NUMERIC.giving("real"), "absolute")
 def abs(x: TensorLike) -> Tensor:
     """The absolute values, of complex numbers as real ones; the smallest integer stays as it is.
@@ -220,6 +261,9 @@ def abs(x: TensorLike) -> Tensor:
     [1.5, 2.0]
     """
     ...
+
+
+gradient(abs, holomorphic=False, x=lambda g, _r, x: multiply(g, sign(x)))
 
 
 absolute = abs
@@ -236,6 +280,9 @@ def sign(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(sign, x=None)
+
+
 @primitive(REAL)
 def maximum(x: TensorLike, y: TensorLike) -> Tensor:
     """The larger of ``x`` and ``y``; NaN where either is NaN.
@@ -245,6 +292,13 @@ def maximum(x: TensorLike, y: TensorLike) -> Tensor:
     [3.0, 5.0]
     """
     ...
+
+
+gradient(
+    maximum,
+    x=lambda g, _r, x, y: _chosen(g, greater(x, y), equal(x, y)),
+    y=lambda g, _r, x, y: _chosen(g, greater(y, x), equal(x, y)),
+)
 
 
 @primitive(REAL)
@@ -258,6 +312,13 @@ def minimum(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    minimum,
+    x=lambda g, _r, x, y: _chosen(g, greater(y, x), equal(x, y)),
+    y=lambda g, _r, x, y: _chosen(g, greater(x, y), equal(x, y)),
+)
+
+
 @primitive(REAL)
 def fmax(x: TensorLike, y: TensorLike) -> Tensor:
     """The larger of ``x`` and ``y``; a NaN counts as missing.
@@ -269,6 +330,13 @@ def fmax(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    fmax,
+    x=lambda g, r, x, y: _chosen(g, equal(x, r), equal(x, y)),
+    y=lambda g, r, x, y: _chosen(g, equal(y, r), equal(x, y)),
+)
+
+
 @primitive(REAL)
 def fmin(x: TensorLike, y: TensorLike) -> Tensor:
     """The smaller of ``x`` and ``y``; a NaN counts as missing.
@@ -278,6 +346,13 @@ def fmin(x: TensorLike, y: TensorLike) -> Tensor:
     [1.0, 2.0]
     """
     ...
+
+
+gradient(
+    fmin,
+    x=lambda g, r, x, y: _chosen(g, equal(x, r), equal(x, y)),
+    y=lambda g, r, x, y: _chosen(g, equal(y, r), equal(x, y)),
+)
 
 
 @primitive(REAL)
@@ -293,6 +368,14 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
     ...
 
 
+gradient(
+    clip,
+    x=lambda g, r, x, _min, _max: multiply(g, equal(x, r)),
+    min=lambda g, _r, x, min, _max: multiply(g, greater(min, x)),
+    max=lambda g, _r, x, _min, max: multiply(g, greater(x, max)),
+)
+
+
 @primitive(REAL)
 def ceil(x: TensorLike) -> Tensor:
     """The smallest integers that are not below ``x``, in its dtype.
@@ -302,6 +385,9 @@ def ceil(x: TensorLike) -> Tensor:
     [2.0, -1.0]
     """
     ...
+
+
+gradient(ceil, x=None)
 
 
 @primitive(REAL)
@@ -315,6 +401,9 @@ def floor(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(floor, x=None)
+
+
 @primitive(REAL)
 def trunc(x: TensorLike) -> Tensor:
     """``x`` without its fraction, in its dtype.
@@ -324,6 +413,9 @@ def trunc(x: TensorLike) -> Tensor:
     [1.0, -1.0]
     """
     ...
+
+
+gradient(trunc, x=None)
 
 
 @primitive(NUMERIC)
@@ -340,6 +432,9 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
     [20, 20]
     """
     ...
+
+
+gradient(round, x=None)
 
 
 @derived(REAL_FLOATING)
@@ -366,6 +461,9 @@ def nan_to_num(x: TensorLike, nan: float = 0.0, posinf: float | None = None, neg
     ...
 
 
+gradient(nan_to_num, x=lambda g, _r, x, _nan, _posinf, _neginf: multiply(g, ops.isfinite(x)))
+
+
 @primitive(INTEGER)
 def gcd(x: TensorLike, y: TensorLike) -> Tensor:
     """The greatest common divisors, never negative; of 0 and ``y`` the magnitude of ``y``.
@@ -386,3 +484,8 @@ def lcm(x: TensorLike, y: TensorLike) -> Tensor:
     [12, 0, 18]
     """
     ...
+
+
+def _chosen(g: Tensor, is_chosen: Tensor, is_tie: Tensor) -> Tensor:
+    """The gradient where an operand is the result; two equal operands share it."""
+    return where(is_tie, multiply(g, 0.5), multiply(g, is_chosen))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ember_ml.ops.declare import primitive
+import math
+
+from ember_ml import ops
+from ember_ml.ops.declare import gradient, primitive
 from ember_ml.ops.rules import FLOATING, REAL_FLOATING
 from ember_ml.typing import Tensor, TensorLike
 
@@ -33,6 +36,9 @@ def exp(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(exp, x=lambda g, r, _x: ops.multiply(g, r))
+
+
 @primitive(REAL_FLOATING)
 def exp2(x: TensorLike) -> Tensor:
     """2 to the power of ``x``.
@@ -42,6 +48,9 @@ def exp2(x: TensorLike) -> Tensor:
     [1.0, 8.0, 0.5]
     """
     ...
+
+
+gradient(exp2, x=lambda g, r, _x: ops.multiply(g, ops.multiply(r, math.log(2.0))))
 
 
 @primitive(FLOATING)
@@ -55,6 +64,9 @@ def expm1(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(expm1, x=lambda g, r, _x: ops.multiply(g, ops.add(r, 1.0)))
+
+
 @primitive(FLOATING)
 def log(x: TensorLike) -> Tensor:
     """The natural logarithms; of 0 minus infinity, of negative numbers NaN.
@@ -64,6 +76,9 @@ def log(x: TensorLike) -> Tensor:
     [0.0, -inf]
     """
     ...
+
+
+gradient(log, x=lambda g, _r, x: ops.divide(g, x))
 
 
 @primitive(FLOATING)
@@ -77,6 +92,9 @@ def log1p(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(log1p, x=lambda g, _r, x: ops.divide(g, ops.add(x, 1.0)))
+
+
 @primitive(FLOATING)
 def log2(x: TensorLike) -> Tensor:
     """The logarithms to base 2.
@@ -86,6 +104,9 @@ def log2(x: TensorLike) -> Tensor:
     [0.0, 3.0]
     """
     ...
+
+
+gradient(log2, x=lambda g, _r, x: ops.divide(g, ops.multiply(x, math.log(2.0))))
 
 
 @primitive(FLOATING)
@@ -99,6 +120,9 @@ def log10(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(log10, x=lambda g, _r, x: ops.divide(g, ops.multiply(x, math.log(10.0))))
+
+
 @primitive(REAL_FLOATING)
 def logaddexp(x: TensorLike, y: TensorLike) -> Tensor:
     """``log(exp(x) + exp(y))``, without overflow on the way.
@@ -108,6 +132,13 @@ def logaddexp(x: TensorLike, y: TensorLike) -> Tensor:
     [0.0, 500.0]
     """
     ...
+
+
+gradient(
+    logaddexp,
+    x=lambda g, r, x, _y: ops.multiply(g, exp(_distance(x, r))),
+    y=lambda g, r, _x, y: ops.multiply(g, exp(_distance(y, r))),
+)
 
 
 @primitive(REAL_FLOATING)
@@ -121,6 +152,13 @@ def logaddexp2(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    logaddexp2,
+    x=lambda g, r, x, _y: ops.multiply(g, exp2(_distance(x, r))),
+    y=lambda g, r, _x, y: ops.multiply(g, exp2(_distance(y, r))),
+)
+
+
 @primitive(FLOATING)
 def sqrt(x: TensorLike) -> Tensor:
     """The square roots; of negative real numbers NaN.
@@ -130,6 +168,9 @@ def sqrt(x: TensorLike) -> Tensor:
     [1.0, 2.0]
     """
     ...
+
+
+gradient(sqrt, x=lambda g, r, _x: ops.divide(g, ops.add(r, r)))
 
 
 @primitive(FLOATING)
@@ -143,6 +184,9 @@ def rsqrt(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(rsqrt, x=lambda g, r, _x: ops.multiply(g, ops.multiply(ops.multiply(r, ops.square(r)), -0.5)))
+
+
 @primitive(REAL_FLOATING)
 def cbrt(x: TensorLike) -> Tensor:
     """The cube roots, of negative numbers negative.
@@ -152,3 +196,11 @@ def cbrt(x: TensorLike) -> Tensor:
     [2.0, -3.0]
     """
     ...
+
+
+gradient(cbrt, x=lambda g, r, _x: ops.divide(g, ops.multiply(ops.square(r), 3.0)))
+
+
+def _distance(x: Tensor, r: Tensor) -> Tensor:
+    """``x - r``, and 0 where both are the same infinity."""
+    return ops.where(ops.equal(x, r), 0, ops.subtract(x, r))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from typing import Any
 
+from ember_ml import ops
 from ember_ml.backend.host import as_host
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops import adjoints
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import KEEP
 from ember_ml.typing import IndexLike, KeyLike, Tensor, TensorLike, ValueLike
 
@@ -41,6 +44,9 @@ def get_item(x: TensorLike, key: KeyLike) -> Tensor:
     ...
 
 
+gradient(get_item, x=lambda g, _r, _x, key: _item_back(g, _x, key))
+
+
 @primitive(KEEP)
 def index_update(x: TensorLike, key: KeyLike, values: ValueLike) -> Tensor:
     """A copy of ``x`` in which ``x[key]`` is ``values``, broadcast; where a place is named twice, the last value stays.
@@ -53,6 +59,13 @@ def index_update(x: TensorLike, key: KeyLike, values: ValueLike) -> Tensor:
     [0.0, 2.0, 0.0]
     """
     ...
+
+
+gradient(
+    index_update,
+    x=lambda g, _r, _x, key, _values: index_update(g, key, 0),
+    values=lambda g, _r, _x, key, _values: get_item(g, key),
+)
 
 
 @primitive(KEEP)
@@ -69,6 +82,9 @@ def take(x: TensorLike, indices: IndexLike, axis: int | None = None) -> Tensor:
     ...
 
 
+gradient(take, x=lambda g, _r, _x, indices, axis: adjoints.rows_back(g, _x, indices, axis))
+
+
 @primitive(KEEP)
 def take_along_axis(x: TensorLike, indices: IndexLike, axis: int = -1) -> Tensor:
     """The elements of ``x`` that ``indices`` name along ``axis``, each in its own row: what ``argsort`` gives, applied.
@@ -80,6 +96,14 @@ def take_along_axis(x: TensorLike, indices: IndexLike, axis: int = -1) -> Tensor
     [[2.0], [3.0]]
     """
     ...
+
+
+gradient(
+    take_along_axis,
+    x=lambda g, _r, _x, indices, axis: adjoints.selected_back(
+        g, _x, lambda places: take_along_axis(places, indices, axis)
+    ),
+)
 
 
 @primitive(KEEP)
@@ -94,6 +118,13 @@ def put_along_axis(x: TensorLike, indices: IndexLike, values: ValueLike, axis: i
     [[1.0, 0.0], [0.0, 4.0]]
     """
     ...
+
+
+gradient(
+    put_along_axis,
+    x=lambda g, _r, _x, indices, _values, axis: put_along_axis(g, indices, 0, axis),
+    values=lambda g, _r, _x, indices, _values, axis: take_along_axis(g, indices, axis),
+)
 
 
 @derived(KEEP)
@@ -207,3 +238,10 @@ def ravel_multi_index(multi_index: Sequence[IndexLike], dims: Sequence[int]) -> 
     [1, 5]
     """
     ...
+
+
+def _item_back(g: Tensor, x: Any, key: Any) -> Tensor:
+    """The gradient where the key selected; what it selected twice is added."""
+    if all(item is None or item is Ellipsis or isinstance(item, int | slice) for item in key):
+        return index_update(ops.zeros(x.shape, x.dtype), key, g)
+    return adjoints.selected_back(g, x, lambda places: get_item(places, key))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
-from ember_ml.ops.declare import derived, primitive
+from ember_ml import ops
+from ember_ml.backend.shapes import pad_pairs
+from ember_ml.ops import adjoints
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import SAME
 from ember_ml.ops.shape import reshape
 from ember_ml.typing import Tensor, TensorLike, ValueLike
@@ -45,6 +50,9 @@ def concatenate(x: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
     ...
 
 
+gradient(concatenate, x=lambda g, _r, _x, axis: _parted(g, [part.shape for part in _x], axis))
+
+
 @primitive(SAME)
 def stack(x: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """The tensors, all of one shape, one after the other along a new axis.
@@ -56,6 +64,9 @@ def stack(x: Sequence[TensorLike], axis: int = 0) -> Tensor:
     ...
 
 
+gradient(stack, x=lambda g, _r, _x, axis: unstack(g, axis))
+
+
 @primitive(_PARTS)
 def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
     """The parts of ``x`` along ``axis``, without that axis.
@@ -65,6 +76,9 @@ def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
     [[1, 3], [2, 4]]
     """
     ...
+
+
+gradient(unstack, x=lambda g, _r, _x, axis: stack(g, axis))
 
 
 @derived(SAME)
@@ -132,6 +146,9 @@ def split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> tuple[Tenso
     ...
 
 
+gradient(split, x=lambda g, _r, _x, _sections, axis: concatenate(g, axis))
+
+
 @primitive(_PARTS)
 def array_split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """:func:`split`, where a number of parts need not divide the length: the first parts are then one longer.
@@ -141,6 +158,9 @@ def array_split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> tuple
     [[1, 2, 3], [4, 5]]
     """
     ...
+
+
+gradient(array_split, x=lambda g, _r, _x, _sections, axis: concatenate(g, axis))
 
 
 @derived(_PARTS)
@@ -193,6 +213,9 @@ def tile(x: TensorLike, reps: Any) -> Tensor:
     ...
 
 
+gradient(tile, x=lambda g, _r, _x, reps: adjoints.selected_back(g, _x, lambda places: tile(places, reps)))
+
+
 @primitive(SAME)
 def repeat(x: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
     """``x`` with each element along ``axis`` repeated so often, or each as often as its own number in ``repeats`` says.
@@ -205,6 +228,12 @@ def repeat(x: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
     ([1, 1, 2, 2], [1, 2, 2, 2])
     """
     ...
+
+
+gradient(
+    repeat,
+    x=lambda g, _r, _x, repeats, axis: adjoints.selected_back(g, _x, lambda places: repeat(places, repeats, axis)),
+)
 
 
 @primitive(SAME)
@@ -223,4 +252,22 @@ def pad(x: TensorLike, pad_width: Any, mode: str = "constant", constant_values: 
     ...
 
 
+gradient(pad, x=lambda g, _r, _x, pad_width, mode, _constant: _unpadded(g, _x, pad_width, mode))
+
+
 concat = concatenate
+
+
+def _parted(g: Tensor, shapes: list[tuple[int, ...]], axis: int | None) -> list[Tensor]:
+    """The parts of the gradient that belong to the tensors which were joined."""
+    lengths = [math.prod(shape) if axis is None else shape[axis] for shape in shapes]
+    parts = split(g, list(accumulate(lengths))[:-1], axis or 0)
+    return [ops.reshape(part, shape) if axis is None else part for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _unpadded(g: Tensor, x: Any, pad_width: Any, mode: str) -> Tensor:
+    """The gradient without the padding; what the padding repeated is added where it came from."""
+    if mode != "constant":
+        return adjoints.selected_back(g, x, lambda places: pad(places, pad_width, mode))
+    pairs = pad_pairs(pad_width, len(x.shape))
+    return g[tuple(slice(before, before + length) for (before, _), length in zip(pairs, x.shape, strict=True))]

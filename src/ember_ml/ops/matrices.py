@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ember_ml import ops
 from ember_ml.backend import active
+from ember_ml.ops import adjoints
 from ember_ml.ops.conversion import cast
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import NUMERIC, SAME
 from ember_ml.ops.shape import ravel, reshape
 from ember_ml.typing import Tensor, TensorLike
@@ -23,6 +25,9 @@ def tril(x: TensorLike, k: int = 0) -> Tensor:
     ...
 
 
+gradient(tril, x=lambda g, _r, _x, k: tril(g, k))
+
+
 @primitive(SAME)
 def triu(x: TensorLike, k: int = 0) -> Tensor:
     """``x`` with zeros below the diagonal ``k`` of its last two axes.
@@ -34,6 +39,9 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
     ...
 
 
+gradient(triu, x=lambda g, _r, _x, k: triu(g, k))
+
+
 @primitive(SAME)
 def diag(x: TensorLike, k: int = 0) -> Tensor:
     """Of a vector, the matrix that has it as diagonal ``k`` and zeros elsewhere; of a matrix, its diagonal ``k``.
@@ -43,6 +51,14 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
     ([[1, 0], [0, 2]], [1, 4])
     """
     ...
+
+
+gradient(
+    diag,
+    x=lambda g, _r, _x, k: (
+        ops.diagonal(g, k) if _x.ndim == 1 else adjoints.selected_back(g, _x, lambda places: diag(places, k))
+    ),
+)
 
 
 @derived(SAME)

@@ -12,6 +12,7 @@ from ember_ml.ops.portable import on_own_backend
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.in_place import refusal, shows_living_tensor
 from ember_ml.tensor.operations import METHODS
+from ember_ml.tensor.var import Var
 
 __all__: list[str] = []
 
@@ -65,9 +66,16 @@ def _set(name: str, function: Any) -> None:
     setattr(EmberTensor, name, function)
 
 
+def _get_recorded(self: Var, key: Any) -> Any:
+    """The part of a recorded tensor that ``key`` selects."""
+    return OPS["get_item"].function(self, key)
+
+
 _BY_NAME = OPS | {alias: op for op in OPS.values() for alias in op.aliases}
 for _name in METHODS:
     _set(_name, bind(_BY_NAME[_name], on_own_backend))
+    setattr(Var, _name, bind(_BY_NAME[_name], dispatch))
+Var.__getitem__ = _get_recorded
 _set("reshape", _reshape)
 _set("transpose", _transpose)
 _set("__getitem__", _get_item)

@@ -19,6 +19,7 @@ from ember_ml.ops.portable import on_own_backend
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.in_place import is_item_statement, refusal, shows_living_tensor
 from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind
+from ember_ml.tensor.var import Var
 
 __all__: list[str] = []
 
@@ -199,3 +200,27 @@ for _short, _name in BINARY_OPERATORS.items():
         _bind(f"__r{_short}__", OPS[_name], _REFLECTED_SOURCE, _SYMBOLS[_short])
     else:
         _bind(f"__r{_short}__", OPS[_name], _REFLECTED_SLOW_SOURCE)
+
+
+def _record(op: Op, is_reflected: bool = False) -> Any:
+    """An operator of recorded tensors."""
+    function = op.function
+
+    def unary(self: Var) -> Any:
+        return function(self)
+
+    def binary(self: Var, other: Any) -> Any:
+        return function(self, other)
+
+    def reflected(self: Var, other: Any) -> Any:
+        return function(other, self)
+
+    if op.name in UNARY_OPERATORS.values():
+        return unary
+    return reflected if is_reflected else binary
+
+
+for _short, _name in _ALL.items():
+    setattr(Var, f"__{_short}__", _record(OPS[_name]))
+    if _short in BINARY_OPERATORS:
+        setattr(Var, f"__r{_short}__", _record(OPS[_name], is_reflected=True))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ember_ml.ops.declare import derived, primitive
+from ember_ml import ops
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import FLOATING, NUMERIC, REAL, REAL_FLOATING, REAL_TRANSFORM
 from ember_ml.ops.trigonometry import arctan2
 from ember_ml.typing import IndexLike, Tensor, TensorLike
@@ -31,6 +32,9 @@ def real(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(real, holomorphic=False, x=lambda g, _r, _x: ops.cast(g, _x.dtype))
+
+
 @primitive(NUMERIC.giving("real"))
 def imag(x: TensorLike) -> Tensor:
     """The imaginary parts; of real tensors zeros.
@@ -42,6 +46,13 @@ def imag(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    imag,
+    holomorphic=False,
+    x=lambda g, _r, _x: ops.multiply(ops.cast(g, _x.dtype), 1j) if _x.dtype.kind == "complex" else ops.zeros_like(g),
+)
+
+
 @primitive(NUMERIC)
 def conj(x: TensorLike) -> Tensor:
     """The complex conjugates; of real tensors the tensor itself.
@@ -51,6 +62,9 @@ def conj(x: TensorLike) -> Tensor:
     [(1-2j)]
     """
     ...
+
+
+gradient(conj, holomorphic=False, x=lambda g, _r, _x: conj(g))
 
 
 @derived(FLOATING.giving("real"))
@@ -75,6 +89,16 @@ def polar(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    polar,
+    holomorphic=False,
+    x=lambda g, _r, _x, y: ops.add(ops.multiply(real(g), ops.cos(y)), ops.multiply(imag(g), ops.sin(y))),
+    y=lambda g, _r, x, y: ops.multiply(
+        x, ops.subtract(ops.multiply(imag(g), ops.cos(y)), ops.multiply(real(g), ops.sin(y)))
+    ),
+)
+
+
 @primitive(REAL.giving("bool"))
 def signbit(x: TensorLike) -> Tensor:
     """Whether the sign is negative; true for -0.0 and for a NaN with a sign.
@@ -97,6 +121,15 @@ def copysign(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    copysign,
+    x=lambda g, _r, x, y: ops.multiply(
+        g, copysign(ops.sign(x), ops.multiply(ops.sign(x), copysign(ops.ones_like(y), y)))
+    ),
+    y=None,
+)
+
+
 @primitive(REAL_FLOATING)
 def nextafter(x: TensorLike, y: TensorLike) -> Tensor:
     """The floats next to ``x`` on the way to ``y``; ``y`` itself where they are equal.
@@ -117,3 +150,6 @@ def ldexp(x: TensorLike, y: IndexLike) -> Tensor:
     [3.0, 0.5]
     """
     ...
+
+
+gradient(ldexp, x=lambda g, _r, _x, y: ldexp(g, y))

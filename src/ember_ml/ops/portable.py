@@ -9,11 +9,20 @@ from ember_ml.ops.declare import KEY, OPS, SEQUENCE, Op
 from ember_ml.ops.dispatch import dispatch
 from ember_ml.ops.fastpath import bind
 from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.var import Var
 
 __all__ = ["make_portable", "on_own_backend"]
 
 _FAMILIES = ("creation", "matrices")
 _CONVERSIONS = ("array", "asarray", "convert_to_tensor", "from_dlpack", "from_numpy")
+
+
+def _owner(item: Any) -> Any:
+    """The backend that holds ``item``; of a recorded tensor the one that computes."""
+    if type(item) is not EmberTensor:
+        return item.tape.base if type(item) is Var else backend_of(item)
+    backend = item._kind.backend
+    return backend.base if type(item._array) is Var else backend
 
 
 def on_own_backend(op: Op, args: tuple[Any, ...], otherwise: Any = None) -> Any:
@@ -25,7 +34,7 @@ def on_own_backend(op: Op, args: tuple[Any, ...], otherwise: Any = None) -> Any:
     for index, role in op.roles:
         value = args[index]
         for item in value if role in (SEQUENCE, KEY) and isinstance(value, list | tuple) else (value,):
-            owner = item._kind.backend if type(item) is EmberTensor else backend_of(item)
+            owner = _owner(item)
             if owner is None or owner is found:
                 continue
             if found is not None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ember_ml import ops
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops import adjoints
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import CONTRACTION, KEEP, NUMERIC
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
@@ -43,6 +45,9 @@ def matmul(x: TensorLike, y: TensorLike) -> Tensor:
     [3.0, 7.0]
     """
     ...
+
+
+gradient(matmul, x=lambda g, _r, _x, y: _left_back(g, _x, y), y=lambda g, _r, x, _y: _right_back(g, x, _y))
 
 
 @derived(CONTRACTION)
@@ -237,6 +242,14 @@ def diagonal(x: TensorLike, offset: int = 0, axis1: int = -2, axis2: int = -1) -
     ...
 
 
+gradient(
+    diagonal,
+    x=lambda g, _r, _x, offset, axis1, axis2: adjoints.selected_back(
+        g, _x, lambda places: diagonal(places, offset, axis1, axis2)
+    ),
+)
+
+
 @derived(NUMERIC.giving("wide"))
 def trace(x: TensorLike, offset: int = 0, axis1: int = -2, axis2: int = -1, dtype: DTypeLike | None = None) -> Tensor:
     """The sums of the diagonals of the matrices in the last two dimensions; integers add up in 64 bits.
@@ -246,3 +259,25 @@ def trace(x: TensorLike, offset: int = 0, axis1: int = -2, axis2: int = -1, dtyp
     5
     """
     return ops.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def _left_back(g: Tensor, x: Any, y: Tensor) -> Tensor:
+    """The gradient of the left factor of a matrix product; vectors count as matrices of one row or column."""
+    if y.ndim == 1:
+        return ops.multiply(ops.expand_dims(g, -1), y)
+    if len(x.shape) == 1:
+        return ops.sum(matmul(ops.expand_dims(g, -2), ops.matrix_transpose(y)), tuple(range(y.ndim - 1)))
+    return matmul(g, ops.matrix_transpose(y))
+
+
+def _right_back(g: Tensor, x: Tensor, y: Any) -> Tensor:
+    if len(y.shape) == 1:
+        if x.ndim == 1:
+            return ops.multiply(g, x)
+        rows = ops.reshape(x, (-1, x.shape[-1]))
+        return matmul(ops.reshape(g, (-1,)), rows)
+    if x.ndim == 1:
+        return ops.multiply(ops.expand_dims(x, -1), ops.expand_dims(g, -2))
+    if len(y.shape) == 2 and x.ndim > 2:  # one product over all rows instead of one for each matrix
+        x, g = ops.reshape(x, (-1, x.shape[-1])), ops.reshape(g, (-1, g.shape[-1]))
+    return matmul(ops.matrix_transpose(x), g)

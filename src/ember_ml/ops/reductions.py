@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import ember_ml.ops as ops
+from ember_ml import ops
 from ember_ml.backend.axes import axes_of, count_along
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops import adjoints
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import FLOATING, LOGICAL, ORDER, REAL, REAL_FLOATING, SAME
 from ember_ml.typing import AxisLike, DTypeLike, Tensor, TensorLike
 
@@ -64,6 +65,9 @@ def sum(x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = N
     ...
 
 
+gradient(sum, x=lambda g, _r, _x, axis, _dtype, _keepdims: adjoints.spread(adjoints.cast_back(g, _x), _x.shape, axis))
+
+
 @primitive(SAME.giving("wide"), "reduce_prod")
 def prod(x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product of the elements, 1 where there are none.
@@ -78,6 +82,14 @@ def prod(x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = 
     ...
 
 
+gradient(
+    prod,
+    x=lambda g, _r, x, axis, _dtype, _keepdims: ops.multiply(
+        adjoints.spread(adjoints.cast_back(g, x), tuple(x.shape), axis), adjoints.products_of_others(x, axis)
+    ),
+)
+
+
 @primitive(FLOATING, "reduce_mean")
 def mean(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean, NaN where there are no elements; of integers, in float32.
@@ -87,6 +99,14 @@ def mean(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) ->
     1.5
     """
     ...
+
+
+gradient(
+    mean,
+    x=lambda g, _r, _x, axis, _keepdims: adjoints.spread(
+        ops.divide(g, count_along(_x.shape, axis) or 1), _x.shape, axis
+    ),
+)
 
 
 @primitive(FLOATING.giving("real"), "reduce_var")
@@ -103,6 +123,9 @@ def var(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, ke
     ...
 
 
+gradient(var, holomorphic=False, x=lambda g, _r, x, axis, correction, _keepdims: _variance_back(g, x, axis, correction))
+
+
 @primitive(FLOATING.giving("real"), "reduce_std")
 def std(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of :func:`var`.
@@ -112,6 +135,15 @@ def std(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, ke
     1.0
     """
     ...
+
+
+gradient(
+    std,
+    holomorphic=False,
+    x=lambda g, r, x, axis, correction, _keepdims: _variance_back(
+        ops.divide_no_nan(g, ops.add(r, r)), x, axis, correction
+    ),
+)
 
 
 @primitive(_ORDERED, "reduce_max")
@@ -125,6 +157,9 @@ def max(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> 
     ...
 
 
+gradient(max, x=lambda g, r, x, axis, _keepdims: adjoints.extremes(g, r, x, axis))
+
+
 @primitive(_ORDERED, "reduce_min")
 def min(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """The smallest element, NaN where there is one; ``ValueError`` where there are no elements.
@@ -134,6 +169,9 @@ def min(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> 
     [1.0, 2.0]
     """
     ...
+
+
+gradient(min, x=lambda g, r, x, axis, _keepdims: adjoints.extremes(g, r, x, axis))
 
 
 @primitive(_INDEX)
@@ -204,6 +242,15 @@ def logsumexp(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = Fals
     1000.693
     """
     ...
+
+
+gradient(
+    logsumexp,
+    x=lambda g, r, x, axis, _keepdims: ops.multiply(
+        adjoints.spread(g, tuple(x.shape), axis),
+        ops.exp(ops.subtract(x, adjoints.spread(ops.where(ops.isfinite(r), r, 0), tuple(x.shape), axis))),
+    ),
+)
 
 
 @derived(REAL)
@@ -293,3 +340,10 @@ reduce_var = var
 reduce_std = std
 reduce_max = max
 reduce_min = min
+
+
+def _variance_back(g: Tensor, x: Tensor, axis: Any, correction: float) -> Tensor:
+    n = count_along(x.shape, axis)
+    scale = 2.0 / (n - correction) if n > correction else math.nan
+    deviations = ops.subtract(x, mean(x, axis, True))
+    return ops.multiply(adjoints.spread(ops.multiply(g, scale), tuple(x.shape), axis), deviations)

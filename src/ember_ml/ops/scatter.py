@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ember_ml import ops
 from ember_ml.dtypes import HALVES, as_dtype, float32
 from ember_ml.ops.comparison import greater, isfinite, less, logical_and
 from ember_ml.ops.conversion import cast
 from ember_ml.ops.creation import zeros_like
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.elementwise import divide, subtract
 from ember_ml.ops.exponential import exp
 from ember_ml.ops.facts import dtype as dtype_of
@@ -51,6 +54,9 @@ def segment_sum(
     ...
 
 
+gradient(segment_sum, data=lambda g, _r, _data, segment_ids, _n, _sorted: ops.take(g, segment_ids, 0))
+
+
 @primitive(REAL)
 def segment_max(
     data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None, sorted: bool = False
@@ -64,6 +70,14 @@ def segment_max(
     [4.0, 0.0, -2.0]
     """
     ...
+
+
+gradient(
+    segment_max,
+    data=lambda g, r, data, segment_ids, num_segments, sorted: _segment_extremes(
+        g, r, data, segment_ids, num_segments, sorted
+    ),
+)
 
 
 @primitive(REAL)
@@ -81,6 +95,14 @@ def segment_min(
     ...
 
 
+gradient(
+    segment_min,
+    data=lambda g, r, data, segment_ids, num_segments, sorted: _segment_extremes(
+        g, r, data, segment_ids, num_segments, sorted
+    ),
+)
+
+
 @primitive(FLOATING)
 def segment_mean(
     data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None, sorted: bool = False
@@ -96,6 +118,14 @@ def segment_mean(
     ...
 
 
+gradient(
+    segment_mean,
+    data=lambda g, _r, _data, segment_ids, num_segments, sorted: ops.take(
+        _per_segment(g, segment_ids, num_segments, sorted), segment_ids, 0
+    ),
+)
+
+
 @primitive(REAL)
 def segment_prod(
     data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None, sorted: bool = False
@@ -109,6 +139,14 @@ def segment_prod(
     [12.0, 0.0, 2.0]
     """
     ...
+
+
+gradient(
+    segment_prod,
+    data=lambda g, _r, data, segment_ids, num_segments, sorted: _segment_products(
+        g, data, segment_ids, num_segments, sorted
+    ),
+)
 
 
 _BY_AGGREGATION = {
@@ -275,3 +313,28 @@ def in_top_k(targets: IndexLike, predictions: TensorLike, k: int) -> Tensor:
     own = take_along_axis(predictions, reshape(targets, (*targets.shape, 1)), axis=-1)
     better = count_nonzero(greater(predictions, own), axis=-1)
     return logical_and(less(better, k), isfinite(reshape(own, tuple(targets.shape))))
+
+
+def _per_segment(g: Tensor, ids: Any, number: int | None, is_sorted: bool) -> Tensor:
+    """The gradient of each segment divided by the number of its elements."""
+    ones = ops.ones((ops.size(ids),), as_dtype(g.dtype))
+    sizes = ops.maximum(segment_sum(ones, ids, number, is_sorted), 1.0)
+    return ops.divide(g, ops.reshape(sizes, (-1, *(1 for _ in g.shape[1:]))))
+
+
+def _segment_extremes(g: Tensor, r: Tensor, data: Tensor, ids: Any, number: int | None, is_sorted: bool) -> Tensor:
+    is_it = ops.cast(ops.equal(data, ops.take(r, ids, 0)), data.dtype)
+    ties = segment_sum(is_it, ids, number, is_sorted)
+    return ops.multiply(is_it, ops.take(ops.divide_no_nan(g, ties), ids, 0))
+
+
+def _segment_products(g: Tensor, data: Tensor, ids: Any, number: int | None, is_sorted: bool) -> Tensor:
+    """The gradient of each element: the product of the others of its segment, right where some are zero."""
+    is_zero = ops.equal(data, 0)
+    others = ops.where(is_zero, 1, data)
+    zeros = ops.take(segment_sum(ops.cast(is_zero, data.dtype), ids, number, is_sorted), ids, 0)
+    product = ops.take(segment_prod(others, ids, number, is_sorted), ids, 0)
+    rest = ops.divide(product, others)
+    is_only_zero = ops.logical_and(is_zero, ops.equal(zeros, 1))
+    counted = ops.where(ops.logical_or(ops.equal(zeros, 0), is_only_zero), rest, 0)
+    return ops.multiply(ops.take(g, ids, 0), counted)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ember_ml import ops
 from ember_ml.backend.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.sets import histogram_edges
 from ember_ml.ops.comparison import equal, greater_equal, less_equal, logical_and, where
 from ember_ml.ops.conversion import asarray, cast
 from ember_ml.ops.creation import ones_like
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.elementwise import clip, divide, subtract
 from ember_ml.ops.facts import dtype as dtype_of
 from ember_ml.ops.indexing import get_item
@@ -127,6 +128,9 @@ def bincount(x: IndexLike, weights: TensorLike | None = None, minlength: int = 0
     [1, 0, 2]
     """
     ...
+
+
+gradient(bincount, weights=lambda g, _r, x, _weights, _minlength: ops.take(g, x, 0))
 
 
 @derived(REAL_FLOATING.giving("own"))

@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from ember_ml.backend.shapes import as_axes, as_shape, broadcast
-from ember_ml.ops.declare import derived, plain, primitive
+from ember_ml.ops import adjoints
+from ember_ml.ops.declare import derived, gradient, plain, primitive
 from ember_ml.ops.rules import KEEP, SAME
 from ember_ml.typing import AxisLike, ShapeLike, Tensor, TensorLike
 
@@ -45,6 +46,9 @@ def reshape(x: TensorLike, shape: ShapeLike) -> Tensor:
     ...
 
 
+gradient(reshape, x=lambda g, _r, _x, _shape: reshape(g, _x.shape))
+
+
 @derived(SAME, "flatten")
 def ravel(x: TensorLike) -> Tensor:
     """The elements of ``x``, row by row, as a vector.
@@ -65,6 +69,9 @@ def transpose(x: TensorLike, axes: Any = None) -> Tensor:
     ((4, 3, 2), (3, 2, 4))
     """
     ...
+
+
+gradient(transpose, x=lambda g, _r, _x, axes: transpose(g, None if axes is None else adjoints.inverse_order(axes)))
 
 
 @derived(SAME)
@@ -89,6 +96,9 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
     (4, 3, 2)
     """
     ...
+
+
+gradient(swapaxes, x=lambda g, _r, _x, axis1, axis2: swapaxes(g, axis1, axis2))
 
 
 @derived(SAME)
@@ -120,6 +130,9 @@ def expand_dims(x: TensorLike, axis: AxisLike) -> Tensor:
     ...
 
 
+gradient(expand_dims, x=lambda g, _r, _x, _axis: reshape(g, _x.shape))
+
+
 @primitive(SAME)
 def squeeze(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """``x`` without the axes named, which must be of length 1 (else ``ValueError``); without all such axes by default.
@@ -129,6 +142,9 @@ def squeeze(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
     ((2,), (2, 1))
     """
     ...
+
+
+gradient(squeeze, x=lambda g, _r, _x, _axis: reshape(g, _x.shape))
 
 
 @primitive(SAME)
@@ -144,6 +160,9 @@ def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
     ...
 
 
+gradient(broadcast_to, x=lambda g, _r, _x, _shape: g)
+
+
 @primitive(KEEP.giving("own"))
 def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
     """The tensors, each broadcast to the shape that they have in common.
@@ -154,6 +173,9 @@ def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
     ([[1, 1], [2, 2]], [[3, 4], [3, 4]])
     """
     ...
+
+
+gradient(broadcast_arrays, arrays=lambda g, _r, _arrays: g)
 
 
 @plain
@@ -176,6 +198,9 @@ def flip(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
     ([[4, 3], [2, 1]], [3, 2, 1])
     """
     ...
+
+
+gradient(flip, x=lambda g, _r, _x, axis: flip(g, axis))
 
 
 @derived(SAME)
@@ -237,6 +262,14 @@ def roll(x: TensorLike, shift: Any, axis: AxisLike | None = None) -> Tensor:
     [4, 1, 2, 3]
     """
     ...
+
+
+gradient(
+    roll,
+    x=lambda g, _r, _x, shift, axis: roll(
+        g, tuple(-s for s in shift) if isinstance(shift, tuple | list) else -shift, axis
+    ),
+)
 
 
 flatten = ravel

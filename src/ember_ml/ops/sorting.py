@@ -7,11 +7,12 @@ int64.
 
 from __future__ import annotations
 
-import ember_ml.ops as ops
+from ember_ml import ops
 from ember_ml.backend.axes import axes_of, folded, reduced_shape
 from ember_ml.backend.quantiles import fractions, read_probabilities
 from ember_ml.dtypes import HALVES, find_dtype
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops import adjoints
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import ORDER, REAL_FLOATING, SAME
 from ember_ml.typing import AxisLike, DataLike, Tensor, TensorLike
 
@@ -41,6 +42,11 @@ def sort(x: TensorLike, axis: int = -1, descending: bool = False, stable: bool =
     [3.0, 2.0, 1.0]
     """
     ...
+
+
+gradient(
+    sort, x=lambda g, _r, x, axis, descending, stable: adjoints.unsorted(g, argsort(x, axis, descending, True), axis)
+)
 
 
 @primitive(SAME.giving("int64"))
@@ -83,6 +89,11 @@ def top_k(x: TensorLike, k: int, axis: int = -1, sorted: bool = True) -> tuple[T
     ...
 
 
+gradient(
+    top_k, x=lambda g, r, _x, _k, axis, _sorted: ops.put_along_axis(ops.zeros(_x.shape, _x.dtype), r[1], g[0], axis)
+)
+
+
 @primitive(REAL_FLOATING)
 def median(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """The middle element in order, or the mean of the two middle ones; NaN where there is one or there are no elements.
@@ -92,6 +103,9 @@ def median(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) 
     2.5
     """
     ...
+
+
+gradient(median, x=lambda g, _r, x, axis, _keepdims: adjoints.quantile_back(g, x, 0.5, axis))
 
 
 @primitive(REAL_FLOATING)
@@ -106,6 +120,9 @@ def quantile(x: TensorLike, q: DataLike, axis: AxisLike | None = None, keepdims:
     [2.5, 4.0]
     """
     ...
+
+
+gradient(quantile, x=lambda g, _r, x, q, axis, _keepdims: adjoints.quantile_back(g, x, q, axis))
 
 
 @derived(REAL_FLOATING)

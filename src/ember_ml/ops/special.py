@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
+from ember_ml import ops
+from ember_ml.ops import adjoints
 from ember_ml.ops.comparison import equal, isinf, less_equal, logical_and, logical_or, where
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.elementwise import multiply
 from ember_ml.ops.exponential import log, logaddexp
 from ember_ml.ops.rules import REAL, REAL_FLOATING
@@ -36,6 +40,12 @@ def erf(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    erf,
+    x=lambda g, _r, x: ops.multiply(g, ops.multiply(ops.exp(ops.negative(ops.square(x))), 2.0 / math.sqrt(math.pi))),
+)
+
+
 @primitive(REAL_FLOATING)
 def erfc(x: TensorLike) -> Tensor:
     """``1 - erf(x)``, accurate where it is small.
@@ -45,6 +55,12 @@ def erfc(x: TensorLike) -> Tensor:
     [1.0, 0.0]
     """
     ...
+
+
+gradient(
+    erfc,
+    x=lambda g, _r, x: ops.multiply(g, ops.multiply(ops.exp(ops.negative(ops.square(x))), -2.0 / math.sqrt(math.pi))),
+)
 
 
 @primitive(REAL_FLOATING)
@@ -58,6 +74,9 @@ def erfinv(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(erfinv, x=lambda g, r, _x: ops.multiply(g, ops.multiply(ops.exp(ops.square(r)), math.sqrt(math.pi) / 2.0)))
+
+
 @primitive(REAL_FLOATING)
 def lgamma(x: TensorLike) -> Tensor:
     """The logarithms of the magnitude of the gamma function; infinite at 0 and the negative integers.
@@ -67,6 +86,9 @@ def lgamma(x: TensorLike) -> Tensor:
     [0.0, 0.0, inf]
     """
     ...
+
+
+gradient(lgamma, x=lambda g, _r, x: ops.multiply(g, digamma(x)))
 
 
 @primitive(REAL_FLOATING)
@@ -80,6 +102,9 @@ def digamma(x: TensorLike) -> Tensor:
     [-inf]
     """
     ...
+
+
+gradient(digamma, x=lambda g, _r, x: ops.multiply(g, adjoints.trigamma(x)))
 
 
 @primitive(REAL_FLOATING)
@@ -116,6 +141,9 @@ def sigmoid(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(sigmoid, x=lambda g, r, _x: ops.multiply(g, ops.multiply(r, ops.subtract(1.0, r))))
+
+
 @primitive(REAL)
 def relu(x: TensorLike) -> Tensor:
     """``x`` where it is positive, 0 elsewhere; NaN stays NaN.
@@ -125,6 +153,9 @@ def relu(x: TensorLike) -> Tensor:
     [0.0, 2.0]
     """
     ...
+
+
+gradient(relu, x=lambda g, r, _x: ops.multiply(g, ops.greater(r, 0)))
 
 
 @primitive(REAL_FLOATING)
@@ -140,6 +171,11 @@ def softmax(x: TensorLike, axis: int = -1) -> Tensor:
     ...
 
 
+gradient(
+    softmax, x=lambda g, r, _x, axis: ops.multiply(r, ops.subtract(g, ops.sum(ops.multiply(g, r), axis, keepdims=True)))
+)
+
+
 @primitive(REAL_FLOATING)
 def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     """The logarithms of ``softmax(x)``, accurate where it is small; half precision is computed in float32.
@@ -149,6 +185,11 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     [0.0]
     """
     ...
+
+
+gradient(
+    log_softmax, x=lambda g, r, _x, axis: ops.subtract(g, ops.multiply(ops.exp(r), ops.sum(g, axis, keepdims=True)))
+)
 
 
 @derived(REAL_FLOATING)

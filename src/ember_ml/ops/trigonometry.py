@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ember_ml.ops.declare import primitive
+import math
+
+from ember_ml import ops
+from ember_ml.ops.declare import gradient, primitive
 from ember_ml.ops.rules import FLOATING, REAL_FLOATING
 from ember_ml.typing import Tensor, TensorLike
 
@@ -47,6 +50,9 @@ def sin(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(sin, x=lambda g, _r, x: ops.multiply(g, cos(x)))
+
+
 @primitive(FLOATING)
 def cos(x: TensorLike) -> Tensor:
     """The cosines of ``x``, in radians.
@@ -56,6 +62,9 @@ def cos(x: TensorLike) -> Tensor:
     [1.0]
     """
     ...
+
+
+gradient(cos, x=lambda g, _r, x: ops.negative(ops.multiply(g, sin(x))))
 
 
 @primitive(FLOATING)
@@ -69,6 +78,9 @@ def tan(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(tan, x=lambda g, r, _x: ops.multiply(g, ops.add(ops.square(r), 1.0)))
+
+
 @primitive(FLOATING, "asin")
 def arcsin(x: TensorLike) -> Tensor:
     """The angles in [-pi/2, pi/2] whose sine is ``x``; NaN outside [-1, 1].
@@ -78,6 +90,9 @@ def arcsin(x: TensorLike) -> Tensor:
     [0.0]
     """
     ...
+
+
+gradient(arcsin, x=lambda g, _r, x: ops.divide(g, ops.sqrt(ops.subtract(1.0, ops.square(x)))))
 
 
 asin = arcsin
@@ -94,6 +109,9 @@ def arccos(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(arccos, x=lambda g, _r, x: ops.negative(ops.divide(g, ops.sqrt(ops.subtract(1.0, ops.square(x))))))
+
+
 acos = arccos
 
 
@@ -106,6 +124,9 @@ def arctan(x: TensorLike) -> Tensor:
     [0.0]
     """
     ...
+
+
+gradient(arctan, x=lambda g, _r, x: ops.divide(g, ops.add(ops.square(x), 1.0)))
 
 
 atan = arctan
@@ -122,6 +143,13 @@ def arctan2(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    arctan2,
+    x=lambda g, _r, x, y: ops.multiply(g, ops.divide(y, _squares(x, y))),
+    y=lambda g, _r, x, y: ops.negative(ops.multiply(g, ops.divide(x, _squares(x, y)))),
+)
+
+
 atan2 = arctan2
 
 
@@ -136,6 +164,9 @@ def sinh(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(sinh, x=lambda g, _r, x: ops.multiply(g, cosh(x)))
+
+
 @primitive(FLOATING)
 def cosh(x: TensorLike) -> Tensor:
     """The hyperbolic cosines.
@@ -145,6 +176,9 @@ def cosh(x: TensorLike) -> Tensor:
     [1.0]
     """
     ...
+
+
+gradient(cosh, x=lambda g, _r, x: ops.multiply(g, sinh(x)))
 
 
 @primitive(FLOATING)
@@ -158,6 +192,9 @@ def tanh(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(tanh, x=lambda g, r, _x: ops.multiply(g, ops.subtract(1.0, ops.square(r))))
+
+
 @primitive(FLOATING, "asinh")
 def arcsinh(x: TensorLike) -> Tensor:
     """The numbers whose hyperbolic sine is ``x``.
@@ -167,6 +204,9 @@ def arcsinh(x: TensorLike) -> Tensor:
     [0.0]
     """
     ...
+
+
+gradient(arcsinh, x=lambda g, _r, x: ops.divide(g, ops.sqrt(ops.add(ops.square(x), 1.0))))
 
 
 asinh = arcsinh
@@ -183,6 +223,11 @@ def arccosh(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    arccosh, x=lambda g, _r, x: ops.divide(g, ops.multiply(ops.sqrt(ops.subtract(x, 1.0)), ops.sqrt(ops.add(x, 1.0))))
+)
+
+
 acosh = arccosh
 
 
@@ -195,6 +240,9 @@ def arctanh(x: TensorLike) -> Tensor:
     [0.0, inf]
     """
     ...
+
+
+gradient(arctanh, x=lambda g, _r, x: ops.divide(g, ops.subtract(1.0, ops.square(x))))
 
 
 atanh = arctanh
@@ -211,6 +259,13 @@ def hypot(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    hypot,
+    x=lambda g, r, x, _y: ops.multiply(g, ops.divide_no_nan(x, r)),
+    y=lambda g, r, _x, y: ops.multiply(g, ops.divide_no_nan(y, r)),
+)
+
+
 @primitive(REAL_FLOATING)
 def deg2rad(x: TensorLike) -> Tensor:
     """Degrees as radians.
@@ -220,6 +275,9 @@ def deg2rad(x: TensorLike) -> Tensor:
     [0.0]
     """
     ...
+
+
+gradient(deg2rad, x=lambda g, _r, _x: deg2rad(g))
 
 
 @primitive(REAL_FLOATING)
@@ -233,6 +291,9 @@ def rad2deg(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(rad2deg, x=lambda g, _r, _x: rad2deg(g))
+
+
 @primitive(REAL_FLOATING)
 def sinc(x: TensorLike) -> Tensor:
     """``sin(pi*x) / (pi*x)``, and 1 for 0.
@@ -242,3 +303,10 @@ def sinc(x: TensorLike) -> Tensor:
     [1.0]
     """
     ...
+
+
+gradient(sinc, x=lambda g, r, x: ops.multiply(g, ops.divide_no_nan(ops.subtract(cos(ops.multiply(x, math.pi)), r), x)))
+
+
+def _squares(x: Tensor, y: Tensor) -> Tensor:
+    return ops.add(ops.square(x), ops.square(y))

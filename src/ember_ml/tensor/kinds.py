@@ -68,17 +68,17 @@ class Kind:
         return f"<kind {self.backend.name} {self.dtype}>"
 
 
-_KINDS: dict[str, dict[EmberDType, Kind]] = {}
+_KINDS: dict[Any, dict[EmberDType, Kind]] = {}
 
 
 def kinds_of(backend: Any) -> dict[EmberDType, Kind]:
     """The kinds of a backend by dtype."""
-    found = _KINDS.get(backend.name)
+    found = _KINDS.get(backend)
     if found is None:
         found = {dtype: Kind(backend, dtype) for dtype in backend.dtypes}
         for kind in found.values():
             kind.boolean = found[bool_]
-        _KINDS[backend.name] = found
+        _KINDS[backend] = found
     return found
 
 

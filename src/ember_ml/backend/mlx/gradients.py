@@ -1,0 +1,99 @@
+"""Gradients on MLX: its own transforms of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+
+__all__ = [
+    "checkpoint",
+    "custom",
+    "jacobian",
+    "pullback",
+    "pushforward",
+    "stop_gradient",
+    "value_and_gradients",
+    "vmap",
+]
+
+stop_gradient = mx.stop_gradient
+
+
+def value_and_gradients(
+    function: Callable[..., Any], leaves: Sequence[mx.array]
+) -> tuple[mx.array, list[Any], Sequence[mx.array]]:
+    def flat(*variables: mx.array) -> tuple[Any, ...]:
+        value, rest = function(*variables)
+        return (value, *rest)
+
+    (value, *rest), gradients = mx.value_and_grad(flat, argnums=list(range(len(leaves))))(*leaves)
+    return value, rest, [gradients] if isinstance(gradients, mx.array) else gradients
+
+
+def pullback(
+    function: Callable[..., Any], leaves: Sequence[mx.array]
+) -> tuple[list[mx.array], Callable[[Sequence[mx.array]], Sequence[mx.array]]]:
+    """The outputs of ``function`` and the function that takes their gradients back to the leaves."""
+    outputs = function(*leaves)
+
+    def pull(gradients: Sequence[mx.array]) -> Sequence[mx.array]:
+        return mx.vjp(function, list(leaves), list(gradients))[1]
+
+    return outputs, pull
+
+
+def pushforward(
+    function: Callable[..., Any], leaves: Sequence[mx.array], tangents: Sequence[mx.array]
+) -> tuple[list[mx.array], list[mx.array]]:
+    return mx.jvp(function, list(leaves), list(tangents))
+
+
+def jacobian(function: Callable[..., Any], leaves: Sequence[mx.array]) -> list[list[mx.array]]:
+    """For each output the derivatives with respect to each leaf, of shape output + leaf."""
+    outputs, found = function(*leaves), []
+    for place, output in enumerate(outputs):
+        basis = mx.eye(output.size, dtype=output.dtype).reshape(output.size, *output.shape)
+        rows = [_row(function, leaves, outputs, place, basis[index]) for index in range(output.size)]
+        columns = zip(*rows, strict=True) if rows else [()] * len(leaves)
+        found.append([_stacked(column, output, x) for column, x in zip(columns, leaves, strict=True)])
+    return found
+
+
+def _stacked(rows: Sequence[mx.array], output: mx.array, x: mx.array) -> mx.array:
+    shape = (*output.shape, *x.shape)
+    return mx.stack(list(rows)).reshape(shape) if rows else mx.zeros(shape, x.dtype)
+
+
+def _row(
+    function: Callable[..., Any], leaves: Sequence[mx.array], outputs: Sequence[mx.array], place: int, seed: mx.array
+) -> list[mx.array]:
+    seeds = [seed if index == place else mx.zeros_like(y) for index, y in enumerate(outputs)]
+    return mx.vjp(function, list(leaves), seeds)[1]
+
+
+def vmap(
+    function: Callable[..., Any], leaves: Sequence[mx.array], axes: Sequence[int | None], out_axis: int
+) -> list[mx.array]:
+    return mx.vmap(function, list(axes), out_axis)(*leaves)
+
+
+def checkpoint(function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
+    return mx.checkpoint(function)(*leaves)
+
+
+def custom(function: Callable[..., Any], leaves: Sequence[mx.array]) -> Sequence[mx.array]:
+    """The outputs of ``function``, which also gives its own pullback."""
+
+    @mx.custom_function
+    def outputs_of(*variables: mx.array) -> Any:
+        return list(function(*variables)[0])
+
+    @outputs_of.vjp
+    def _(primals: Any, cotangents: Any, outputs: Any) -> Any:
+        primals = primals if isinstance(primals, list | tuple) else (primals,)
+        gradients = cotangents if isinstance(cotangents, list | tuple) else (cotangents,)
+        return tuple(function(*primals)[1](gradients))
+
+    return outputs_of(*leaves)

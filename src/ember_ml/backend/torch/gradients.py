@@ -1,0 +1,136 @@
+"""Gradients on PyTorch: autograd on detached leaves; ``torch.func`` where a transform needs it or is around us."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils.checkpoint import checkpoint as _checkpoint
+
+__all__ = [
+    "checkpoint",
+    "custom",
+    "jacobian",
+    "pullback",
+    "pushforward",
+    "stop_gradient",
+    "value_and_gradients",
+    "vmap",
+]
+
+stop_gradient = torch.Tensor.detach
+
+_nesting = threading.local()
+
+
+def _is_nested() -> bool:
+    return getattr(_nesting, "depth", 0) > 0
+
+
+def _is_inside_transform() -> bool:
+    """Whether torch.func or a compiler traces us: leaves of our own are not allowed there."""
+    return torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def _variable(x: torch.Tensor) -> torch.Tensor:
+    """``x`` as a variable of its own, on the outer graph where it belongs to one."""
+    return x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
+
+
+def _record(function: Callable[..., Any], variables: Sequence[torch.Tensor]) -> Any:
+    _nesting.depth = getattr(_nesting, "depth", 0) + 1
+    try:
+        with torch.enable_grad():
+            return function(*variables)
+    finally:
+        _nesting.depth -= 1
+
+
+def value_and_gradients(
+    function: Callable[..., Any], leaves: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, list[Any], Sequence[torch.Tensor]]:
+    if _is_inside_transform():
+        transformed = torch.func.grad_and_value(function, argnums=tuple(range(len(leaves))), has_aux=True)
+        gradients, (value, rest) = transformed(*leaves)
+        return value, rest, gradients
+    variables = [_variable(x) for x in leaves]
+    value, rest = _record(function, variables)
+    keep = _is_nested() or any(x.requires_grad for x in leaves)
+    if not value.requires_grad:
+        return value, rest, [torch.zeros_like(x) for x in leaves]
+    gradients = torch.autograd.grad(value, variables, create_graph=keep, allow_unused=True, materialize_grads=True)
+    if keep:
+        return value, rest, gradients
+    return value.detach(), [_detached(x) for x in rest], gradients
+
+
+def _detached(x: Any) -> Any:
+    return x.detach() if isinstance(x, torch.Tensor) else x
+
+
+def pullback(
+    function: Callable[..., Any], leaves: Sequence[torch.Tensor]
+) -> tuple[list[torch.Tensor], Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]]:
+    """The outputs of ``function`` and the function that takes their gradients back to the leaves."""
+    if _is_inside_transform():
+        outputs, pull = torch.func.vjp(function, *leaves)
+        return outputs, lambda gradients: pull(list(gradients))
+    variables = [_variable(x) for x in leaves]
+    outputs = _record(function, variables)
+    keep = _is_nested() or any(x.requires_grad for x in leaves)
+
+    def pull(gradients: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        again = keep or _is_nested() or any(g.requires_grad for g in gradients)
+        live = [(y, g) for y, g in zip(outputs, gradients, strict=True) if y.requires_grad]
+        if not live:
+            return [torch.zeros_like(x) for x in leaves]
+        ys, gs = zip(*live, strict=True)
+        return torch.autograd.grad(
+            ys, variables, gs, retain_graph=True, create_graph=again, allow_unused=True, materialize_grads=True
+        )
+
+    return (outputs if keep else [y.detach() for y in outputs]), pull
+
+
+def pushforward(
+    function: Callable[..., Any], leaves: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    return torch.func.jvp(function, tuple(leaves), tuple(tangents))
+
+
+def jacobian(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> list[Sequence[torch.Tensor]]:
+    """For each output the derivatives with respect to each leaf, of shape output + leaf."""
+    return torch.func.jacrev(function, argnums=tuple(range(len(leaves))))(*leaves)
+
+
+def vmap(
+    function: Callable[..., Any], leaves: Sequence[torch.Tensor], axes: Sequence[int | None], out_axis: int
+) -> list[torch.Tensor]:
+    return torch.func.vmap(function, tuple(axes), out_axis)(*leaves)
+
+
+def checkpoint(function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
+    return _checkpoint(function, *leaves, use_reentrant=False)
+
+
+class _Custom(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, function: Any, *leaves: torch.Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        outputs, pull = function(*leaves)
+        ctx.save_for_backward(*leaves)
+        ctx.function, ctx.pull = function, pull
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        pull = ctx.pull
+        if torch.is_grad_enabled():  # differentiated again: the rule must know its inputs as parts of the graph
+            _, pull = ctx.function(*ctx.saved_tensors)
+        return (None, *pull(gradients))
+
+
+def custom(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+    """The outputs of ``function``, which also gives its own pullback."""
+    return _Custom.apply(function, *leaves)  # type: ignore[return-value]

@@ -1,0 +1,207 @@
+"""The tape as an engine of gradients for backends that bring none; same functions as ``backend/<name>/gradients``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ember_ml.dtypes import as_dtype
+from ember_ml.ops.declare import OPS
+from ember_ml.ops.tape import Tape, backpropagate, leaf, mark, propagate, sources_of, tape_for
+from ember_ml.tensor.var import Node, Var
+
+__all__ = ["TapeEngine", "engine_of"]
+
+_level: ContextVar[int] = ContextVar("ember_ml_tape_level", default=0)
+
+
+class TapeEngine:
+    """Gradients of functions of a backend's tensors, recorded on tapes."""
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+
+    @contextmanager
+    def _recording(self) -> Iterator[Tape]:
+        level = _level.get() + 1
+        token = _level.set(level)
+        try:
+            yield tape_for(self.base, level)
+        finally:
+            _level.reset(token)
+
+    def value_and_gradients(
+        self, function: Callable[..., Any], leaves: Sequence[Any]
+    ) -> tuple[Any, list[Any], list[Any]]:
+        with self._recording() as tape:
+            variables = [leaf(x, tape) for x in leaves]
+            value, rest = function(*variables)
+        rest = [_below(x, tape) for x in rest]
+        if type(value) is not Var or value.tape is not tape or value.node is None:
+            return _below(value, tape), rest, [_zeros_like(x) for x in leaves]
+        one = OPS["ones_like"].function(value.value)
+        found = backpropagate([(value.node, value.index, one)], self.base, retain=False)
+        return value.value, rest, [_gradient_of(x, found) for x in variables]
+
+    def pullback(
+        self, function: Callable[..., Any], leaves: Sequence[Any]
+    ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+        """The outputs of ``function`` and the function that takes their gradients back to the leaves."""
+        with self._recording() as tape:
+            variables = [leaf(x, tape) for x in leaves]
+            outputs = function(*variables)
+
+        def pull(gradients: Sequence[Any]) -> list[Any]:
+            seeds = [
+                (y.node, y.index, g)
+                for y, g in zip(outputs, gradients, strict=True)
+                if type(y) is Var and y.tape is tape and y.node is not None
+            ]
+            found = backpropagate(seeds, self.base)
+            return [_gradient_of(x, found) for x in variables]
+
+        return [_below(y, tape) for y in outputs], pull
+
+    def pushforward(
+        self, function: Callable[..., Any], leaves: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The outputs and their derivatives along ``tangents``: the pullback is linear, and so is its own pullback."""
+        outputs, pull = self.pullback(function, leaves)
+        _, push = self.pullback(lambda *seeds: pull(seeds), [_zeros_like(y) for y in outputs])
+        return outputs, push(tangents)
+
+    def jacobian(self, function: Callable[..., Any], leaves: Sequence[Any]) -> list[list[Any]]:
+        """For each output the derivatives with respect to each leaf, of shape output + leaf."""
+        outputs, pull = self.pullback(function, leaves)
+        found = []
+        for output in outputs:
+            shape, size = tuple(output.shape), OPS["size"].function(output)
+            basis = OPS["reshape"].function(OPS["eye"].function(size, dtype=as_dtype(output.dtype)), (size, *shape))
+            rows = [
+                pull([basis[index] if other is output else _zeros_like(other) for other in outputs])
+                for index in range(size)
+            ]
+            found.append([_stacked([row[column] for row in rows], shape, x) for column, x in enumerate(leaves)])
+        return found
+
+    def vmap(
+        self, function: Callable[..., Any], leaves: Sequence[Any], axes: Sequence[int | None], out_axis: int
+    ) -> list[Any]:
+        """One call per index: a library without transforms has no other way."""
+        take, stack = OPS["take"].function, OPS["stack"].function
+        size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
+        calls = [
+            function(*(x if axis is None else take(x, i, axis) for x, axis in zip(leaves, axes, strict=True)))
+            for i in range(size)
+        ]
+        return [stack(list(parts), out_axis) for parts in zip(*calls, strict=True)]
+
+    def checkpoint(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Sequence[Any]:
+        """What ``function`` gives; its inner values are let go, and computed again when the gradient asks for them.
+
+        What it was computed from is found in the record itself, so that values which the function closes over count.
+        """
+        start = mark()
+        outputs = function(*leaves)
+        recorded = [y for y in outputs if type(y) is Var and y.node is not None]
+        if not recorded:
+            return outputs
+        tape = max((y.tape for y in recorded), key=lambda found: found.level)
+        roots = [y.node for y in recorded if y.tape is tape]
+        sources = sources_of(roots, start)
+        parents = [(_rerun, place, *source) for place, source in enumerate(sources)]
+        values = [_below(y, tape) for y in outputs]
+        node = Node(_CUSTOM, [function, leaves, sources], values, parents, len(values), False)
+        return [_attached(y, tape, node, index) for index, y in enumerate(outputs)]
+
+    def custom(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Sequence[Any]:
+        """The outputs of ``function``, which also gives its own pullback."""
+        recorded = [x for x in leaves if type(x) is Var]
+        if not recorded:
+            return function(*leaves)[0]
+        tape = max((x.tape for x in recorded), key=lambda found: found.level)
+        below = [_below(x, tape) for x in leaves]
+        outputs, pull = self._custom_below(function, below)
+        parents = [
+            (_pull, place, x.node, x.index, x.shape)
+            for place, x in enumerate(leaves)
+            if type(x) is Var and x.tape is tape and x.node is not None
+        ]
+        if not parents:
+            return [tape.constant(y) for y in outputs]
+        node = Node(_CUSTOM, [pull], list(outputs), parents, len(outputs), False)
+        return [Var(y, tape, tape.constant(y).dtype, node, index) for index, y in enumerate(outputs)]
+
+    def _custom_below(self, function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Sequence[Any], Any]:
+        """The outputs one floor below, where they may be recorded in turn, and the pullback there."""
+        if not any(type(x) is Var for x in leaves):
+            return function(*leaves)
+        return self.custom(function, leaves), lambda gradients: function(*leaves)[1](gradients)
+
+
+class _CustomOp:
+    """Stands for the op in the node of a function that brings its own pullback."""
+
+    name = "custom_gradient"
+    is_holomorphic = False
+
+
+_CUSTOM = _CustomOp()
+
+
+def _pull(gradients: Any, result: Any, pull: Any) -> Any:
+    return pull(gradients)
+
+
+def _rerun(gradients: Any, result: Any, function: Any, leaves: Any, sources: Any) -> list[Any]:
+    """The gradients of what a checkpointed function was computed from: it runs again, now recorded to its end."""
+    start = mark()
+    outputs = function(*leaves)
+    seeds = [
+        (y.node, y.index, g)
+        for y, g in zip(outputs, gradients, strict=True)
+        if type(y) is Var and y.node is not None and y.node.order >= start
+    ]
+    found = propagate(seeds, until=start, retain=False)
+    return [found[node][index] if node in found else None for node, index, _ in sources]
+
+
+def _attached(x: Any, tape: Tape, node: Node, index: int) -> Any:
+    return Var(x.value, tape, x.dtype, node, index) if type(x) is Var and x.tape is tape and x.node else x
+
+
+def _below(x: Any, tape: Tape) -> Any:
+    """What ``x`` is outside of the tape."""
+    return x.value if type(x) is Var and x.tape is tape else x
+
+
+def _zeros_like(x: Any) -> Any:
+    return OPS["zeros_like"].function(x)
+
+
+def _gradient_of(variable: Var, found: dict[Node, Any]) -> Any:
+    assert variable.node is not None
+    slots = found.get(variable.node)
+    return _zeros_like(variable.value) if slots is None else slots[0]
+
+
+def _stacked(rows: list[Any], shape: tuple[int, ...], x: Any) -> Any:
+    whole = (*shape, *x.shape)
+    if not rows:
+        return OPS["zeros"].function(whole, as_dtype(x.dtype))
+    return OPS["reshape"].function(OPS["stack"].function(rows), whole)
+
+
+_tape_engines: dict[Any, TapeEngine] = {}
+
+
+def engine_of(backend: Any) -> Any:
+    """What differentiates on ``backend``: its own engine where it has one, else the tape."""
+    own = getattr(backend, "gradients", None)
+    if hasattr(own, "value_and_gradients"):
+        return own
+    if backend not in _tape_engines:
+        _tape_engines[backend] = TapeEngine(backend)
+    return _tape_engines[backend]

@@ -1,0 +1,132 @@
+"""Var: a value on the tape, which remembers how it was computed.
+
+Inside ``grad`` on a library that has no gradients of its own, and in portable tensors that require gradients there, a
+``Var`` stands where a native tensor would. Ops record on it; whatever would lose the gradient in silence raises.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from ember_ml.dtypes import EmberDType
+from ember_ml.tensor.operations import Operations
+
+__all__ = ["Node", "Var"]
+
+_order = count()
+
+
+class Node:
+    """One recorded call: its op, what its gradient rules need, and the nodes of its arguments.
+
+    It never holds the Var that it computes, which would be a cycle that keeps all memory until the collector runs.
+    """
+
+    __slots__ = ("args", "grad", "is_complex", "op", "order", "outputs", "parents", "result")
+
+    def __init__(self, op: Any, args: Any, result: Any, parents: Any, outputs: int, is_complex: bool) -> None:
+        self.order = next(_order)
+        self.op, self.args, self.result, self.parents = op, args, result, parents
+        self.outputs, self.is_complex = outputs, is_complex
+        self.grad: Any = None
+
+
+class Var(Operations):
+    """A tensor of the tape: ``value`` is what it holds, ``node`` the call that made it, None for a constant."""
+
+    __slots__ = ("__weakref__", "dtype", "index", "node", "tape", "value")
+    __hash__ = None
+
+    def __init__(self, value: Any, tape: Any, dtype: EmberDType, node: Node | None = None, index: int = 0) -> None:
+        self.value, self.tape, self.dtype, self.node, self.index = value, tape, dtype, node, index
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each dimension."""
+        return tuple(self.value.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.value.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        total = 1
+        for length in self.value.shape:
+            total *= length
+        return total
+
+    @property
+    def device(self) -> str:
+        """The name of the device that holds the data."""
+        return self.tape.device_of(self)
+
+    @property
+    def T(self) -> Var:
+        """The tensor with its axes reversed."""
+        return self.transpose()  # type: ignore[return-value]
+
+    @property
+    def mT(self) -> Var:
+        """The transpose of the last two axes."""
+        return self.matrix_transpose()  # type: ignore[return-value]
+
+    def plain(self) -> Any:
+        """The native tensor underneath, without any recording."""
+        value = self.value
+        while type(value) is Var:
+            value = value.value
+        return value
+
+    # Reading one value is honest: Python numbers carry no gradient in any library
+
+    def item(self) -> Any:
+        """The one value as a Python number, which carries no gradient."""
+        return self.tape.base.to_host(self.plain()).item()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        return self.item().__index__()
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return self.value.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[index] for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<recorded {self.dtype}{self.shape} on {self.tape.name}: {self.plain()!r}>"
+
+    # What other libraries would make of it
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            "an array made of a tensor that is being differentiated would lose its gradient; compute with ops, "
+            "or say so: ops.stop_gradient(x)"
+        )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's ufuncs record like the ops of their names."""
+        # the hot path of an op tries the ufunc on whatever it gets, and goes on to dispatch when that fails
+        if sys._getframe(1).f_code.co_filename.startswith("<"):
+            return NotImplemented
+        if method != "__call__" or kwargs:
+            raise TypeError(f"np.{ufunc.__name__} cannot be recorded in this form; use the op of that name")
+        return self.tape.call(ufunc.__name__, inputs)
