@@ -62,7 +62,7 @@ _OTHER = """
 to_numpy is_tensor shape ndim size dtype item finfo iinfo isdtype can_cast result_type broadcast_shapes seed Generator
 float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 complex128
 get_device get_available_devices set_default_device get_default_device is_available synchronize memory_info save
-grad value_and_grad vjp jvp hessian vmap compile checkpoint custom_gradient set_backend get_backend use_backend
+grad value_and_grad vjp jvp jacobian hessian vmap compile checkpoint custom_gradient set_backend get_backend use_backend
 use_device
 """
 

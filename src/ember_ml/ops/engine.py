@@ -109,7 +109,7 @@ class TapeEngine:
         if not recorded:
             return outputs
         tape = max((y.tape for y in recorded), key=lambda found: found.level)
-        roots = [y.node for y in recorded if y.tape is tape]
+        roots: list[Any] = [y.node for y in recorded if y.tape is tape]
         sources = sources_of(roots, start)
         parents = [(_rerun, place, *source) for place, source in enumerate(sources)]
         values = [_below(y, tape) for y in outputs]

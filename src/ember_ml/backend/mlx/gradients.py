@@ -76,7 +76,7 @@ def _row(
 def vmap(
     function: Callable[..., Any], leaves: Sequence[mx.array], axes: Sequence[int | None], out_axis: int
 ) -> list[mx.array]:
-    return mx.vmap(function, list(axes), out_axis)(*leaves)
+    return mx.vmap(function, tuple(axes), out_axis)(*leaves)
 
 
 def checkpoint(function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
@@ -96,4 +96,5 @@ def custom(function: Callable[..., Any], leaves: Sequence[mx.array]) -> Sequence
         gradients = cotangents if isinstance(cotangents, list | tuple) else (cotangents,)
         return tuple(function(*primals)[1](gradients))
 
-    return outputs_of(*leaves)
+    outputs: Any = outputs_of(*leaves)
+    return outputs

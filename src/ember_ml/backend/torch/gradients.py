@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import torch
 from torch.utils.checkpoint import checkpoint as _checkpoint
+from torch.utils.checkpoint import set_checkpoint_early_stop
 
 __all__ = [
     "checkpoint",
@@ -31,7 +35,9 @@ def _is_nested() -> bool:
 
 def _is_inside_transform() -> bool:
     """Whether torch.func or a compiler traces us: leaves of our own are not allowed there."""
-    return torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
+    if torch.compiler.is_compiling():
+        return True
+    return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _variable(x: torch.Tensor) -> torch.Tensor:
@@ -75,7 +81,7 @@ def pullback(
 ) -> tuple[list[torch.Tensor], Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]]:
     """The outputs of ``function`` and the function that takes their gradients back to the leaves."""
     if _is_inside_transform():
-        outputs, pull = torch.func.vjp(function, *leaves)
+        outputs, pull = torch.func.vjp(function, *leaves)[:2]
         return outputs, lambda gradients: pull(list(gradients))
     variables = [_variable(x) for x in leaves]
     outputs = _record(function, variables)
@@ -94,10 +100,19 @@ def pullback(
     return (outputs if keep else [y.detach() for y in outputs]), pull
 
 
+@cache
+def _load_forward_mode() -> None:
+    """What torch imports at its first forward derivative; it warns of its own deprecated parts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import_module("torch._decomp.decompositions_for_jvp")
+
+
 def pushforward(
     function: Callable[..., Any], leaves: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    return torch.func.jvp(function, tuple(leaves), tuple(tangents))
+    _load_forward_mode()
+    return torch.func.jvp(function, tuple(leaves), tuple(tangents))[:2]
 
 
 def jacobian(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> list[Sequence[torch.Tensor]]:
@@ -112,19 +127,21 @@ def vmap(
 
 
 def checkpoint(function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
-    return _checkpoint(function, *leaves, use_reentrant=False)
+    # stopping early is an exception in the midst of an op, which the op would take for a failure of its hot path
+    with set_checkpoint_early_stop(False):
+        return _checkpoint(function, *leaves, use_reentrant=False)
 
 
 class _Custom(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, function: Any, *leaves: torch.Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(ctx: Any, function: Any, *leaves: torch.Tensor) -> Any:
         outputs, pull = function(*leaves)
         ctx.save_for_backward(*leaves)
         ctx.function, ctx.pull = function, pull
         return tuple(outputs)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         pull = ctx.pull
         if torch.is_grad_enabled():  # differentiated again: the rule must know its inputs as parts of the graph
             _, pull = ctx.function(*ctx.saved_tensors)
@@ -133,4 +150,4 @@ class _Custom(torch.autograd.Function):
 
 def custom(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     """The outputs of ``function``, which also gives its own pullback."""
-    return _Custom.apply(function, *leaves)  # type: ignore[return-value]
+    return _Custom.apply(function, *leaves)
