@@ -117,7 +117,7 @@ _NAMES_OF_TYPES: dict[type, EmberDType] = {
     float: DEFAULT_FLOAT,
     complex: DEFAULT_COMPLEX,
 }
-_KNOWN: dict[Any, EmberDType | None] = {}
+_KNOWN: dict[Any, EmberDType | None] = {**_BY_NAME, **_NAMES_OF_TYPES}
 
 
 def find_dtype(value: object) -> EmberDType | None:

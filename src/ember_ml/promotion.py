@@ -8,7 +8,6 @@ dtype, unless their kind is higher, and then they bring the default dtype of tha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 
 from ember_ml import dtypes as dt
 from ember_ml.dtypes import EmberDType
@@ -25,9 +24,7 @@ _SCALAR_DTYPES: dict[type, EmberDType] = {
 _SIGNED_BY_BITS = {8: dt.int8, 16: dt.int16, 32: dt.int32, 64: dt.int64}
 
 
-@cache
-def promote_types(a: EmberDType, b: EmberDType) -> EmberDType:
-    """The dtype that holds both ``a`` and ``b``; ``TypeError`` where none does."""
+def _common(a: EmberDType, b: EmberDType) -> EmberDType | None:
     if a is b:
         return a
     if _KIND_RANK[a.kind] > _KIND_RANK[b.kind]:
@@ -41,21 +38,34 @@ def promote_types(a: EmberDType, b: EmberDType) -> EmberDType:
             return dt.float32
         return a if a.bits > b.bits else b
     signed, unsigned = (a, b) if a.kind == "int" else (b, a)
-    bits = max(signed.bits, 2 * unsigned.bits)
-    if bits > 64:
-        raise TypeError(f"{a} and {b} have no common integer dtype; cast one of them first")
-    return _SIGNED_BY_BITS[bits]
+    return _SIGNED_BY_BITS.get(max(signed.bits, 2 * unsigned.bits))
 
 
-@cache
-def weak_promote(dtype: EmberDType, scalar: type) -> EmberDType:
-    """The dtype of a tensor of ``dtype`` met by a Python scalar of type ``scalar``."""
+def _with_scalar(dtype: EmberDType, scalar: type) -> EmberDType:
     strong = _SCALAR_DTYPES[scalar]
     if _KIND_RANK[dtype.kind] >= _KIND_RANK[strong.kind]:
         return dtype
     if scalar is complex and dtype is dt.float64:
         return dt.complex128
     return strong
+
+
+# Tables rather than caches: torch.compile warns of each cache that it meets.
+_COMMON = {(a, b): _common(a, b) for a in dt.ALL for b in dt.ALL}
+_WITH_SCALAR = {(dtype, scalar): _with_scalar(dtype, scalar) for dtype in dt.ALL for scalar in _SCALAR_DTYPES}
+
+
+def promote_types(a: EmberDType, b: EmberDType) -> EmberDType:
+    """The dtype that holds both ``a`` and ``b``; ``TypeError`` where none does."""
+    found = _COMMON[a, b]
+    if found is None:
+        raise TypeError(f"{a} and {b} have no common integer dtype; cast one of them first")
+    return found
+
+
+def weak_promote(dtype: EmberDType, scalar: type) -> EmberDType:
+    """The dtype of a tensor of ``dtype`` met by a Python scalar of type ``scalar``."""
+    return _WITH_SCALAR[dtype, scalar]
 
 
 def promote(tensor_dtypes: Iterable[EmberDType], scalars: Iterable[type]) -> EmberDType:

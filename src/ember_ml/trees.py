@@ -27,6 +27,7 @@ _NODES: dict[type, _Node] = {
     tuple: _Node(lambda x: (x, len(x)), lambda _, parts: tuple(parts)),
     type(None): _Node(lambda _: ((), None), lambda _, __: None),
 }
+_NAMED = _Node(lambda x: (x, type(x)), lambda cls, parts: cls(*parts))
 _NODES[OrderedDict] = _NODES[dict]._replace(unflatten=lambda keys, parts: OrderedDict(zip(keys, parts, strict=True)))
 
 
@@ -53,9 +54,7 @@ def register_node(
 
 def _node(cls: type) -> _Node | None:
     node = _NODES.get(cls)
-    if node is None and issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        node = _NODES[cls] = _Node(lambda x: (x, len(x)), lambda _, parts: cls(*parts))
-    return node
+    return _NAMED if node is None and issubclass(cls, tuple) and hasattr(cls, "_fields") else node
 
 
 class Structure:

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from ember_ml.dtypes import find_dtype
 from ember_ml.errors import BrokenBackend, ConfigError, MissingBackend, UnknownBackend
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ def load(name: str) -> Any:
             module = _import(name)
             _loaded[name] = module
             _owners[module.tensor_type] = module
+            for native in module.dtypes.values():
+                find_dtype(native)  # remembered now, since traced functions must not remember anything
         return _loaded[name]
 
 

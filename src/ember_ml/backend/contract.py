@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from ember_ml.dtypes import EmberDType
 
-__all__ = ["FAMILIES", "BackendModule", "Body", "ByDType", "FastPath", "load_families"]
+__all__ = ["FAMILIES", "BackendModule", "Body", "ByDType", "FastPath", "is_compiling", "key_of", "load_families"]
 
 Body = Callable[..., Any]
 
@@ -36,6 +36,17 @@ def load_families(package: str) -> tuple[ModuleType, ...]:
     path = import_module(package).__path__
     found = sorted(FAMILIES.intersection(module.name for module in iter_modules(path)))
     return tuple(import_module(f"{package}.{name}") for name in found)
+
+
+def key_of(backend: Any) -> str:
+    """What stands for the backend in tables: torch.compile cannot trace those that are keyed by modules."""
+    return getattr(backend, "key", None) or backend.name
+
+
+def is_compiling(backend: Any) -> bool:
+    """Whether the backend traces a function for its compiler now; a backend that has none need not say so."""
+    found = getattr(backend, "is_compiling", None)
+    return found is not None and found()
 
 
 @dataclass(frozen=True, slots=True)

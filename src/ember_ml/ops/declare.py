@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from ember_ml import backend as backends
-from ember_ml.backend.contract import ByDType
+from ember_ml.backend.contract import ByDType, is_compiling, key_of
 from ember_ml.errors import UnsupportedOp
 from ember_ml.ops.rules import KEEP, Rule
 
@@ -145,10 +145,12 @@ class Op:
 
     def body(self, backend: Any) -> ByDType | Callable[..., Any]:
         """The backend's body; the derived one where it has none; one that raises where there is neither."""
-        found = self.bodies.get(backend)
+        key = key_of(backend)
+        found = self.bodies.get(key)
         if found is None:
             found = self.declaration if self.is_plain else self._find(backend)
-            self.bodies[backend] = found
+            if not is_compiling(backend):
+                self.bodies[key] = found
         return found
 
     def has_own_body(self, backend: Any) -> bool:

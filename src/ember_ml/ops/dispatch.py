@@ -10,7 +10,7 @@ from typing import Any
 
 from ember_ml import backend as backends
 from ember_ml import dtypes as dt
-from ember_ml.backend.contract import ByDType
+from ember_ml.backend.contract import ByDType, is_compiling, key_of
 from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host import as_host
 from ember_ml.dtypes import EmberDType, as_dtype
@@ -128,7 +128,9 @@ _one_device: dict[str, bool] = {}  # by hand, because torch.compile does not see
 def _has_one_device(backend: Any) -> bool:
     found = _one_device.get(backend.name)
     if found is None:
-        found = _one_device[backend.name] = len(backend.available_devices()) == 1
+        found = len(backend.available_devices()) == 1
+        if not is_compiling(backend):
+            _one_device[backend.name] = found
     return found
 
 
@@ -154,13 +156,15 @@ def _prepare_group(call: _Call, values: list[Any]) -> Any:
         else:
             value = values[index] = bring(value, backend)
             key.append(value.dtype)
-    memory = op.settled.setdefault(backend, {})
+    memory = op.settled.get(key_of(backend), _NOTHING_SETTLED)
     found = memory.get(tuple(key))
     if found is None:
         tensors = [values[index] for (index, _), own in zip(op.roles, key, strict=True) if own not in _NO_TENSORS]
         if not all(map(backend.is_native, tensors)):  # NumPy arrays of odd dtypes
             return _select(op.body(backend), _prepare(call, values))
-        found = memory[tuple(key)] = _settle(op, backend, key)
+        found = _settle(op, backend, key)
+        if not is_compiling(backend):  # PyTorch traces no branch or loop that remembers something
+            op.settled.setdefault(key_of(backend), {})[tuple(key)] = found
     dtype, body, bounds = found
     for (index, _), own in zip(op.roles, key, strict=True):
         if own in _SCALARS:
@@ -173,6 +177,7 @@ def _prepare_group(call: _Call, values: list[Any]) -> Any:
     return body
 
 
+_NOTHING_SETTLED: dict[Any, Any] = {}
 _NONE = type(None)
 _NO_TENSORS = _SCALARS | {_NONE}
 

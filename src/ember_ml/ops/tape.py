@@ -46,6 +46,7 @@ class Tape:
 
     def __init__(self, base: Any, level: int) -> None:
         self.base, self.level, self.name = base, level, base.name
+        self.key = f"{base.name}, tape {level}"
         self.dtypes = {dtype: dtype for dtype in base.dtypes}
         self.weak_dtypes = base.weak_dtypes
         self.families = base.families

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml.backend.contract import key_of
 from ember_ml.dtypes import EmberDType, bool_, float32, float64
 
 __all__ = ["BINARY_OPERATORS", "COMPARISONS", "UNARY_OPERATORS", "Kind", "kind_of", "kinds_of"]
@@ -73,12 +74,12 @@ _KINDS: dict[Any, dict[EmberDType, Kind]] = {}
 
 def kinds_of(backend: Any) -> dict[EmberDType, Kind]:
     """The kinds of a backend by dtype."""
-    found = _KINDS.get(backend)
+    found = _KINDS.get(key_of(backend))
     if found is None:
         found = {dtype: Kind(backend, dtype) for dtype in backend.dtypes}
         for kind in found.values():
             kind.boolean = found[bool_]
-        _KINDS[backend] = found
+        _KINDS[key_of(backend)] = found
     return found
 
 

@@ -154,6 +154,9 @@ def memory_info(device: str) -> dict[str, int | None]:
     return host_memory()
 
 
+is_compiling = torch.compiler.is_compiling
+
+
 def is_traced(x: torch.Tensor) -> bool:
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]
     return torch.compiler.is_compiling() or wrapped(x)
