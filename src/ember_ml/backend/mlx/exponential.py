@@ -25,27 +25,24 @@ _LOG_2_DOUBLE = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 
 def _scaled(value: mx.array, places: mx.array) -> mx.array:
     """``value * 2**places`` in two steps, so that neither power is out of range."""
-    half = mx.floor(places * 0.5)
-    return value * power_of_two(half, value.dtype) * power_of_two(places - half, value.dtype)
-
-
-def _exp_float(x: mx.array) -> mx.array:
-    """exp(x) = 2**k * exp(r) with |r| <= log(2)/2, where MLX's own function is accurate."""
-    places = mx.stop_gradient(mx.round(mx.clip(x, -110, 90) * _LOG2_E))
-    return _scaled(mx.exp((x - places * _LOG_2_FLOAT[0]) - places * _LOG_2_FLOAT[1]), places)
-
-
-def _exp_double(x: mx.array) -> mx.array:
-    places = mx.stop_gradient(mx.round(mx.clip(x, -1100, 1030) * _LOG2_E))
-    return _scaled(mx.expm1((x - places * _LOG_2_DOUBLE[0]) - places * _LOG_2_DOUBLE[1]) + 1, places)
-
-
-exp = ByDType(mx.exp, {dt.float32: _exp_float, dt.float64: _exp_double} | in_float32(_exp_float))
+    whole = places.astype(mx.int64 if value.dtype == mx.float64 else mx.int32)
+    half = mx.right_shift(whole, 1)
+    return value * power_of_two(half, value.dtype) * power_of_two(whole - half, value.dtype)
 
 
 def exp_real(x: mx.array) -> mx.array:
-    """The exponential of float32 or float64."""
-    return _exp_double(x) if x.dtype == mx.float64 else _exp_float(x)
+    """The exponential of float32 or float64: 2**k * exp(r) with |r| <= log(2)/2.
+
+    There MLX's expm1 is accurate, in float64 too, and three times as fast as its exp.
+    """
+    is_double = x.dtype == mx.float64
+    high, low = _LOG_2_DOUBLE if is_double else _LOG_2_FLOAT
+    least, most = (-1100, 1030) if is_double else (-110, 90)
+    places = mx.stop_gradient(mx.round(mx.clip(x, least, most) * _LOG2_E))
+    return _scaled(mx.expm1((x - places * high) - places * low) + 1, places)
+
+
+exp = ByDType(mx.exp, {dt.float32: exp_real, dt.float64: exp_real} | in_float32(exp_real))
 
 
 def _exp2(x: mx.array) -> mx.array:
