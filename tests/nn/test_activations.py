@@ -1,4 +1,4 @@
-"""The activation classes compute the ops of their names."""
+"""The activation classes compute the ops of their names, with their settings."""
 
 from typing import Any
 
@@ -7,29 +7,67 @@ import pytest
 from ember_ml import ops
 from ember_ml.nn import tensor
 from ember_ml.nn.modules import activations
+from ember_ml.nn.modules.activations.activation import Activation
 from ember_ml.nn.modules.activations.relu_module import ReLU
 from ember_ml.nn.modules.activations.sigmoid_module import Sigmoid
 from ember_ml.nn.modules.activations.softmax_module import Softmax
 from ember_ml.nn.modules.activations.softplus_module import Softplus
 from ember_ml.nn.modules.activations.tanh_module import Tanh
+from tests.test_declarations import TABLE
 
-_VALUES = [[-2.0, 0.0, 1.0], [3.0, -1.0, 0.5]]
+_VALUES = [[-2.0, 0.0, 1.0, 7.0], [3.0, -1.0, 0.5, 0.25]]
+_NAMES = sorted(name.partition("=")[0] for name in TABLE["activations"])
+# settings other than the defaults, where there are any
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "leaky_relu": {"negative_slope": 0.5},
+    "prelu": {"weight": 0.5},
+    "elu": {"alpha": 2.0},
+    "celu": {"alpha": 2.0},
+    "gelu": {"approximate": False},
+    "squareplus": {"b": 1.0},
+    "threshold": {"threshold": 0.25, "default_value": 3.0},
+    "hard_shrink": {"threshold": 1.0},
+    "soft_shrink": {"threshold": 1.0},
+    **{name: {"axis": 0} for name in ("softmax", "log_softmax", "sparsemax", "glu")},
+}
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [(ReLU(), "relu"), (Sigmoid(), "sigmoid"), (Tanh(), "tanh"), (Softmax(), "softmax"), (Softplus(), "softplus")],
-)
-def test_class_and_function_agree(backend: str, module: Any, name: str) -> None:
+def _class_of(name: str) -> type[Activation]:
+    """The class whose name is that of the op, whatever its capitals."""
+    wanted = name.replace("_", "")
+    (found,) = (thing for key, thing in vars(activations).items() if isinstance(thing, type) and key.lower() == wanted)
+    return found
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_class_and_function_agree(name: str, backend: str) -> None:
     function = getattr(activations, name)
     assert function is getattr(ops, name)
+    assert name in activations.__all__
+    settings = _SETTINGS.get(name, {})
+    module = _class_of(name)(**settings)
+    assert type(module).__name__ in activations.__all__
     x = tensor.array(_VALUES)
-    assert module(x).tolist() == function(x).tolist()
-    assert repr(module).startswith(type(module).__name__ + "(")
+    found = module(x)
+    assert type(found) is type(x)
+    assert found.tolist() == function(x, **settings).tolist()
+    assert repr(module) == f"{type(module).__name__}({', '.join(f'{key}={value}' for key, value in settings.items())})"
+
+
+@pytest.mark.parametrize("name", sorted({*_NAMES} - {"prelu", "threshold"}))
+def test_defaults_are_those_of_the_function(name: str, backend: str) -> None:
+    x = tensor.array(_VALUES)
+    assert _class_of(name)()(x).tolist() == getattr(ops, name)(x).tolist()
 
 
 def test_values(backend: str) -> None:
-    assert ReLU()(tensor.array(_VALUES)).tolist() == [[0.0, 0.0, 1.0], [3.0, 0.0, 0.5]]
+    assert ReLU()(tensor.array(_VALUES)).tolist() == [[0.0, 0.0, 1.0, 7.0], [3.0, 0.0, 0.5, 0.25]]
     columns = ops.sum(Softmax(axis=0)(tensor.array(_VALUES)), axis=0).tolist()
-    assert columns == pytest.approx([1.0, 1.0, 1.0], rel=1e-6)
+    assert columns == pytest.approx([1.0, 1.0, 1.0, 1.0], rel=1e-6)
     assert repr(Softmax(axis=0)) == "Softmax(axis=0)"
+
+
+def test_the_names_of_the_documents() -> None:
+    assert [activations.ReLU, activations.Sigmoid, activations.Tanh] == [ReLU, Sigmoid, Tanh]
+    assert [activations.Softmax, activations.Softplus] == [Softmax, Softplus]
+    assert activations.Swish is activations.SiLU

@@ -87,11 +87,6 @@ unary(
 )
 unary("digamma", double(special.digamma), low=0.1, high=60, ulps=128)
 unary("i0", double(special.i0), low=-20, high=20, ulps=16)
-unary(
-    "sigmoid",
-    lifted(lambda x: np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))),
-)
-unary("relu", plain(lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)) if x.dtype.kind == "f" else np.maximum(x, 0)))
 for _name in ("isfinite", "isinf", "isnan"):
     unary(_name, plain(getattr(np, _name)))
 unary("isneginf", plain(lambda x: np.isinf(x) & (x < 0)))
@@ -291,46 +286,3 @@ def _members(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
 
 
 spec("isin", _members, lambda x, test_elements: np.isin(x, test_elements), ulps=0)
-
-
-def _softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    x = x.astype(np.longdouble)
-    if not x.size:
-        return x
-    with np.errstate(all="ignore"):
-        e = np.exp(x - x.max(axis=axis, keepdims=True))
-        return e / e.sum(axis=axis, keepdims=True)
-
-
-def _with_axis(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
-    from tests.reference import shapes
-
-    x = draw(arrays(dtype, shapes(min_dims=1)))
-    return {"x": x, "axis": draw(st.integers(-x.ndim, x.ndim - 1))}
-
-
-def _softmax_scale(x: np.ndarray, axis: int) -> np.ndarray:
-    """The rounding of ``x - max(x)`` is magnified by its exponential."""
-    wide = np.where(np.isfinite(x), x, 0).astype(np.longdouble)
-    return _softmax(x, axis) * (1 + wide.max(axis=axis, keepdims=True, initial=0) - wide)
-
-
-spec("softmax", _with_axis, _softmax, ulps=8, scale=_softmax_scale)
-
-
-def _log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    x = x.astype(np.longdouble)
-    if not x.size:
-        return x
-    with np.errstate(all="ignore"):
-        shifted = x - x.max(axis=axis, keepdims=True)
-        return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
-
-
-spec(
-    "log_softmax",
-    _with_axis,
-    _log_softmax,
-    ulps=16,
-    scale=lambda x, axis: np.where(np.isfinite(x), np.abs(x), 0).max(initial=1.0),
-)

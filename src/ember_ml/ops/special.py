@@ -1,4 +1,4 @@
-"""Special functions and the activations that the foundation needs: erf and its kin, sigmoid, softmax."""
+"""Special functions: the error function, the gamma function and their kin."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ember_ml.ops import adjoints
 from ember_ml.ops.comparison import equal, isinf, less_equal, logical_and, logical_or, where
 from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.elementwise import multiply
-from ember_ml.ops.exponential import log, logaddexp
-from ember_ml.ops.rules import REAL, REAL_FLOATING
+from ember_ml.ops.exponential import log
+from ember_ml.ops.rules import REAL_FLOATING
 from ember_ml.typing import Tensor, TensorLike
 
 __all__: list[str] = [
@@ -20,11 +20,6 @@ __all__: list[str] = [
     "erfinv",
     "i0",
     "lgamma",
-    "log_softmax",
-    "relu",
-    "sigmoid",
-    "softmax",
-    "softplus",
     "xlogy",
 ]
 
@@ -128,76 +123,3 @@ def xlogy(x: TensorLike, y: TensorLike) -> Tensor:
     """
     is_odd = logical_and(equal(x, 0), logical_or(less_equal(y, 0), isinf(y)))  # elsewhere the product is right
     return where(is_odd, 0, multiply(x, log(where(is_odd, 1, y))))
-
-
-@primitive(REAL_FLOATING)
-def sigmoid(x: TensorLike) -> Tensor:
-    """``1 / (1 + exp(-x))``, without overflow on the way.
-
-    >>> from ember_ml import ops
-    >>> ops.to_numpy(ops.sigmoid([0.0, float("-inf")])).tolist()
-    [0.5, 0.0]
-    """
-    ...
-
-
-gradient(sigmoid, x=lambda g, r, _x: ops.multiply(g, ops.multiply(r, ops.subtract(1.0, r))))
-
-
-@primitive(REAL)
-def relu(x: TensorLike) -> Tensor:
-    """``x`` where it is positive, 0 elsewhere; NaN stays NaN.
-
-    >>> from ember_ml import ops
-    >>> ops.to_numpy(ops.relu([-1.0, 2.0])).tolist()
-    [0.0, 2.0]
-    """
-    ...
-
-
-gradient(relu, x=lambda g, r, _x: ops.multiply(g, ops.greater(r, 0)))
-
-
-@primitive(REAL_FLOATING)
-def softmax(x: TensorLike, axis: int = -1) -> Tensor:
-    """``exp(x)`` divided by its sum along ``axis``; half precision is computed in float32.
-
-    Where all of a slice is minus infinity, or any of it plus infinity or NaN, it is NaN.
-
-    >>> from ember_ml import ops
-    >>> ops.to_numpy(ops.softmax([0.0, 0.0])).tolist()
-    [0.5, 0.5]
-    """
-    ...
-
-
-gradient(
-    softmax, x=lambda g, r, _x, axis: ops.multiply(r, ops.subtract(g, ops.sum(ops.multiply(g, r), axis, keepdims=True)))
-)
-
-
-@primitive(REAL_FLOATING)
-def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
-    """The logarithms of ``softmax(x)``, accurate where it is small; half precision is computed in float32.
-
-    >>> from ember_ml import ops
-    >>> ops.to_numpy(ops.log_softmax([0.0])).tolist()
-    [0.0]
-    """
-    ...
-
-
-gradient(
-    log_softmax, x=lambda g, r, _x, axis: ops.subtract(g, ops.multiply(ops.exp(r), ops.sum(g, axis, keepdims=True)))
-)
-
-
-@derived(REAL_FLOATING)
-def softplus(x: TensorLike) -> Tensor:
-    """``log(1 + exp(x))``, without overflow on the way: a smooth ``relu``.
-
-    >>> from ember_ml import ops
-    >>> ops.to_numpy(ops.softplus([100.0, float("-inf")])).tolist()
-    [100.0, 0.0]
-    """
-    return logaddexp(x, 0.0)

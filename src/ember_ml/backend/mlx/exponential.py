@@ -23,11 +23,10 @@ _LOG_2_FLOAT = (0.693359375, -2.12194440e-4)
 _LOG_2_DOUBLE = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 
 
-def _scaled(value: mx.array, places: mx.array) -> mx.array:
-    """``value * 2**places`` in two steps, so that neither power is out of range."""
-    whole = places.astype(mx.int64 if value.dtype == mx.float64 else mx.int32)
-    half = mx.right_shift(whole, 1)
-    return value * power_of_two(half, value.dtype) * power_of_two(whole - half, value.dtype)
+def _normal_places(x: mx.array) -> mx.array:
+    """``x`` rounded to integers k for which 2**k is a normal number; what lies beyond is left to the rest."""
+    least, most = (-1022, 1023) if x.dtype == mx.float64 else (-126, 127)
+    return mx.stop_gradient(mx.round(mx.clip(x, least, most)))
 
 
 def exp_real(x: mx.array) -> mx.array:
@@ -35,11 +34,9 @@ def exp_real(x: mx.array) -> mx.array:
 
     There MLX's expm1 is accurate, in float64 too, and three times as fast as its exp.
     """
-    is_double = x.dtype == mx.float64
-    high, low = _LOG_2_DOUBLE if is_double else _LOG_2_FLOAT
-    least, most = (-1100, 1030) if is_double else (-110, 90)
-    places = mx.stop_gradient(mx.round(mx.clip(x, least, most) * _LOG2_E))
-    return _scaled(mx.expm1((x - places * high) - places * low) + 1, places)
+    high, low = _LOG_2_DOUBLE if x.dtype == mx.float64 else _LOG_2_FLOAT
+    places = _normal_places(x * _LOG2_E)
+    return (mx.expm1((x - places * high) - places * low) + 1) * power_of_two(places, x.dtype)
 
 
 exp = ByDType(mx.exp, {dt.float32: exp_real, dt.float64: exp_real} | in_float32(exp_real))
@@ -47,10 +44,8 @@ exp = ByDType(mx.exp, {dt.float32: exp_real, dt.float64: exp_real} | in_float32(
 
 def _exp2(x: mx.array) -> mx.array:
     """2**x from the integer and the rest, so that no rounding of x * log(2) is magnified."""
-    limit = 1100 if x.dtype == mx.float64 else 160
-    places = mx.stop_gradient(mx.round(mx.clip(x, -limit, 1024 if x.dtype == mx.float64 else 128)))
-    rest = (x - places) * 0.6931471805599453
-    return _scaled(mx.expm1(rest) + 1, places)
+    places = _normal_places(x)
+    return (mx.expm1((x - places) * 0.6931471805599453) + 1) * power_of_two(places, x.dtype)
 
 
 exp2 = ByDType(_exp2, in_float32(_exp2))

@@ -1,4 +1,4 @@
-"""Special functions and activations on MLX, which has few, and those of float64 are float32 inside."""
+"""Special functions on MLX, which has few, and those of float64 are float32 inside."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import mlx.core as mx
 
 from ember_ml import dtypes as dt
 from ember_ml.backend import formulas
-from ember_ml.backend.axes import axis_of
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.exponential import exp_real
 from ember_ml.backend.mlx.halves import in_float32
-from ember_ml.backend.mlx.reductions import total
 from ember_ml.backend.mlx.trigonometry import sin_real
 
 
@@ -48,35 +46,3 @@ erfinv = ByDType(mx.erfinv, {dt.float64: _erfinv_double} | in_float32(mx.erfinv)
 lgamma = ByDType(_lgamma, in_float32(_lgamma))
 digamma = ByDType(_digamma, in_float32(_digamma))
 i0 = ByDType(_i0, in_float32(_i0))
-
-
-def _sigmoid(x: mx.array) -> mx.array:
-    small = exp_real(mx.where(x < 0, x, -x))  # not the absolute value, whose slope at 0 is 0
-    return mx.where(x < 0, small, mx.ones_like(small)) / (1 + small)
-
-
-sigmoid = ByDType(_sigmoid, in_float32(_sigmoid))
-
-
-def relu(x: mx.array) -> mx.array:
-    return mx.maximum(x, 0)
-
-
-def _shifted(x: mx.array, axis: int) -> mx.array:
-    return x - mx.stop_gradient(mx.max(x, axis, True)) if x.size else x
-
-
-def _softmax(x: mx.array, axis: int) -> mx.array:
-    axis = axis_of(axis, x.ndim)
-    powers = exp_real(_shifted(x, axis))
-    return powers / total(powers, axis, True)
-
-
-def _log_softmax(x: mx.array, axis: int) -> mx.array:
-    axis = axis_of(axis, x.ndim)
-    shifted = _shifted(x, axis)
-    return shifted - mx.log(total(exp_real(shifted), axis, True))
-
-
-softmax = ByDType(_softmax, in_float32(_softmax))
-log_softmax = ByDType(_log_softmax, in_float32(_log_softmax))
