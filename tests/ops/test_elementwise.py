@@ -100,6 +100,8 @@ def test_what_stands_for_nan_and_infinities(backend: str) -> None:
     assert _lists(ops.nan_to_num(x)) == [0.0, 65504.0, -65504.0, 2.0]
     z = ops.array([complex(math.nan, math.inf)])
     assert _lists(ops.nan_to_num(z, nan=1.0, posinf=5.0)) == [1 + 5j]
+    with pytest.raises((TypeError, ValueError)):
+        ops.nan_to_num(ops.array([math.inf], dtype="bfloat16"), posinf="abc")  # type: ignore[arg-type]
 
 
 def test_absolute_values_of_portable_complex_tensors_are_real(backend: str) -> None:

@@ -11,6 +11,7 @@ import math
 
 from ember_ml import ops
 from ember_ml.backend.axes import axis_of
+from ember_ml.dtypes import as_dtype
 from ember_ml.ops.declare import derived, gradient
 from ember_ml.ops.halves import in_float32, is_half
 from ember_ml.ops.rules import REAL, REAL_FLOATING
@@ -71,7 +72,7 @@ def relu6(x: TensorLike) -> Tensor:
     >>> ops.to_numpy(ops.relu6([-1.0, 2.0, 9.0])).tolist()
     [0.0, 2.0, 6.0]
     """
-    return ops.clip(x, 0, 6)
+    return _limited(x, 0, 6)
 
 
 @derived(REAL_FLOATING)
@@ -181,7 +182,7 @@ def hard_sigmoid(x: TensorLike) -> Tensor:
     """
     if is_half(x):
         return in_float32(hard_sigmoid, x)
-    return ops.divide(ops.clip(ops.add(x, 3), 0, 6), 6)
+    return ops.divide(_limited(ops.add(x, 3), 0, 6), 6)
 
 
 @derived(REAL_FLOATING, "swish")
@@ -226,7 +227,8 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     if is_half(x):
         return in_float32(gelu, x, approximate)
     if approximate:
-        cubic = ops.add(x, ops.multiply(ops.multiply(ops.square(x), x), 0.044715))
+        near = ops.clip(x, -30, 30)  # beyond, the sigmoid is 0 or 1; and the cube would overflow
+        cubic = ops.add(near, ops.multiply(ops.multiply(ops.square(near), near), 0.044715))
         return ops.multiply(x, sigmoid(ops.multiply(cubic, 2 * math.sqrt(2 / math.pi))))
     return ops.multiply(x, ops.multiply(ops.erfc(ops.multiply(x, -math.sqrt(0.5))), 0.5))
 
@@ -252,7 +254,7 @@ def hard_tanh(x: TensorLike) -> Tensor:
     >>> ops.to_numpy(ops.hard_tanh([-3.0, 0.5, 2.0])).tolist()
     [-1.0, 0.5, 1.0]
     """
-    return ops.clip(x, -1, 1)
+    return _limited(x, -1, 1)
 
 
 @derived(REAL_FLOATING)
@@ -289,7 +291,7 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """
     if is_half(x):
         return in_float32(soft_shrink, x, threshold)
-    return ops.subtract(x, ops.clip(x, -threshold, threshold))
+    return ops.where(ops.less_equal(ops.abs(x), threshold), 0, ops.subtract(x, ops.multiply(ops.sign(x), threshold)))
 
 
 @derived(REAL_FLOATING)
@@ -419,20 +421,26 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
     if not below.shape[axis]:
         return below
     ordered = ops.sort(below, axis=axis, descending=True)
-    ranks = ops.arange(1, below.shape[axis] + 1, dtype=ops.dtype(below))
+    own = as_dtype(below.dtype)
+    ranks = ops.arange(1, below.shape[axis] + 1, dtype=own)
     ranks = ops.reshape(ranks, (-1, *(1,) * (below.ndim - axis - 1)))
     is_in = ops.greater(ops.add(ops.multiply(ordered, ranks), 1), ops.cumsum(ordered, axis=axis))
     least = ops.min(ops.where(is_in, ordered, 0), axis=axis, keepdims=True)
     # the level is found anew from the scores themselves, so that no gradient goes through the sorting
     is_in = ops.greater_equal(below, least)
-    count = ops.sum(ops.cast(is_in, ops.dtype(below)), axis=axis, keepdims=True)
+    count = ops.sum(ops.cast(is_in, own), axis=axis, keepdims=True)
     excess = ops.subtract(ops.sum(ops.where(is_in, below, 0), axis=axis, keepdims=True), 1)
     return ops.maximum(ops.subtract(below, ops.divide(excess, count)), 0)
 
 
+def _limited(x: Tensor, low: float, high: float) -> Tensor:
+    """``x`` within limits; at a limit its slope is 0, whichever side the library would choose for ``clip``."""
+    return ops.where(ops.less_equal(x, low), low, ops.where(ops.greater_equal(x, high), high, x))
+
+
 def _below_largest(x: Tensor, axis: int) -> Tensor:
     """How far each element is below the largest of its slice."""
-    return ops.subtract(x, ops.max(x, axis=axis, keepdims=True)) if ops.size(x) else x
+    return ops.subtract(x, ops.max(x, axis=axis, keepdims=True)) if math.prod(x.shape) else x
 
 
 swish = silu

@@ -78,6 +78,6 @@ def nan_to_num(x: np.ndarray, nan: float, posinf: float | None, neginf: float | 
     largest = ml_dtypes.finfo(x.dtype).max
     ends = (largest if posinf is None else posinf, -largest if neginf is None else neginf)
     with np.errstate(over="ignore"):
-        high, low = (x.dtype.type(end) for end in ends)
-        result = np.where(np.isnan(x), x.dtype.type(nan), x)
-    return np.where(x == np.inf, high, np.where(x == -np.inf, low, result))
+        # the product refuses text, of which ml_dtypes would kill the process
+        high, low, other = (x.dtype.type(1.0 * value) for value in (*ends, nan))
+    return np.where(x == np.inf, high, np.where(x == -np.inf, low, np.where(np.isnan(x), other, x)))
