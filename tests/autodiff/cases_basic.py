@@ -26,7 +26,14 @@ for name in ("sign", "ceil", "floor", "trunc", "round"):
     unary(name, 0.1, 0.4, second=False)
 unary("nan_to_num")
 case("clip", x=numbers(3, 4), min=-1.0, max=1.0, second=False)
-case("clip", ("x", "min", "max"), x=numbers(3, 4), min=numbers(low=-1.1, high=-0.9), max=numbers(low=0.9, high=1.1), second=False)
+case(
+    "clip",
+    ("x", "min", "max"),
+    x=numbers(3, 4),
+    min=numbers(low=-1.1, high=-0.9),
+    max=numbers(low=0.9, high=1.1),
+    second=False,
+)
 binary("heaviside", x={"low": 0.5, "high": 1.0}, second=False)
 
 # functions of one number
@@ -172,7 +179,14 @@ case("matmul", ("x", "y"), x=numbers(2, 3, 4), y=numbers(4, seed=1), label="batc
 case("matmul", ("x", "y"), x=numbers(2, 1, 3, 4), y=numbers(5, 4, 2, seed=1), label="batches")
 case("matmul", ("x", "y"), x=numbers(5, 3, 4), y=numbers(4, 2, seed=1), label="batch and matrix")
 case("matmul", ("x", "y"), x=numbers(0, 4), y=numbers(4, 2, seed=1), label="empty")
-case("matmul", ("x", "y"), x=numbers(2, 3, kind="complex"), y=numbers(3, 2, kind="complex", seed=1), label="complex", second=False)
+case(
+    "matmul",
+    ("x", "y"),
+    x=numbers(2, 3, kind="complex"),
+    y=numbers(3, 2, kind="complex", seed=1),
+    label="complex",
+    second=False,
+)
 
 NOT_DIFFERENTIABLE.update(
     nextafter="the neighbour of a number is no smooth function of it",

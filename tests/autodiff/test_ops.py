@@ -155,7 +155,9 @@ def test_gradient_agrees_with_differences(case: Case, backend_name: str, slopes:
         assert _close(_row(got), want, 1e-3 if precision == "float32" else 1e-6), (_row(got), want)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.label or case.label in ("matrix", "same")], ids=_id)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not case.label or case.label in ("matrix", "same")], ids=_id
+)
 @pytest.mark.parametrize("backend_name", installed_backends())
 def test_float32_stays_float32(case: Case, backend_name: str) -> None:
     _skip(case, backend_name)

@@ -10,6 +10,7 @@ from ember_ml.backend.devices import default_device, nearest_device, resolve_dev
 from ember_ml.ops.declare import derived, gradient, plain
 from ember_ml.ops.rules import KEEP
 from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.var import Var
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = [
@@ -53,6 +54,8 @@ def get_device(tensor: Any = None) -> str:
     True
     """
     if type(tensor) is EmberTensor:
+        return tensor.device
+    if type(tensor) is Var:
         return tensor.device
     owner = None if tensor is None else backend_of(tensor)
     return default_device(active()) if owner is None else owner.device_of(tensor)

@@ -9,6 +9,7 @@ from ember_ml.backend.host import as_host, to_python
 from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.ops.declare import plain
 from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.var import Var
 from ember_ml.typing import TensorLike
 
 __all__ = ["dtype", "is_tensor", "item", "ndim", "shape", "size", "to_numpy"]
@@ -22,7 +23,7 @@ def is_tensor(x: Any) -> bool:
     >>> ops.is_tensor(ops.zeros(2)), ops.is_tensor([0.0, 0.0])
     (True, False)
     """
-    return type(x) is EmberTensor or backend_of(x) is not None
+    return type(x) is EmberTensor or type(x) is Var or backend_of(x) is not None
 
 
 @plain
@@ -69,7 +70,7 @@ def dtype(x: TensorLike) -> EmberDType:
     >>> ops.dtype(ops.zeros(2, dtype="int8")), ops.dtype(1.5), ops.dtype([1, 2])
     (int8, float32, int64)
     """
-    if type(x) is EmberTensor:
+    if type(x) is EmberTensor or type(x) is Var:
         return x.dtype
     owner = backend_of(x)
     return owner.dtype_of(x) if owner is not None else as_dtype(as_host(x).dtype)

@@ -85,7 +85,7 @@ class Tape:
         return self.constant(self.base.from_host(array, device, copy))
 
     def to_host(self, x: Var) -> Any:
-        return x.__array__()
+        return self.base.to_host(x.plain())
 
     def scalar(self, value: Any, dtype: EmberDType, device: str | None) -> Var:
         return Var(self.base.scalar(value, self.base.dtypes[dtype], device), self, dtype)

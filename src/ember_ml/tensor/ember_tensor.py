@@ -16,6 +16,7 @@ from ember_ml.backend.host import as_host, from_bytes, read_portable_with, text_
 from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.tensor.kinds import Kind, kind_of
 from ember_ml.tensor.operations import Operations
+from ember_ml.tensor.var import Var
 from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
 
 __all__ = ["EmberTensor", "to_native", "wrap", "wrap_native"]
@@ -290,6 +291,8 @@ def _restore(
 
 
 def _read(value: Any) -> Any:
+    if type(value) is Var:
+        return value.tape.to_host(value)
     return value._kind.backend.to_host(value._array) if type(value) is EmberTensor else None
 
 
