@@ -117,7 +117,8 @@ _NAMES_OF_TYPES: dict[type, EmberDType] = {
     float: DEFAULT_FLOAT,
     complex: DEFAULT_COMPLEX,
 }
-_KNOWN: dict[Any, EmberDType | None] = {**_BY_NAME, **_NAMES_OF_TYPES}
+# By the class of the value, so that torch.compile, which must trace all keys of a table, meets no other library's.
+_KNOWN: dict[type, dict[Any, EmberDType | None]] = {str: {**_BY_NAME}, type: {**_NAMES_OF_TYPES}}
 
 
 def find_dtype(value: object) -> EmberDType | None:
@@ -125,13 +126,13 @@ def find_dtype(value: object) -> EmberDType | None:
     if type(value) is EmberDType:
         return value
     try:
-        return _KNOWN[value]
+        return _KNOWN[type(value)][value]
     except KeyError:
         pass
     except TypeError:
         return None
     found = _recognise(value)
-    _KNOWN[value] = found
+    _KNOWN.setdefault(type(value), {})[value] = found
     return found
 
 

@@ -43,6 +43,7 @@ from ember_ml.ops.filtering import *
 from ember_ml.ops.sampling import *
 from ember_ml.ops.solvers import *
 from ember_ml.ops.control import *
+from ember_ml.ops.scans import *
 from ember_ml.ops.storage import *
 from ember_ml.ops.gradients import *
 from ember_ml.ops import linearalg, signal, stats

@@ -242,6 +242,6 @@ def ravel_multi_index(multi_index: Sequence[IndexLike], dims: Sequence[int]) -> 
 
 def _item_back(g: Tensor, x: Any, key: Any) -> Tensor:
     """The gradient where the key selected; what it selected twice is added."""
-    if all(item is None or item is Ellipsis or isinstance(item, int | slice) for item in key):
+    if all(item is None or item is Ellipsis or isinstance(item, int | builtins.slice) for item in key):
         return index_update(ops.zeros(x.shape, x.dtype), key, g)
     return adjoints.selected_back(g, x, lambda places: get_item(places, key))

@@ -1,0 +1,211 @@
+"""Control flow inside functions that PyTorch and MLX compile: the same results, nothing decided while tracing."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml import ops
+from ember_ml.errors import UnsupportedOp
+from ember_ml.nn.tensor import EmberTensor
+from ember_ml.trees import flatten, map_tree
+
+Pair = namedtuple("Pair", ["first", "second"])
+
+# torch's own imports of what its scan needs
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+
+
+@pytest.fixture(params=["torch", "mlx"])
+def compiler(request: pytest.FixtureRequest) -> Any:
+    """Give the function that compiles on a backend, which is the active one."""
+    if request.param == "torch":
+        torch = pytest.importorskip("torch")
+        torch.compiler.reset()
+        compiled: Any = lambda f: torch.compile(f, backend="eager", fullgraph=True)  # noqa: E731
+    else:
+        compiled = pytest.importorskip("mlx.core").compile
+    before = ember_ml.get_backend()
+    ember_ml.set_backend(request.param)
+    yield compiled
+    ember_ml.set_backend(before)
+
+
+def _cond(x: Any) -> Any:
+    return ops.cond(ops.sum(x) > 0, lambda v: {"a": v, "b": [v * 2, None]}, lambda v: {"b": [-v, None], "a": v + 1}, x)
+
+
+def _cond_with_constants(x: Any) -> Any:
+    return ops.cond(ops.sum(x) > 0, lambda: Pair(x, ops.ones(())), lambda: Pair(ops.square(x), 2.0))
+
+
+def _nested_cond(x: Any) -> Any:
+    return ops.cond(
+        ops.sum(x) > 0, lambda: ops.cond(ops.max(x) > 2.5, lambda: x * 2, lambda: x * 3), lambda: ops.sin(x)
+    )
+
+
+def _switch(x: Any) -> Any:
+    index = ops.cast(ops.sum(x), "int64")
+    return ops.switch(index, [ops.sin, ops.cos, ops.square, ops.negative, lambda v: v * 5], x)
+
+
+def _fori(x: Any) -> Any:
+    return ops.fori_loop(0, 4, lambda i, v: v * x + i, x)
+
+
+def _scan(x: Any) -> Any:
+    return ops.scan(lambda c, v: ({"c": ops.tanh(c["c"] * v)}, (v + c["c"], None)), {"c": 0.5}, x)
+
+
+def _scan_reversed(x: Any) -> Any:
+    return ops.scan(lambda c, v: (ops.tanh(c * v), v - c), 0.5, x, reverse=True)
+
+
+def _scan_without_slices(x: Any) -> Any:
+    return ops.scan(lambda c, _: (ops.tanh(c * 1.5), None), x, length=5)
+
+
+def _map(x: Any) -> Any:
+    return ops.map(lambda v: {"s": ops.sin(v)}, x)
+
+
+def _vectorized(x: Any) -> Any:
+    rows = ops.stack([x, -x])
+    return ops.vectorized_map(lambda v: ops.cond(ops.sum(v) > 0, ops.sin, ops.cos, v), rows)
+
+
+def _associative(x: Any) -> Any:
+    return ops.associative_scan(lambda a, b: {"x": a["x"] * b["x"]}, {"x": x}, reverse=True)
+
+
+def _portable(x: Any) -> Any:
+    portable = ops.cond(ops.sum(x) > 0, lambda v: v * 2, lambda v: -v, EmberTensor(x))
+    return ops.scan(lambda c, v: (c + v, c * v), 0.0, portable)[1]._array
+
+
+EVERYWHERE = [
+    _cond,
+    _cond_with_constants,
+    _nested_cond,
+    _switch,
+    _fori,
+    _scan,
+    _scan_reversed,
+    _scan_without_slices,
+    _map,
+    _vectorized,
+    _associative,
+    _portable,
+]
+INPUTS = [[1.5, 2.0, 3.0], [-1.5, 0.5, 0.25], [0.5, 0.25, 0.75]]
+
+
+def _numbers(tree: Any) -> Any:
+    return map_tree(lambda x: x if isinstance(x, float) else ops.to_numpy(x).tolist(), tree)
+
+
+def _check(compiled: Callable[..., Any], f: Callable[..., Any], *rest: Any) -> None:
+    for numbers in INPUTS:
+        x = ops.array(numbers)
+        wanted, found = _numbers(f(x, *rest)), _numbers(compiled(x, *rest))
+        assert flatten(wanted)[1].leaves(found) == pytest.approx(flatten(wanted)[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("f", EVERYWHERE)
+def test_compiled_gives_what_eager_gives(f: Callable[..., Any], compiler: Any) -> None:
+    _check(compiler(f), f)
+
+
+@pytest.mark.parametrize("f", [_nested_cond, _scan, _scan_reversed, _vectorized, _portable])
+def test_compiled_is_differentiable(f: Callable[..., Any], compiler: Any) -> None:
+    def loss(g: Callable[..., Any]) -> Callable[..., Any]:
+        def total(x: Any) -> Any:
+            floats = [ops.sum(ops.convert_to_tensor(leaf)) for leaf in flatten(g(x))[0]]
+            return sum(floats[1:], floats[0])
+
+        return total
+
+    wanted = ops.grad(loss(f))
+    found = ops.grad(loss(compiler(f)))
+    for numbers in INPUTS:
+        x = ops.array(numbers)
+        assert ops.to_numpy(found(x)).tolist() == pytest.approx(ops.to_numpy(wanted(x)).tolist(), rel=1e-5, abs=1e-6)
+
+
+def _while(x: Any) -> Any:
+    return ops.while_loop(lambda n, v: ops.sum(v) < 100.0, lambda n, v: (n + 1, v * 2 + 1), (0, x), 50)
+
+
+def _while_limited(x: Any) -> Any:
+    return ops.while_loop(lambda d: ops.sum(d["v"]) < 1e6, lambda d: {"v": d["v"] * d["v"] + x}, {"v": x}, 3)
+
+
+def _fori_by_tensors(x: Any, n: Any) -> Any:
+    return ops.fori_loop(1, n, lambda i, d: {"s": d["s"] * x + i}, {"s": x})
+
+
+def test_loops_that_end_by_a_value(compiler: Any) -> None:
+    steps = ops.array(4)
+    if ember_ml.get_backend() == "torch":
+        _check(compiler(_while), _while)
+        _check(compiler(_while_limited), _while_limited)
+        _check(compiler(_fori_by_tensors), _fori_by_tensors, steps)
+        return
+    for f, args in ((_while, ()), (_while_limited, ()), (_fori_by_tensors, (steps,))):
+        with pytest.raises(UnsupportedOp, match=r"ops\.fori_loop with Python integers"):
+            compiler(f)(ops.array(INPUTS[0]), *args)
+
+
+def test_branches_that_differ_are_refused(compiler: Any) -> None:
+    def f(x: Any) -> Any:
+        return ops.cond(ops.sum(x) > 0, lambda: x, lambda: ops.sum(x))
+
+    with pytest.raises(Exception, match=r"must keep its shape|cond"):
+        compiler(f)(ops.array(INPUTS[0]))
+
+
+def test_a_long_scan_is_one_loop_in_what_torch_compiles() -> None:
+    torch = pytest.importorskip("torch")
+    sizes = []
+
+    def measure(graph: Any, example: Any) -> Any:
+        sizes.append(len(list(graph.graph.nodes)))
+        return graph.forward
+
+    before = ember_ml.get_backend()
+    ember_ml.set_backend("torch")
+    try:
+        for length in (3, 300):
+            torch.compiler.reset()
+            f = torch.compile(lambda x: ops.scan(lambda c, v: (c + v, c * v), 0.0, x), backend=measure, fullgraph=True)
+            f(torch.ones(length))
+    finally:
+        ember_ml.set_backend(before)
+    assert sizes[0] == sizes[1]
+
+
+@pytest.mark.long
+def test_torch_generates_code_of_control_flow() -> None:
+    torch = pytest.importorskip("torch")
+    torch.compiler.reset()
+    before = ember_ml.get_backend()
+    ember_ml.set_backend("torch")
+
+    def f(x: Any) -> Any:
+        chosen = _nested_cond(x)
+        looped = _while(chosen)[1]
+        return ops.sum(ops.scan(lambda c, v: (ops.tanh(c * v), ops.matmul(ops.outer(x, x), x) * c), 0.5, looped)[1])
+
+    try:
+        x = torch.tensor([1.5, 2.0, 3.0], requires_grad=True)
+        f(x).backward()
+        wanted, x.grad = x.grad, None
+        torch.compile(f, fullgraph=True)(x).backward()
+        assert x.grad.tolist() == pytest.approx(wanted.tolist(), rel=1e-5)
+    finally:
+        ember_ml.set_backend(before)
