@@ -127,9 +127,9 @@ case("take", x=numbers(4, 3), indices=[-1, 1, 1], axis=1, label="negative")
 case("take", x=numbers(2, 3), indices=[5, 0], axis=None, label="flat")
 case("take_along_axis", x=numbers(3, 4), indices=numbers(3, 2, kind="int", low=0, high=3), axis=1)
 case("put_along_axis", ("x", "values"), x=numbers(3, 4), indices=[[0], [3], [1]], values=numbers(3, 1, seed=1), axis=1)
-case("gather", x=numbers(3, 4), indices=[[0, 1], [2, 3]])
-case("slice", x=numbers(4, 5), starts=[1, 0], shape=[2, 3])
-case("slice_update", ("x", "updates"), x=numbers(4, 5), starts=[1, 0], updates=numbers(2, 3, seed=1))
+case("gather", x=numbers(3, 4), axis=1, indices=[[0, 1], [2, 3], [0, 0]])
+case("slice", x=numbers(4, 5), start_indices=[1, 0], shape=[2, 3])
+case("slice_update", ("x", "updates"), x=numbers(4, 5), start_indices=[1, 0], updates=numbers(2, 3, seed=1))
 case("where", ("x", "y"), condition=[[True], [False], [True]], x=numbers(3, 4), y=numbers(4, seed=1))
 
 # cells and segments

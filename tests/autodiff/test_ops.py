@@ -81,7 +81,8 @@ def _function(case: Case, precision: str) -> Any:
                 arguments[name] = variable
             else:
                 arguments[name][place] = variable
-        return _weighted(getattr(ops, case.op)(**arguments))
+        starred = arguments.pop("arrays", [])  # of the ops that take any number of tensors
+        return _weighted(getattr(ops, case.op)(*starred, **arguments))
 
     return function
 

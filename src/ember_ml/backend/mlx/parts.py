@@ -13,8 +13,17 @@ _BITS = {mx.float16: mx.int16, mx.bfloat16: mx.int16, mx.float32: mx.int32, mx.f
 
 def of_parts(real: mx.array, imag: mx.array) -> mx.array:
     """The complex numbers of these parts; ``real + 1j*imag`` would make NaN of infinities."""
-    pairs = mx.stack(list(mx.broadcast_arrays(real, imag)), axis=-1)
-    return mx.squeeze(mx.contiguous(pairs).view(mx.complex64), -1)
+    return _joined(*mx.broadcast_arrays(real, imag))
+
+
+@mx.custom_function
+def _joined(real: mx.array, imag: mx.array) -> mx.array:
+    return mx.squeeze(mx.contiguous(mx.stack([real, imag], axis=-1)).view(mx.complex64), -1)
+
+
+@_joined.vjp
+def _(parts: tuple[mx.array, mx.array], cotangent: mx.array, result: mx.array) -> tuple[mx.array, mx.array]:
+    return mx.real(cotangent), mx.imag(cotangent)  # MLX has no gradient of a view
 
 
 def _itself(x: mx.array) -> mx.array:

@@ -67,7 +67,28 @@ def segment_min(data: mx.array, segment_ids: mx.array, num_segments: int | None,
 
 
 def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
-    return _reduced("multiply", data, segment_ids, num_segments)
+    if not mx.issubdtype(data.dtype, mx.inexact):
+        return _reduced("multiply", data, segment_ids, num_segments)
+
+    # MLX has no gradient of a scattered product
+    @mx.custom_function
+    def product(data: mx.array) -> mx.array:
+        return _reduced("multiply", data, segment_ids, num_segments)
+
+    @product.vjp
+    def _(data: mx.array, cotangent: mx.array, result: mx.array) -> mx.array:
+        return _products_of_others(data, segment_ids, result.shape[0]) * cotangent[segment_ids]
+
+    return product(data)
+
+
+def _products_of_others(data: mx.array, segment_ids: mx.array, count: int) -> mx.array:
+    """For each element the product of the others of its segment, right where some are zero."""
+    is_zero = data == 0
+    factors = mx.where(is_zero, 1, data)
+    zeros = _summed(is_zero.astype(data.dtype), segment_ids, count)[segment_ids]
+    rest = segment_prod(factors, segment_ids, count, False)[segment_ids] / factors
+    return mx.where((zeros == 0) | (is_zero & (zeros == 1)), rest, 0)
 
 
 def _sizes(ids: mx.array, count: int, ndim: int) -> mx.array:

@@ -33,7 +33,7 @@ def to_host(x: torch.Tensor) -> np.ndarray:
     x = x.cpu().resolve_conj().resolve_neg()
     if x.dtype is torch.bfloat16:
         return x.view(torch.uint16).numpy().view(host_dtypes[dt.bfloat16])
-    return x.numpy()
+    return x.numpy(force=True)  # of zeros that torch only remembers, too
 
 
 def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
