@@ -174,3 +174,32 @@ def test_shift(backend: str, shape: tuple[int, ...]) -> None:
 def test_view() -> None:
     assert ops.signal.fft is ops.fft
     assert ops.signal.irfftn is ops.irfftn
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_many_values(backend: str, name: str, norm: str) -> None:
+    """Enough of them for what a backend does for speed."""
+    for dtype in _inputs(backend, name):
+        for shape, axis in (((40, 51), -1), ((51, 40), 0), ((3, 30, 16), 1)):
+            x = random(shape, dtype, 5)
+            _check(name, getattr(ops, name)(ops.asarray(x), axis=axis, norm=norm), x, None, axis, norm)
+            across = ops.asarray(x.T)
+            _check(name, getattr(ops, name)(across, axis=axis, norm=norm), x.T, None, axis, norm)
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_many_values_in_several_dimensions(backend: str, name: str, norm: str) -> None:
+    for dtype in _inputs(backend, name):
+        for s, axes in ((None, None), ((12, 9), (0, 2)), (None, (1,))):
+            x = random((11, 12, 10), dtype, 6)
+            _check(name, getattr(ops, name)(ops.asarray(x), s=s, axes=axes, norm=norm), x, s, axes, norm)
+
+
+def test_infinity_stays_where_it_is(backend: str) -> None:
+    x = numpy.zeros((2000, 1), "float32")
+    x[7] = numpy.inf
+    got = ops.to_numpy(ops.fft(ops.asarray(x)))
+    assert got[7, 0].real == numpy.inf
+    assert numpy.isfinite(numpy.delete(got, 7)).all()
