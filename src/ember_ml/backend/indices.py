@@ -1,4 +1,4 @@
-"""Positions along an axis, computed on the host: which elements a padded or repeated axis is made of."""
+"""Positions along an axis: which elements a padded or repeated axis is made of."""
 
 from __future__ import annotations
 
@@ -8,18 +8,36 @@ import numpy as np
 
 from ember_ml.backend.host import as_host
 
-__all__ = ["padded", "repeated"]
+__all__ = ["margins", "padded", "repeated"]
 
 _MODES = ("edge", "reflect", "symmetric", "wrap")
 
 
+def margins(length: int, before: int, after: int, mode: str) -> tuple[slice, slice] | None:
+    """The parts of an axis, one for each end, that padding puts there: turned around unless the mode is "wrap".
+
+    None where they are not that simple: one element repeated, or more elements than there are.
+    """
+    _check_padding(length, before, after, mode)
+    skipped = 1 if mode == "reflect" else 0
+    if mode == "edge" or max(before, after) + skipped > length:
+        return None
+    if mode == "wrap":
+        return slice(length - before, length), slice(0, after)
+    return slice(skipped, skipped + before), slice(length - skipped - after, length - skipped)
+
+
 def padded(length: int, before: int, after: int, mode: str) -> np.ndarray:
     """The positions that an axis of that length has after padding."""
+    _check_padding(length, before, after, mode)
+    return np.pad(np.arange(length), (before, after), mode=mode)
+
+
+def _check_padding(length: int, before: int, after: int, mode: str) -> None:
     if mode not in _MODES:
         raise ValueError(f"there is no mode {mode!r} of padding; the modes are constant, {', '.join(_MODES)}")
     if not length and (before or after):
         raise ValueError(f"an axis without elements cannot be padded by {mode!r}")
-    return np.pad(np.arange(length), (before, after), mode=mode)
 
 
 def repeated(length: int, repeats: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml.backend.axes import axis_of
-from ember_ml.backend.indices import padded, repeated
+from ember_ml.backend.indices import margins, padded, repeated
 from ember_ml.backend.shapes import as_shape, pad_pairs, sections
 
 concatenate = mx.concatenate
@@ -49,5 +49,17 @@ def pad(x: mx.array, pad_width: Any, mode: str, constant_values: mx.array | None
     if mode == "constant":
         return mx.pad(x, pairs, "constant", mx.zeros((), x.dtype) if constant_values is None else constant_values)
     for axis, (before, after) in enumerate(pairs):
-        x = mx.take(x, mx.array(padded(x.shape[axis], before, after, mode)), axis=axis)
+        x = _extended(x, axis, before, after, mode)
     return x
+
+
+def _extended(x: mx.array, axis: int, before: int, after: int, mode: str) -> mx.array:
+    ends = margins(x.shape[axis], before, after, mode)
+    if not (before or after):
+        return x
+    if ends is None:
+        return mx.take(x, mx.array(padded(x.shape[axis], before, after, mode)), axis=axis)
+    front = (slice(None),) * axis
+    parts = [x[(*front, end)] for end in ends]
+    first, last = parts if mode == "wrap" else (part[(*front, slice(None, None, -1))] for part in parts)
+    return mx.concatenate((first, x, last), axis)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend.axes import axis_of
-from ember_ml.backend.indices import padded, repeated
+from ember_ml.backend.indices import margins, padded, repeated
 from ember_ml.backend.shapes import as_shape, pad_pairs, sections
 
 concatenate = np.concatenate
@@ -52,5 +52,16 @@ def pad(x: np.ndarray, pad_width: Any, mode: str, constant_values: np.ndarray | 
         result[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, pairs, strict=True))] = x
         return result
     for axis, (before, after) in enumerate(pairs):
-        x = np.take(x, padded(x.shape[axis], before, after, mode), axis)
+        x = _extended(x, axis, before, after, mode)
     return x
+
+
+def _extended(x: np.ndarray, axis: int, before: int, after: int, mode: str) -> np.ndarray:
+    ends = margins(x.shape[axis], before, after, mode)
+    if not (before or after):
+        return x
+    if ends is None:
+        return np.take(x, padded(x.shape[axis], before, after, mode), axis)
+    front = (slice(None),) * axis
+    first, last = (x[(*front, end)] if mode == "wrap" else np.flip(x[(*front, end)], axis) for end in ends)
+    return np.concatenate((first, x, last), axis)

@@ -9,7 +9,7 @@ import torch
 
 from ember_ml.backend.axes import axis_of
 from ember_ml.backend.contract import ByDType
-from ember_ml.backend.indices import padded, repeated
+from ember_ml.backend.indices import margins, padded, repeated
 from ember_ml.backend.shapes import as_shape, pad_pairs, sections
 from ember_ml.backend.torch.unsigned import moved, unsigned
 
@@ -72,8 +72,19 @@ def _pad(x: torch.Tensor, pad_width: Any, mode: str, constant_values: torch.Tens
         result[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, pairs, strict=True))] = x
         return result
     for axis, (before, after) in enumerate(pairs):
-        x = _taken(x, padded(x.shape[axis], before, after, mode), axis)
+        x = _extended(x, axis, before, after, mode)
     return x
+
+
+def _extended(x: torch.Tensor, axis: int, before: int, after: int, mode: str) -> torch.Tensor:
+    ends = margins(x.shape[axis], before, after, mode)
+    if not (before or after):
+        return x
+    if ends is None:
+        return _taken(x, padded(x.shape[axis], before, after, mode), axis)
+    parts = [x.narrow(axis, end.start, end.stop - end.start) for end in ends]
+    first, last = parts if mode == "wrap" else (part.flip(axis) for part in parts)
+    return torch.cat((first, x, last), axis)
 
 
 pad = ByDType(_pad, unsigned(_pad))
