@@ -30,6 +30,8 @@ def margins(length: int, before: int, after: int, mode: str) -> tuple[slice, sli
 def padded(length: int, before: int, after: int, mode: str) -> np.ndarray:
     """The positions that an axis of that length has after padding."""
     _check_padding(length, before, after, mode)
+    if mode == "edge":  # which PyTorch can trace
+        return np.clip(np.arange(-before, length + after), 0, length - 1)
     return np.pad(np.arange(length), (before, after), mode=mode)
 
 
