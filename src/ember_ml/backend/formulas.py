@@ -22,6 +22,7 @@ __all__ = [
     "erfc",
     "erfinv",
     "lgamma",
+    "scaled_bessel_i0",
     "sinc",
 ]
 
@@ -302,8 +303,13 @@ def digamma(xp: Any, x: Any) -> Any:
 def bessel_i0(xp: Any, exp: Any, x: Any, is_short: bool) -> Any:
     """The modified Bessel function of order 0; ``is_short`` for float32."""
     a = xp.abs(x)
+    half = exp(a / 2)  # twice, since the whole would overflow first
+    return xp.where(xp.isinf(a), a, xp.where(a == 0, 1.0, scaled_bessel_i0(xp, a, is_short) * half * half))
+
+
+def scaled_bessel_i0(xp: Any, a: Any, is_short: bool) -> Any:
+    """The modified Bessel function of order 0 of ``a``, which is not negative, times ``exp(-a)``."""
     near = chebyshev(_I0_NEAR[: 20 if is_short else 31], xp.clip(a, None, 8.0) / 4 - 1)
     b = xp.clip(a, 8.0, None)
     far = chebyshev(_I0_FAR[: 8 if is_short else 26], 16 / b - 1) / xp.sqrt(b)
-    half = exp(a / 2)  # twice, since the whole would overflow first
-    return xp.where(xp.isinf(a), a, xp.where(a == 0, 1.0, xp.where(a < 8, near, far) * half * half))
+    return xp.where(a < 8, near, far)
