@@ -17,6 +17,7 @@ GAPS: dict[tuple[str, str, str], str] = {
     for name in (
         *("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn"),
         *("rfft", "irfft", "rfft2", "irfft2", "rfftn", "irfftn", "hfft", "ihfft"),
+        *("stft", "istft", "spectrogram", "fftconvolve", "resample"),
         *("eig", "eigvals"),
     )
 }
