@@ -45,7 +45,9 @@ def test_agreement_with_torch(
         got = ops.stft(ops.asarray(x.astype("float32")), **ours, pad_mode=pad_mode)
         assert ops.shape(got) == tuple(want.mT.shape)
         assert np.abs(ops.to_numpy(got) - want.mT.numpy()).max() < 2e-5 * np.abs(want.numpy()).max()
-        for samples in (None, 400):
+        for samples in (
+            (None, 400) if center else ()
+        ):  # else the zeros around a short window leave samples without weight
             back = torch.istft(want, **common, length=samples).numpy()
             found = ops.to_numpy(ops.istft(got, **ours, length=samples))
             assert found.shape == back.shape
@@ -58,7 +60,8 @@ def _gradients(library: Any, f: Callable[..., Any], values: list[np.ndarray]) ->
         arguments = [library.from_numpy(value).requires_grad_() for value in values]
         return [g.numpy() for g in library.autograd.grad(f(*arguments), arguments)]
     arguments = [library.array(value.astype(np.float32)) for value in values]
-    return [np.array(g) for g in library.grad(f, argnums=list(range(len(values))))(*arguments)]
+    found = library.grad(f, argnums=list(range(len(values))))(*arguments)
+    return [np.array(g) for g in (found if len(values) > 1 else [found])]
 
 
 def _differences(f: Callable[..., Any], values: list[np.ndarray]) -> list[np.ndarray]:
@@ -84,7 +87,7 @@ def _energy(x: Any) -> Any:
     count = int(np.prod(ops.shape(x)))
     total = 0.0
     for part in parts:
-        weights = ops.asarray(np.cos(np.arange(count)).reshape(ops.shape(x)), dtype=ops.dtype(part))
+        weights = ops.asarray(np.cos(np.arange(count)).reshape(ops.shape(x)), dtype=str(ops.dtype(part)))
         total = ops.add(ops.sum(ops.multiply(ops.square(part), weights)), total)
     return total
 
@@ -108,6 +111,16 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "resample to more": (lambda x: _energy(ops.resample(x, 11)), [(2, 8)]),
     "resample to less": (lambda x: _energy(ops.resample(x, 6)), [(2, 9)]),
 }
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_gradients_on_numpy(name: str) -> None:
+    f, shapes = CASES[name]
+    values = [_signal(*shape, seed=1) for shape in shapes]
+    with ember_ml.use_backend("numpy"):
+        found = ops.grad(f, argnums=tuple(range(len(values))))(*values)
+    for got, want in zip(found, _differences(f, values), strict=True):
+        assert np.abs(got - want).max() <= 1e-6 * (1 + np.abs(want).max())
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

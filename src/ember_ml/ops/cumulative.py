@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.axes import axis_of
+from ember_ml.backend.correlation import overhang
 from ember_ml.dtypes import HALVES, as_dtype, find_dtype
 from ember_ml.ops import adjoints
 from ember_ml.ops.declare import derived, gradient, primitive
@@ -240,6 +242,22 @@ def correlate(x: TensorLike, y: TensorLike, mode: str = "valid") -> Tensor:
     [2.0, 3.5, 3.0]
     """
     ...
+
+
+gradient(
+    correlate,
+    holomorphic=False,
+    x=lambda g, _r, _x, y, mode: correlate(_all_shifts(g, _x, y, mode), ops.conj(ops.flip(y)), "valid"),
+    y=lambda g, _r, x, _y, mode: ops.flip(correlate(ops.conj(_all_shifts(g, x, _y, mode)), ops.conj(x), "valid")),
+)
+
+
+def _all_shifts(g: Tensor, x: Any, y: Any, mode: str) -> Tensor:
+    """The gradient of a correlation, as that of the mode "full"."""
+    before, after = overhang(x.shape, y.shape, mode)
+    m, n = x.shape[0], y.shape[0]
+    first = n - 1 - before if m >= n else m - 1 - after
+    return ops.pad(g, [(first, m + n - 1 - first - g.shape[0])])
 
 
 def _from_the_end(g: Tensor, axis: int | None, shape: tuple[int, ...]) -> Tensor:

@@ -9,10 +9,13 @@ zeros; there is no transform of length 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ember_ml import dtypes as dt
 from ember_ml import ops
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.backend.transforms import lengths_and_axes
+from ember_ml.ops import adjoints
+from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import CREATION, KEEP, REAL_TRANSFORM, TRANSFORM
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
@@ -51,6 +54,9 @@ def fft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backwa
     ...
 
 
+gradient(fft, x=lambda g, _r, _x, n, axis, norm: _transform_back(ops.ifftn, g, _x, _s(n), (axis,), norm))
+
+
 @primitive(TRANSFORM)
 def ifft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of :func:`fft`.
@@ -60,6 +66,9 @@ def ifft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backw
     [1.0, 1.0, 1.0, 1.0]
     """
     ...
+
+
+gradient(ifft, x=lambda g, _r, _x, n, axis, norm: _transform_back(ops.fftn, g, _x, _s(n), (axis,), norm))
 
 
 @primitive(TRANSFORM)
@@ -77,6 +86,9 @@ def fftn(
     ...
 
 
+gradient(fftn, x=lambda g, _r, _x, s, axes, norm: _transform_back(ops.ifftn, g, _x, s, axes, norm))
+
+
 @primitive(TRANSFORM)
 def ifftn(
     x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
@@ -88,6 +100,9 @@ def ifftn(
     [[1.0, 1.0], [1.0, 1.0]]
     """
     ...
+
+
+gradient(ifftn, x=lambda g, _r, _x, s, axes, norm: _transform_back(ops.fftn, g, _x, s, axes, norm))
 
 
 @derived(TRANSFORM)
@@ -127,6 +142,9 @@ def rfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backw
     ...
 
 
+gradient(rfft, x=lambda g, _r, _x, n, axis, norm: _real_transform_back(g, _x, _s(n), (axis,), norm))
+
+
 @primitive(TRANSFORM.giving("real"))
 def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of :func:`rfft`: real, of length ``n``, by default ``2 * (m - 1)`` for m values.
@@ -136,6 +154,9 @@ def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "back
     [1.0, 1.0, 1.0, 1.0]
     """
     ...
+
+
+gradient(irfft, x=lambda g, _r, _x, n, axis, norm: _inverse_real_back(g, _x, _s(n), (axis,), norm))
 
 
 @primitive(REAL_TRANSFORM)
@@ -151,6 +172,9 @@ def rfftn(
     ...
 
 
+gradient(rfftn, x=lambda g, _r, _x, s, axes, norm: _real_transform_back(g, _x, s, axes, norm))
+
+
 @primitive(TRANSFORM.giving("real"))
 def irfftn(
     x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
@@ -162,6 +186,57 @@ def irfftn(
     [[1.0, 1.0], [1.0, 1.0]]
     """
     ...
+
+
+gradient(irfftn, x=lambda g, _r, _x, s, axes, norm: _inverse_real_back(g, _x, s, axes, norm))
+
+
+# A transform is a linear map; its gradient is the adjoint map, which is the inverse transform with the factor of the
+# forward one. A real transform leaves out the bins that are mirror images, whose share the others then have.
+
+
+def _s(n: int | None) -> tuple[int, ...] | None:
+    return None if n is None else (n,)
+
+
+def _transform_back(adjoint: Any, g: Tensor, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
+    lengths, along = lengths_and_axes(x.shape, s, axes)
+    return _fitted(adjoint(g, lengths, along, _opposite(norm)), x, along)
+
+
+def _real_transform_back(g: Tensor, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
+    lengths, along = lengths_and_axes(x.shape, s, axes)
+    weights = _mirrored(g, lengths[-1], along[-1], 0.5)
+    return _fitted(irfftn(ops.multiply(g, weights), lengths, along, _opposite(norm)), x, along)
+
+
+def _inverse_real_back(g: Tensor, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
+    lengths, along = lengths_and_axes(x.shape, s, axes, halved=True)
+    spectrum = rfftn(g, lengths, along, _opposite(norm))
+    return _fitted(ops.multiply(spectrum, _mirrored(spectrum, lengths[-1], along[-1], 2.0)), x, along)
+
+
+def _mirrored(spectrum: Any, length: int, axis: int, weight: float) -> Tensor:
+    """A weight for each bin along ``axis`` that has a mirror image, 1 for the others: the first and the middle one."""
+    single = {0, length // 2} if length % 2 == 0 else {0}
+    weights = [1.0 if bin_ in single else weight for bin_ in range(length // 2 + 1)]
+    shape = [1] * len(spectrum.shape)
+    shape[axis] = len(weights)
+    wide = dt.as_dtype(spectrum.dtype) in (dt.float64, dt.complex128)
+    return ops.reshape(ops.asarray(weights, dtype=dt.float64 if wide else dt.float32), shape)
+
+
+def _fitted(g: Tensor, x: Any, axes: Sequence[int]) -> Tensor:
+    """``g`` without what the transform filled up, and with zeros for what it cut off."""
+    for axis in axes:
+        length, own = g.shape[axis], x.shape[axis]
+        if length > own:
+            g = ops.get_item(g, (*[slice(None)] * axis, slice(own)))
+        elif length < own:
+            widths = [(0, 0)] * len(g.shape)
+            widths[axis] = (0, own - length)
+            g = ops.pad(g, widths)
+    return adjoints.cast_back(g, x)
 
 
 @derived(REAL_TRANSFORM)

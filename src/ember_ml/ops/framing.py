@@ -12,7 +12,7 @@ from ember_ml.backend import active, checks
 from ember_ml.backend.axes import axis_of
 from ember_ml.backend.framing import as_length, count_frames
 from ember_ml.backend.windows import host_mel_weights
-from ember_ml.ops.declare import derived
+from ember_ml.ops.declare import derived, gradient
 from ember_ml.ops.rules import CREATION, NUMERIC, SAME, TRANSFORM
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
@@ -33,6 +33,16 @@ def frame(x: TensorLike, frame_length: int, hop_length: int, axis: int = -1) -> 
     count = count_frames(x.shape[axis_of(axis, len(x.shape))], frame_length, hop_length)
     starts = ops.multiply(ops.reshape(ops.arange(count), (count, 1)), hop_length)
     return ops.take(x, ops.add(starts, ops.arange(frame_length)), axis)
+
+
+gradient(frame, x=lambda g, _r, _x, _length, hop_length, axis: _frame_back(g, _x.shape, hop_length, axis))
+
+
+def _frame_back(g: Tensor, shape: tuple[int, ...], hop_length: int, axis: int) -> Tensor:
+    """Each sample gets what all frames that hold it got."""
+    place = axis_of(axis, len(shape))
+    signal = overlap_add(g, hop_length, place)
+    return _padded(signal, shape[place] - signal.shape[place], place)
 
 
 @derived(NUMERIC)
