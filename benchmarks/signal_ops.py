@@ -93,7 +93,7 @@ def _mlx() -> Ways:
         return mx.as_strided(x, ((len(x) - LENGTH) // HOP + 1, LENGTH), (HOP, 1))
 
     def centred(x: Any) -> Any:
-        return frames(mx.concatenate((x[LENGTH // 2 : 0 : -1], x, x[-2 : -LENGTH // 2 - 2 : -1])))
+        return frames(mx.concatenate([x[LENGTH // 2 : 0 : -1], x, x[-2 : -LENGTH // 2 - 2 : -1]]))
 
     return {
         "frames": {"as_strided and rfft": lambda x, w: mx.fft.rfft(frames(x) * w)},

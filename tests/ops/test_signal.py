@@ -15,7 +15,7 @@ from ember_ml.errors import UnsupportedDType
 from ember_ml.nn import tensor
 from tests.reference import EPS
 from tests.reference.matrices import difference, numpy, random, wide
-from tests.reference.signals import filters, mel_filters, transform
+from tests.reference.signals import filters, mel_filters, scipy_transform, transform, window
 
 
 def _floats(backend: str) -> list[str]:
@@ -118,25 +118,18 @@ def test_patterns_of_the_architecture(backend: str) -> None:
     want = transform(wide(x), 1024, 512, hann)
     got = to_wave(x)
     assert ops.shape(got) == (7, 513)
-    assert difference(got.numpy(), want) <= 16
-    assert difference(process_waveform(x[:1024]).numpy(), want[0]) <= 16
+    assert difference(ops.to_numpy(got), want) <= 16
+    assert difference(ops.to_numpy(process_waveform(x[:1024])), want[0]) <= 16
 
 
-@pytest.mark.parametrize("hop", [1, 16, 33, 64, 70])
-@pytest.mark.parametrize("length", [1, 2, 63, 64])
+@pytest.mark.parametrize("hop", [1, 2, 16, 33, 64])
+@pytest.mark.parametrize("length", [64, 65, 100])
 def test_against_scipy_without_padding(backend: str, length: int, hop: int) -> None:
-    weights = filters.get_window("hann", length) + 0.1
+    weights = window("hamming", length, True)
     for dtype in _floats(backend):
         x = random((2, 200), dtype, 2)
-        overlap = {"nperseg": length, "noverlap": length - hop} if hop < length else None
-        if overlap:
-            _, _, want = filters.stft(wide(x), window=weights, boundary=None, padded=False, **overlap)
-            want = want * weights.sum()  # it divides by that
-        else:
-            starts = range(0, 200 - length + 1, hop)
-            want = numpy.stack([numpy.fft.rfft(wide(x)[:, s : s + length] * weights) for s in starts], -1)
-        got = ops.stft(ops.asarray(x), length, hop, weights.astype(dtype), center=False)
-        assert difference(ops.to_numpy(got), numpy.moveaxis(want, -1, -2)) <= 16
+        got = ops.stft(ops.asarray(x), length, hop, ops.asarray(weights, dtype=dtype), center=False)
+        assert difference(ops.to_numpy(got), scipy_transform(wide(x), length, hop, weights)) <= 16
 
 
 @pytest.mark.parametrize("length", [15, 16, 64])
@@ -227,28 +220,28 @@ def test_lengths(backend: str, length: int, samples: int) -> None:
     x = random((samples,), "float32", 7)
     hop, half = 4, length // 2
     for center in (True, False):
-        window = ops.hamming_window(length)
-        spectrum = ops.stft(ops.asarray(x), length, hop, window, center=center)
+        weights = ops.hamming_window(length)
+        spectrum = ops.stft(ops.asarray(x), length, hop, weights, center=center)
         count = ops.shape(spectrum)[0]
         ends = (count - 1) * hop + length - (2 * half if center else 0)
-        back = ops.to_numpy(ops.istft(spectrum, length, hop, window, center))
+        back = ops.to_numpy(ops.istft(spectrum, length, hop, weights, center))
         assert back.shape == (ends,)
         assert numpy.abs(back - x[:ends]).max() < 1e-5
         held = ends + half if center else ends
         for wanted in (1, 5, held):
-            got = ops.to_numpy(ops.istft(spectrum, length, hop, window, center, length=wanted))
+            got = ops.to_numpy(ops.istft(spectrum, length, hop, weights, center, length=wanted))
             assert got.shape == (wanted,)
             shown = min(wanted, samples)
             assert numpy.abs(got[:shown] - x[:shown]).max() < 1e-5
         with pytest.raises(ValueError, match=f"the frames hold {held} samples, not {held + 1}"):
-            ops.istft(spectrum, length, hop, window, center, length=held + 1)
+            ops.istft(spectrum, length, hop, weights, center, length=held + 1)
 
 
 def test_inverse_of_what_is_no_transform_is_the_nearest_signal(backend: str) -> None:
     """The least-squares solution of the linear map, solved as such."""
     length, hop, samples = 6, 2, 12
-    basis = [ops.stft(row, length, hop, center=False, window=ops.hamming_window(length)) for row in ops.eye(samples)]
-    columns = numpy.stack([ops.to_numpy(part).ravel() for part in basis], -1).astype(complex)
+    basis = ops.stft(ops.eye(samples), length, hop, center=False, window=ops.hamming_window(length))
+    columns = ops.to_numpy(basis).reshape(samples, -1).T.astype(complex)
     target = random((4, 4), "complex64", 8)
     # the inner bins stand for their mirror images too, which doubles their weight
     weights = numpy.sqrt(numpy.tile([1.0, 2.0, 2.0, 1.0], 4))
@@ -306,6 +299,11 @@ def test_what_short_time_transforms_refuse(backend: str) -> None:
         ops.istft(ops.ones(5))
     with pytest.raises(ValueError, match="hop_length"):
         ops.istft(spectrum, 8, -1)
+    with pytest.raises(ValueError, match="frame_length"):
+        ops.istft(spectrum, 0)
+    with pytest.raises(ValueError, match="length must not be negative"):
+        ops.istft(spectrum, 8, length=-1)
+    assert ops.shape(ops.istft(spectrum, 8, length=0)) == (0,)
     if backend == "mlx":
         for op in (ops.stft, ops.spectrogram, ops.istft):
             with pytest.raises(UnsupportedDType, match="complex128"):

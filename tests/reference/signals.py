@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.reference import arrays
 from tests.reference.spec import spec
 
-__all__ = ["filters", "frames", "mel_filters", "overlapped", "transform", "window"]
+__all__ = ["filters", "frames", "mel_filters", "overlapped", "scipy_transform", "transform", "window"]
 
 filters: Any = scipy.signal
 
@@ -70,6 +70,13 @@ def _windowed(x: np.ndarray, n: int, hop: int, window: np.ndarray, center: bool,
         x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], mode=pad_mode)  # type: ignore[call-overload]
     before = (n - len(window)) // 2
     return frames(x, n, hop) * np.pad(window, (before, n - len(window) - before))
+
+
+def scipy_transform(x: np.ndarray, length: int, hop: int, window: np.ndarray) -> np.ndarray:
+    """SciPy's short-time transform without padding, for hops of at most a frame; it divides by the window's sum."""
+    options: Any = {"nperseg": length, "noverlap": length - hop, "boundary": None, "padded": False}
+    _, _, found = scipy.signal.stft(x, window=window, **options)
+    return np.moveaxis(found, -1, -2) * window.sum()
 
 
 def mel_filters(

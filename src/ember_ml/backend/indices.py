@@ -32,7 +32,7 @@ def padded(length: int, before: int, after: int, mode: str) -> np.ndarray:
     _check_padding(length, before, after, mode)
     if mode == "edge":  # which PyTorch can trace
         return np.clip(np.arange(-before, length + after), 0, length - 1)
-    return np.pad(np.arange(length), (before, after), mode=mode)
+    return np.pad(np.arange(length), (before, after), mode=mode)  # type: ignore[call-overload]
 
 
 def _check_padding(length: int, before: int, after: int, mode: str) -> None:

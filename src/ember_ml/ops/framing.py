@@ -163,21 +163,23 @@ def istft(
     if len(x.shape) < 2:
         raise ValueError("two axes are needed, of frames and of bins; the inverse of a single frame is irfft")
     count, bins = x.shape[-2:]
-    if frame_length is None:
-        frame_length = 2 * (bins - 1) if onesided else bins
-    if bins != (frame_length // 2 + 1 if onesided else frame_length):
-        raise ValueError(f"{bins} bins do not belong to frames of {frame_length} samples")
-    hop_length = _hop(frame_length, hop_length)
+    own = 2 * (bins - 1) if onesided else bins
+    samples = as_length(own if frame_length is None else frame_length, "frame_length")
+    if bins != (samples // 2 + 1 if onesided else samples):
+        raise ValueError(f"{bins} bins do not belong to frames of {samples} samples")
+    hop = _hop(samples, hop_length)
     inverse = ops.irfft if onesided else ops.ifft
-    frames = inverse(x, frame_length, norm="ortho" if normalized else "backward")
-    window = _window(window, frame_length, frames)
+    frames = inverse(x, samples, norm="ortho" if normalized else "backward")
+    window = _window(window, samples, frames)
     if onesided:
         window = ops.real(window)
-    total = overlap_add(ops.multiply(frames, ops.conj(window)), hop_length)
+    total = overlap_add(ops.multiply(frames, ops.conj(window)), hop)
     weights = ops.square(ops.abs(window))
-    weight = overlap_add(ops.broadcast_to(weights, (count, frame_length)), hop_length)
-    start = frame_length // 2 if center else 0
-    end = (count - 1) * hop_length + frame_length - start if length is None else start + length
+    weight = overlap_add(ops.broadcast_to(weights, (count, samples)), hop)
+    start = samples // 2 if center else 0
+    if length is not None and length < 0:
+        raise ValueError(f"length must not be negative, as {length} is")
+    end = (count - 1) * hop + samples - start if length is None else start + length
     part = (..., slice(start, end))
     total, weight = ops.get_item(total, part), ops.get_item(weight, part)
     _check_weight(weight, end - start)

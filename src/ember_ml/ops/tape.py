@@ -393,7 +393,8 @@ def _conjugated(x: Any) -> Any:
     if isinstance(x, Outline):
         return x
     if isinstance(x, list | tuple):
-        return [_conjugated(item) for item in x]
+        parts = [_conjugated(item) for item in x]
+        return tuple(parts) if type(x) is tuple else parts  # the key of an element is a tuple
     is_complex = hasattr(x, "dtype") and as_dtype(x.dtype).kind == "complex"
     return OPS["conj"].function(x) if is_complex else x
 

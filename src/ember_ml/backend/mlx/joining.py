@@ -62,4 +62,4 @@ def _extended(x: mx.array, axis: int, before: int, after: int, mode: str) -> mx.
     front = (slice(None),) * axis
     parts = [x[(*front, end)] for end in ends]
     first, last = parts if mode == "wrap" else (part[(*front, slice(None, None, -1))] for part in parts)
-    return mx.concatenate((first, x, last), axis)
+    return mx.concatenate([first, x, last], axis)

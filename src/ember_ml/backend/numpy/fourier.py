@@ -23,9 +23,9 @@ def _one(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
         check_norm(norm)
         if x.size < _FEW or x.dtype not in _SINGLE:
             return native(x, n, axis, norm)
-        if n is None:
-            n = 2 * (x.shape[axis] - 1) if native in _HALF_IN else x.shape[axis]
-        return _single(native, x, n, axis, norm, n)
+        own = 2 * (x.shape[axis] - 1) if native in _HALF_IN else x.shape[axis]
+        length = own if n is None else n
+        return _single(native, x, length, axis, norm, length)
 
     return body
 
@@ -45,9 +45,7 @@ def _several(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     return body
 
 
-def _single(
-    native: Callable[..., np.ndarray], x: np.ndarray, n: Any, axis: Any, norm: str, elements: int
-) -> np.ndarray:
+def _single(native: Callable[..., Any], x: np.ndarray, n: Any, axis: Any, norm: str, elements: int) -> np.ndarray:
     """The transform in single precision, which NumPy computes in double precision, in two to four times the time.
 
     It does so for real input to a complex transform, and where the transform has no factor: its factor is then the
