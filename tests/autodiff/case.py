@@ -1,4 +1,4 @@
-"""What the gradient tests need to know of an op: arguments at which it is smooth, and by which of them to differentiate."""
+"""What the gradient tests need to know of an op: arguments at which it is smooth, by which of them to differentiate."""
 
 from __future__ import annotations
 

@@ -49,3 +49,4 @@ from ember_ml.ops.gradients import *
 from ember_ml.ops import linearalg, signal, stats
 from ember_ml.ops import operators as _operators
 from ember_ml.ops import methods as _methods
+from ember_ml.ops import backward as _backward

@@ -197,10 +197,10 @@ def _stacked(rows: list[Any], shape: tuple[int, ...], x: Any) -> Any:
 _tape_engines: dict[Any, TapeEngine] = {}
 
 
-def engine_of(backend: Any) -> Any:
-    """What differentiates on ``backend``: its own engine where it has one, else the tape."""
+def engine_of(backend: Any, leaves: Sequence[Any] = ()) -> Any:
+    """What differentiates on ``backend``: its own engine where it has one and nothing is on the tape, else the tape."""
     own = getattr(backend, "gradients", None)
-    if hasattr(own, "value_and_gradients"):
+    if hasattr(own, "value_and_gradients") and not any(type(x) is Var for x in leaves):
         return own
     if backend not in _tape_engines:
         _tape_engines[backend] = TapeEngine(backend)

@@ -182,7 +182,7 @@ def value_and_grad(
             is_portable = type(value) is EmberTensor
             return _scalar(value, backend), outputs.take(rest, strict=False)
 
-        value, rest, gradients = engine_of(backend).value_and_gradients(flat, leaves.natives)
+        value, rest, gradients = engine_of(backend, leaves.natives).value_and_gradients(flat, leaves.natives)
         found = leaves.tree(gradients)
         if is_portable:
             value = _wrapped(value, backend)
@@ -227,7 +227,7 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     def flat(*natives: Any) -> list[Any]:
         return outputs.take(f(*leaves.tree(natives)), strict=True)
 
-    results, pull = engine_of(backend).pullback(flat, leaves.natives)
+    results, pull = engine_of(backend, leaves.natives).pullback(flat, leaves.natives)
     value = outputs.tree(results)
 
     def pull_tree(cotangents: Any) -> tuple[Any, ...]:
@@ -263,7 +263,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     def flat(*natives: Any) -> list[Any]:
         return outputs.take(f(*leaves.tree(natives)), strict=True)
 
-    results, changes = engine_of(backend).pushforward(flat, leaves.natives, directions)
+    results, changes = engine_of(backend, leaves.natives).pushforward(flat, leaves.natives, directions)
     return outputs.tree(results), outputs.tree(changes)
 
 
@@ -289,7 +289,7 @@ def jacobian(f: Callable[..., Any], argnums: Argument | Sequence[Argument] = 0) 
             new_args, new_kwargs = arguments.put(leaves.tree(natives), args, kwargs)
             return outputs.take(f(*new_args, **new_kwargs), strict=True)
 
-        rows = engine_of(backend).jacobian(flat, leaves.natives)
+        rows = engine_of(backend, leaves.natives).jacobian(flat, leaves.natives)
         found = [leaves.tree(list(row)) for row in rows]
         return outputs.structure([part[0] for part in found] if arguments.is_single else found)
 
@@ -337,7 +337,7 @@ def vmap(
         def flat(*natives: Any) -> list[Any]:
             return outputs.take(f(*leaves.tree(natives)), strict=True)
 
-        return outputs.tree(engine_of(backend).vmap(flat, leaves.natives, axes, out_axes))
+        return outputs.tree(engine_of(backend, leaves.natives).vmap(flat, leaves.natives, axes, out_axes))
 
     return mapped
 
@@ -387,7 +387,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
             return results, pull
 
-        return outputs.tree(list(engine_of(backend).custom(flat, leaves.natives)))
+        return outputs.tree(list(engine_of(backend, leaves.natives).custom(flat, leaves.natives)))
 
     return wrapped
 
@@ -412,6 +412,6 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
         def flat(*natives: Any) -> list[Any]:
             return outputs.take(f(*leaves.tree(natives), **kwargs), strict=True)
 
-        return outputs.tree(list(engine_of(backend).checkpoint(flat, leaves.natives)))
+        return outputs.tree(list(engine_of(backend, leaves.natives).checkpoint(flat, leaves.natives)))
 
     return wrapped

@@ -142,6 +142,11 @@ def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any, caller: FrameT
     """An in-place operator whose result is not simply one of the same dtype and shape."""
     if result is NotImplemented:
         return result
+    if type(result._array) is Var and result.dtype is tensor.dtype and result.shape == tensor.shape:
+        if shows_living_tensor(tensor):
+            raise refusal(f"ops.{op.name} in place")
+        tensor._array, tensor._kind = result._array, result._kind  # from now on the tensor is recorded
+        return tensor
     if result._kind.backend is not tensor._kind.backend:  # in place means on the tensor's own backend
         result = dispatch(op, (tensor, other), tensor._kind.backend, portable=True)
     if result._kind is not tensor._kind and result.dtype.kind == tensor.dtype.kind in ("float", "complex"):

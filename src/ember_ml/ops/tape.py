@@ -96,6 +96,12 @@ class Tape:
     def to_device(self, x: Var, device: str) -> Var:
         return self.call("to_device", (x, device))
 
+    def to_dlpack(self, x: Var, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+        return self.base.to_dlpack(x.plain(), stream, max_version, dl_device, copy)
+
+    def dlpack_device(self, x: Var) -> tuple[Any, int]:
+        return self.base.dlpack_device(x.plain())
+
     def finish(self, result: Any) -> Any:
         return result
 

@@ -7,8 +7,8 @@ methods that compute are the ops, bound from the floor above; ``tensor/operation
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ember_ml.backend import active, is_installed, load
 from ember_ml.backend.devices import resolve_device
@@ -19,7 +19,7 @@ from ember_ml.tensor.operations import Operations
 from ember_ml.tensor.var import Var
 from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
 
-__all__ = ["EmberTensor", "to_native", "wrap", "wrap_native"]
+__all__ = ["EmberTensor", "record_with", "to_native", "wrap", "wrap_native"]
 
 _new = object.__new__
 
@@ -37,12 +37,18 @@ class EmberTensor(Operations):
     """
 
     # A slice knows the tensors that it was made of, by weak references; a fresh tensor sets only _array and _kind.
-    __slots__ = ("__weakref__", "_array", "_kind", "_requires_grad", "_sliced_from")
+    __slots__ = ("__weakref__", "_array", "_kind", "_sliced_from")
     __array_ufunc__ = None  # NumPy's operators give way to ours
     __hash__ = None
 
     _array: Any
     _kind: Kind
+
+    if TYPE_CHECKING:  # recording is of the floor above
+        grad: EmberTensor | None
+
+        def backward(self, gradient: TensorLike | None = None) -> None: ...
+        def detach(self) -> EmberTensor: ...
 
     def __init__(
         self,
@@ -106,23 +112,28 @@ class EmberTensor(Operations):
     @property
     def native(self) -> Any:
         """The tensor of the backend's own library that is held; shared, so do not change it."""
-        return self._array
+        return self._array.plain() if type(self._array) is Var else self._array
 
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are wanted with respect to this tensor."""
-        marked = getattr(self._array, "requires_grad", False)  # emberlint: ignore[EMB502] PyTorch holds the mark
-        return bool(marked or getattr(self, "_requires_grad", False))
+        array = self._array
+        if type(array) is Var:
+            return array.node is not None
+        return bool(getattr(array, "requires_grad", False))  # emberlint: ignore[EMB502] PyTorch holds the mark
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if value and self._kind.dtype.kind not in ("float", "complex"):
             raise TypeError(f"a tensor of dtype {self.dtype} has no gradient; cast it to a float first")
         array = self._array
-        if hasattr(array, "requires_grad_") and array.requires_grad != value:  # emberlint: ignore[EMB402] PyTorch
+        if bool(value) == self.requires_grad:
+            return
+        if hasattr(array, "requires_grad_"):  # emberlint: ignore[EMB402] PyTorch
             own = array.detach()  # emberlint: ignore[EMB202] shares the data; the caller's own tensor stays as it is
             self._array = own.requires_grad_(value)  # emberlint: ignore[EMB403] ours alone
-        self._requires_grad = bool(value)
+        else:
+            _record(self, value)
 
     @property
     def T(self) -> EmberTensor:
@@ -297,6 +308,16 @@ def _read(value: Any) -> Any:
 
 
 read_portable_with(_read)
+
+
+def _record(tensor: EmberTensor, value: bool, /) -> None:
+    raise NotImplementedError("ember_ml.ops records, and is not imported")
+
+
+def record_with(function: Callable[[EmberTensor, bool], None]) -> None:
+    """Make tensors variables by ``function`` where the library does not record by itself; the floor above brings it."""
+    global _record
+    _record = function
 
 
 def wrap_native(native: Any, backend: Any) -> EmberTensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mlx.core as mx
 
 from ember_ml import dtypes as dt
@@ -13,7 +15,8 @@ _BITS = {mx.float16: mx.int16, mx.bfloat16: mx.int16, mx.float32: mx.int32, mx.f
 
 def of_parts(real: mx.array, imag: mx.array) -> mx.array:
     """The complex numbers of these parts; ``real + 1j*imag`` would make NaN of infinities."""
-    return _joined(*mx.broadcast_arrays(real, imag))
+    result: Any = _joined(*mx.broadcast_arrays(real, imag))
+    return result
 
 
 @mx.custom_function

@@ -79,7 +79,8 @@ def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None
     def _(data: mx.array, cotangent: mx.array, result: mx.array) -> mx.array:
         return _products_of_others(data, segment_ids, result.shape[0]) * cotangent[segment_ids]
 
-    return product(data)
+    result: Any = product(data)
+    return result
 
 
 def _products_of_others(data: mx.array, segment_ids: mx.array, count: int) -> mx.array:
