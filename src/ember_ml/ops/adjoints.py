@@ -39,7 +39,7 @@ def _kept_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
 
 def spread(g: Any, shape: tuple[int, ...], axis: Any) -> Any:
     """A reduced tensor along the axes over which it was reduced."""
-    return ops.broadcast_to(ops.reshape(g, _kept_shape(shape, axis)), shape)
+    return ops.broadcast_to(g if axis is None else ops.reshape(g, _kept_shape(shape, axis)), shape)
 
 
 def extremes(g: Any, r: Any, x: Any, axis: Any) -> Any:

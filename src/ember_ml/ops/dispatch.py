@@ -84,12 +84,17 @@ class _Call:
 
 def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool = False) -> Any:
     """Run ``op`` on any arguments; the result is portable if ``portable`` or any tensor argument is."""
+    is_active = backend is None
     if backend is None:
         backend = backends.active()
     if tapes.is_live:
         tape = tapes.find_tape(args)
         if tape is not None:
             tapes.check_crossing(tape, backend)
+            quick = tape.quick(op) if is_active else None
+            result = NotImplemented if quick is None else quick(args)
+            if result is not NotImplemented:
+                return result
             backend = tape
     call = _Call(op, backend, portable)
     values = list(args)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from dis import get_instructions
 from functools import cache
+from types import CodeType
 from typing import Any
 
 from ember_ml import backend as backends
 from ember_ml.dtypes import EmberDType, as_dtype
-from ember_ml.ops.declare import OPS, Op
+from ember_ml.ops.declare import DTYPE, OPS, TENSOR, Op
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.var import Node, Var
 
@@ -54,6 +56,7 @@ class Tape:
         self.device_scope, self.set_device = base.device_scope, base.set_device
         self.synchronize, self.memory_info = base.synchronize, base.memory_info
         self._bodies: dict[str, Callable[..., Any]] = {}
+        self._quick: dict[str, Callable[[tuple[Any, ...]], Any] | None] = {}
 
     def __repr__(self) -> str:
         return f"<tape {self.level} on {self.name}>"
@@ -122,6 +125,12 @@ class Tape:
         missing = len(op.parameters) - len(args)
         return dispatch(op, (*args, *(defaults[len(defaults) - missing :] if missing else ())), self)
 
+    def quick(self, op: Op) -> Callable[[tuple[Any, ...]], Any] | None:
+        """The short way to record ``op``, where it has one."""
+        if op.name not in self._quick:
+            self._quick[op.name] = _quick(op, self) if op.gradients else None
+        return self._quick[op.name]
+
     def body(self, op: Op) -> Callable[..., Any]:
         """What runs for ``op`` on this tape."""
         found = self._bodies.get(op.name)
@@ -141,7 +150,8 @@ def tape_for(base: Any, level: int) -> Tape:
 
 def leaf(value: Any, tape: Tape) -> Var:
     """A variable: a value with respect to which gradients will be asked."""
-    return Var(value, tape, tape.constant(value).dtype, Node(None, None, None, (), 1, False))
+    dtype = value.dtype if type(value) is Var else tape.base.dtype_of(value)
+    return Var(value, tape, dtype, Node(None, None, None, (), 1, False))
 
 
 def find_tape(args: Iterable[Any], best: Tape | None = None) -> Tape | None:
@@ -192,10 +202,7 @@ def _recorder(op: Op, tape: Tape) -> Callable[..., Any]:
     from ember_ml.ops.dispatch import dispatch
 
     rules = [op.gradients.get(name, _UNKNOWN) for name in op.parameters]
-    kept = _kept(op)
-    keeps_result = bool(op.gradients) and any(
-        not _argument_names(rule)[1].startswith("_") for rule in op.gradients.values() if rule is not None
-    )
+    needs = _Needs(op)
     base = tape.base
     has_signature = not op.declaration.__kwdefaults__ and not op.declaration.__code__.co_flags & 0x04
     function = op.function
@@ -224,11 +231,10 @@ def _recorder(op: Op, tape: Tape) -> Callable[..., Any]:
                         parents.append((rules[index], place, item.node, item.index, item.shape))
         if not parents:
             return _constants(result, tape)
-        held = [value if keep else _outline(arg) for value, keep, arg in zip(values, kept, args, strict=True)]
         outputs = len(result) if isinstance(result, list | tuple) else 1
-        node = Node(op, held, None, parents, outputs, False)
+        node = Node(op, needs.of(args, values), None, parents, outputs, False)
         recorded = _recorded(result, tape, node)
-        if keeps_result:
+        if needs.result == "whole":
             node.result = result
         elif outputs > 1 or isinstance(result, list | tuple):
             node.result = [Outline(tuple(part.shape), part.dtype) for part in recorded]
@@ -245,23 +251,95 @@ def _recorder(op: Op, tape: Tape) -> Callable[..., Any]:
 _UNKNOWN: Any = object()
 
 
-@cache
-def _argument_names(rule: Callable[..., Any]) -> tuple[str, ...]:
-    code = rule.__code__
-    return code.co_varnames[: code.co_argcount]
+class _Needs:
+    """What an op's gradient rules read of each argument and of the result.
+
+    An argument that a rule names with an underscore is given as an outline; one that no rule reads at all, as None.
+    """
+
+    __slots__ = ("kept", "outlined", "result")
+
+    def __init__(self, op: Op) -> None:
+        count = len(op.parameters)
+        self.kept, self.outlined = [False] * count, [False] * count
+        self.result = ""
+        for rule in op.gradients.values():
+            if rule is not None:
+                self._add(rule.__code__, count)
+
+    def _add(self, code: CodeType, count: int) -> None:
+        names = code.co_varnames[: code.co_argcount]
+        if len(names) != count + 2:
+            raise TypeError(f"a gradient rule takes the gradient, the result and {count} arguments, not {names}")
+        read = {i.argval for i in get_instructions(code) if i.opname.startswith("LOAD")} | set(code.co_cellvars)
+        for place, name in enumerate(names[2:]):
+            if name in read:
+                (self.outlined if name.startswith("_") else self.kept)[place] = True
+        if names[1] in read:
+            self.result = "outline" if names[1].startswith("_") and self.result != "whole" else "whole"
+
+    def of(self, args: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        """What is held of the arguments."""
+        return [
+            value if kept else _outline(arg) if outlined or type(arg) is not Var else None
+            for arg, value, kept, outlined in zip(args, values, self.kept, self.outlined, strict=True)
+        ]
 
 
-def _kept(op: Op) -> list[bool]:
-    """Which arguments some rule reads: those that each rule names with an underscore are given as outlines."""
-    kept = [False] * len(op.parameters)
-    for rule in op.gradients.values():
-        if rule is None:
-            continue
-        names = _argument_names(rule)[2:]
-        for index in range(len(kept)):
-            if index >= len(names) or not names[index].startswith("_"):
-                kept[index] = True
-    return kept
+def _quick(op: Op, tape: Tape) -> Callable[[tuple[Any, ...]], Any] | None:
+    """A shorter way to record ``op`` where its tensors are recorded alike already, or None where there is none.
+
+    It gives NotImplemented for arguments that dispatch must prepare.
+    """
+    places = [place for place, role in op.roles if role is TENSOR]
+    simple = {role for _, role in op.roles} <= {TENSOR, DTYPE} and not op.declaration.__kwdefaults__
+    rules = [op.gradients.get(op.parameters[place]) for place in places]
+    if not simple or None in rules or op.rule.result not in ("same", "real", "wide") or not op.rule.promotes:
+        return None
+    domain = frozenset(dtype for dtype in op.rule.domain if dtype.kind == "float")
+    natives = {dtype: tape.base.dtypes[dtype] for dtype in domain if dtype in tape.base.dtypes}
+    dtype_places = tuple(place for place, role in op.roles if role is DTYPE)
+    needs, function, native_type = _Needs(op), op.function, tape.base.tensor_type
+    weak = tape.base.weak_dtypes
+    pairs = tuple(zip(places, rules, strict=True))
+    first = places[0]
+
+    def record(args: tuple[Any, ...]) -> Any:
+        x = args[first]
+        if type(x) is not Var:
+            x = args[places[-1]]
+            if type(x) is not Var:
+                return NotImplemented
+        dtype = x.dtype
+        if dtype not in domain:
+            return NotImplemented
+        for place in dtype_places:
+            if args[place] is not None:
+                return NotImplemented
+        values, parents = list(args), []
+        for place, rule in pairs:
+            arg = args[place]
+            kind = type(arg)
+            if kind is Var:
+                if arg.tape is not tape or arg.dtype is not dtype:
+                    return NotImplemented
+                value = values[place] = arg.value
+                if arg.node is not None:
+                    parents.append((rule, None, arg.node, arg.index, value.shape))
+            elif kind is native_type:
+                if arg.dtype != natives[dtype]:
+                    return NotImplemented
+            elif not ((kind is float or kind is int) and dtype in weak):
+                return NotImplemented
+        result = function(*values)
+        if not parents:
+            return Var(result, tape, dtype)
+        held = result
+        if needs.result != "whole":
+            held = Outline(result.shape, dtype) if needs.result else None
+        return Var(result, tape, dtype, Node(op, needs.of(args, values), held, parents, 1, False))
+
+    return record
 
 
 def _is_tracked(result: Any, base: Any) -> bool:
@@ -412,8 +490,10 @@ def _zeros_of(part: Any) -> Any:
 def _unbroadcast(gradient: Any, shape: tuple[int, ...]) -> Any:
     """The gradient of what was broadcast: summed over the axes along which it was repeated."""
     extra = len(gradient.shape) - len(shape)
+    if extra == 1 and gradient.shape[1:] == shape:  # a bias that was added to rows
+        return OPS["sum"].function(gradient, 0)
     axes = tuple(
         axis for axis, length in enumerate(gradient.shape) if axis < extra or (shape[axis - extra] == 1 and length != 1)
     )
-    summed = OPS["sum"].function(gradient, axes) if axes else gradient
+    summed = OPS["sum"].function(gradient, axes[0] if len(axes) == 1 else axes) if axes else gradient
     return summed if tuple(summed.shape) == shape else OPS["reshape"].function(summed, shape)

@@ -97,7 +97,7 @@ def _total_along(x: Array, axis: int) -> Array:
 
 
 def _sum(x: Array, axis: Any, dtype: None, keepdims: bool) -> Array:
-    if x.size <= SHORT:
+    if x.size <= SHORT or (type(axis) is int and x.shape[axis] <= SHORT):
         return np.asarray(_add(x, axis, None, None, keepdims))
     return total(x, axis, keepdims)
 

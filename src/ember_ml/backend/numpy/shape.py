@@ -18,7 +18,12 @@ squeeze = np.squeeze
 
 
 def broadcast_to(x: np.ndarray, shape: Any) -> np.ndarray:
-    return np.broadcast_to(x, as_shape(shape))
+    lengths = as_shape(shape)
+    if x.ndim == 0 and 0 not in lengths:  # as np.broadcast_to does it, in a tenth of the time
+        result = np.ndarray(lengths, x.dtype, x, 0, (0,) * len(lengths))
+        result.flags.writeable = False
+        return result
+    return np.broadcast_to(x, lengths)
 
 
 def broadcast_arrays(arrays: list[np.ndarray]) -> tuple[np.ndarray, ...]:
