@@ -177,8 +177,11 @@ def close(got: np.ndarray, want: Any, ulps: float, scale: Any = None) -> str | N
         same = np.array_equal(got, want.astype(got.dtype))
         return None if same else f"{got.tolist()}, not {want.tolist()}"
     if got.dtype.kind == "c":
-        magnitude = np.maximum(np.abs(want), 0) if scale is None else scale
-        parts = [close(getattr(got, p), getattr(want, p), ulps, magnitude) for p in ("real", "imag")]
+        parts = []
+        for name in ("real", "imag"):
+            part = getattr(want, name)
+            whole = np.where(np.isfinite(np.abs(want)), np.abs(want), np.abs(part))  # beside an infinite part, its own
+            parts.append(close(getattr(got, name), part, ulps, whole if scale is None else scale))
         return next((part for part in parts if part), None)
     with np.errstate(all="ignore"):
         rounded = want.astype(got.dtype).astype(np.longdouble)

@@ -64,11 +64,11 @@ def in_range(index: torch.Tensor, size: int, wraps: bool = True) -> torch.Tensor
     return torch.where(index < 0, index + size, index)
 
 
-def _checked_by_torch(index: torch.Tensor, size: int) -> torch.Tensor:
-    """``in_range`` for reading and writing by ``x[index]``, where torch itself checks and wraps on the CPU."""
-    if checks.enabled and index.device.type == "cpu" and not torch.compiler.is_compiling():
+def _checked_by_torch(index: torch.Tensor, y: torch.Tensor, axis: int) -> torch.Tensor:
+    """``in_range`` for ``y[index]``, where torch itself checks and wraps on the CPU, unless nothing is selected."""
+    if checks.enabled and y.numel() and index.device.type == "cpu" and not torch.compiler.is_compiling():
         return index.to(torch.int64)
-    return in_range(index, size)
+    return in_range(index, y.shape[axis])
 
 
 def places(mask: torch.Tensor) -> torch.Tensor:
@@ -113,7 +113,7 @@ def _advanced(y: torch.Tensor, how: Plan) -> tuple[torch.Tensor, tuple[Any, ...]
             indices.extend(found)
         else:
             axes.append(axis)
-            indices.append(_checked_by_torch(item, y.shape[axis]))
+            indices.append(_checked_by_torch(item, y, axis))
     width = len(broadcast_indices([index.shape for index in indices]))
     if axes == list(range(how.position, how.position + len(axes))):
         return y, (*(slice(None),) * how.position, *indices), width, True
