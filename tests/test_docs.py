@@ -34,3 +34,14 @@ def test_every_relative_link_leads_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert target in generated or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_included_file_is_there() -> None:
+    """A line that includes a file and was written in another form would be shown in its place."""
+    lines = [(page, line) for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
+    included = [(page.name, line) for page, line in lines if re.search(r"-\s*-\s*8\s*<", line)]
+    assert included
+    for page, line in included:
+        found = re.fullmatch(r'--8<-- "(.+)"', line)
+        assert found, f"{page}: {line}"
+        assert (ROOT / found[1]).is_file(), f"{page} includes {found[1]}"
