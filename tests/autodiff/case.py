@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +36,8 @@ def _nested(row: list[Any], shape: tuple[int, ...]) -> Any:
 class Case:
     """A call of an op: its arguments by name (``Numbers``, lists of them, or anything), differentiated by ``wrt``.
 
-    ``second`` says whether the second derivative exists; ``mlx`` whether MLX's own engine has the first.
+    ``second`` says whether the second derivative exists, ``missing`` which engines lack the first. ``call`` is a
+    function that calls the op, where the op alone is no smooth function of all numbers in its arguments.
     """
 
     op: str
@@ -44,6 +46,7 @@ class Case:
     label: str = ""
     second: bool = True
     missing: tuple[str, ...] = field(default=())
+    call: Callable[..., Any] | None = None
 
 
 CASES: list[Case] = []
@@ -71,8 +74,8 @@ def numbers(
 
 def case(op: str, wrt: str | tuple[str, ...] = "x", label: str = "", **arguments: Any) -> None:
     """One call; ``second=False`` where there is no second derivative, ``missing=("mlx",)`` where an engine has none."""
-    second, missing = arguments.pop("second", True), arguments.pop("missing", ())
-    CASES.append(Case(op, arguments, (wrt,) if isinstance(wrt, str) else wrt, label, second, missing))
+    second, missing, call = arguments.pop("second", True), arguments.pop("missing", ()), arguments.pop("call", None)
+    CASES.append(Case(op, arguments, (wrt,) if isinstance(wrt, str) else wrt, label, second, missing, call))
 
 
 def unary(op: str, low: float = -2.0, high: float = 2.0, complex_too: bool = False, **rest: Any) -> None:
@@ -81,7 +84,7 @@ def unary(op: str, low: float = -2.0, high: float = 2.0, complex_too: bool = Fal
     case(op, x=numbers(low=low, high=high, seed=1), label="0-d", **rest)
     case(op, x=numbers(0, 3), label="empty", **rest)
     if complex_too:
-        case(op, x=numbers(5, low=0.3, high=1.2, kind="complex"), label="complex", second=False)
+        case(op, x=numbers(5, low=0.3, high=1.2, kind="complex"), label="complex")
 
 
 def binary(op: str, x: Any = None, y: Any = None, complex_too: bool = False, **rest: Any) -> None:
@@ -97,7 +100,7 @@ def binary(op: str, x: Any = None, y: Any = None, complex_too: bool = False, **r
         case(op, ("x", "y"), label=label, **arguments, **rest)
     if complex_too:
         pair = {"x": numbers(2, 3, kind="complex"), "y": numbers(3, kind="complex", seed=4)}
-        case(op, ("x", "y"), label="complex", second=False, **pair)
+        case(op, ("x", "y"), label="complex", **pair)
 
 
 def reduction(op: str, several: bool = True, apart: bool = False, **rest: Any) -> None:

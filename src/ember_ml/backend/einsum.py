@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-__all__ = ["Algebra", "contract"]
+__all__ = ["Algebra", "contract", "read_subscripts"]
 
 
 class Algebra(Protocol):
@@ -31,7 +31,7 @@ class Algebra(Protocol):
 
 def contract(algebra: Algebra, subscripts: str, operands: Sequence[Any]) -> Any:
     """The sum of products that ``subscripts`` describe."""
-    inputs, output = _parsed(subscripts, [tuple(x.shape) for x in operands])
+    inputs, output = read_subscripts(subscripts, [tuple(x.shape) for x in operands])
     terms = []
     for labels, x in zip(inputs, operands, strict=True):
         terms.append(_without_repeats(algebra, labels, x))
@@ -51,7 +51,7 @@ def contract(algebra: Algebra, subscripts: str, operands: Sequence[Any]) -> Any:
     return algebra.broadcast_to(x, [sizes[label] for label in output])
 
 
-def _parsed(subscripts: str, shapes: list[tuple[int, ...]]) -> tuple[list[list[str]], list[str]]:
+def read_subscripts(subscripts: str, shapes: list[tuple[int, ...]]) -> tuple[list[list[str]], list[str]]:
     """The labels of each operand and of the output; an ellipsis becomes numbered labels."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")

@@ -12,6 +12,7 @@ from ember_ml.backend.quantiles import positions, read_probabilities
 from ember_ml.dtypes import as_dtype
 
 __all__ = [
+    "adjoint",
     "cast_back",
     "extremes",
     "products_of_others",
@@ -22,6 +23,12 @@ __all__ = [
     "trigamma",
     "unsorted",
 ]
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transposes of matrices."""
+    turned = ops.matrix_transpose(x)
+    return ops.conj(turned) if as_dtype(x.dtype).kind == "complex" else turned
 
 
 def cast_back(g: Any, like: Any) -> Any:

@@ -165,11 +165,15 @@ class Op:
     def _find(self, backend: Any) -> ByDType | Callable[..., Any]:
         if hasattr(backend, "is_tape"):
             return backend.body(self)
-        for family in self._places(backend):
-            found = vars(family).get(self.name)
-            if found is not None:
-                return found
-        return self.declaration if self.derived else _missing(self.name, backend.name)
+        found = next((vars(family)[self.name] for family in self._places(backend) if self.name in vars(family)), None)
+        if found is None:
+            found = self.declaration if self.derived else _missing(self.name, backend.name)
+        lacking = getattr(getattr(backend, "gradients", None), "WITHOUT_GRADIENT", {}).get(self.name)
+        if lacking:
+            from ember_ml.ops.attached import with_rules
+
+            return with_rules(self, found, backend, lacking)
+        return found
 
 
 def _missing(op: str, backend: str) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ember_ml import ops
+from ember_ml.dtypes import as_dtype
 from ember_ml.ops.comparison import equal, greater, isnan, where
 from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import DIVISION, FLOATING, INTEGER, NUMERIC, REAL, REAL_FLOATING, SAME
@@ -280,7 +281,7 @@ def sign(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(sign, x=None)
+gradient(sign, holomorphic=False, x=lambda g, r, x: _phase_back(g, r, x))
 
 
 @primitive(REAL)
@@ -489,3 +490,11 @@ def lcm(x: TensorLike, y: TensorLike) -> Tensor:
 def _chosen(g: Tensor, is_chosen: Tensor, is_tie: Tensor) -> Tensor:
     """The gradient where an operand is the result; two equal operands share it."""
     return where(is_tie, multiply(g, 0.5), multiply(g, is_chosen))
+
+
+def _phase_back(g: Tensor, r: Tensor, x: Tensor) -> Tensor | None:
+    """The gradient of ``x / |x|``: what is at right angles to it; nothing is where ``x`` is real."""
+    if as_dtype(x.dtype).kind != "complex":
+        return None
+    along = ops.multiply(r, ops.real(ops.multiply(ops.conj(r), g)))
+    return divide_no_nan(ops.subtract(g, along), abs(x))

@@ -10,7 +10,10 @@ from typing import Any
 
 from ember_ml import dtypes as dt
 from ember_ml import ops
-from ember_ml.ops.declare import derived
+from ember_ml.backend.axes import axes_of, reduced_shape
+from ember_ml.ops.adjoints import extremes
+from ember_ml.ops.declare import derived, gradient
+from ember_ml.ops.halves import in_float32, is_half
 from ember_ml.ops.rules import FLOATING, REAL_FLOATING
 from ember_ml.typing import AxisLike, Tensor, TensorLike
 
@@ -57,7 +60,8 @@ def vector_norm(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = Fa
     """The norm of order ``ord`` over ``axis``, or over all elements: ``sum(abs(x) ** ord) ** (1 / ord)``.
 
     Infinity gives the largest absolute value, minus infinity the smallest (``ValueError`` if there is none), 0 the
-    number of elements that are not 0. Squares and powers can overflow where the norm itself would not.
+    number of elements that are not 0. Squares and powers can overflow where the norm itself would not. Where the norm
+    is 0 so is its gradient.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.vector_norm([[3.0, 4.0], [6.0, 8.0]], axis=1)).tolist()
@@ -81,6 +85,15 @@ def vector_norm(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = Fa
         powers = ops.sum(ops.power(size, float(ord)), axis=axis, keepdims=keepdims)
         result = ops.power(powers, 1.0 / ord)
     return ops.cast(result, own) if own in dt.HALVES else result
+
+
+gradient(
+    vector_norm,
+    holomorphic=False,
+    x=lambda g, r, x, axis, _keepdims, ord: (
+        in_float32(_norm_back, g, r, x, axis, ord) if is_half(x) else _norm_back(g, r, x, axis, ord)
+    ),
+)
 
 
 @derived(FLOATING.giving("real"))
@@ -168,3 +181,21 @@ def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
         for start in range(0, max(x.shape[-2], 1), step)
     ]
     return blocks[0] if len(blocks) == 1 else ops.concatenate(blocks, axis=-2)
+
+
+def _norm_back(g: Tensor, r: Tensor, x: Tensor, axis: AxisLike | None, ord: float) -> Tensor:
+    """The gradient of a vector norm: that of ``abs(x)`` times the signs of ``x``; no power of 0 is taken."""
+    if ord == 0:
+        return ops.zeros_like(x)
+    if math.isinf(ord):
+        return ops.multiply(ops.sign(x), extremes(g, r, ops.abs(x), axis))
+    shape = reduced_shape(tuple(x.shape), axes_of(axis, x.ndim), keepdims=True)
+    g, r = ops.reshape(g, shape), ops.reshape(r, shape)
+    if ord == 2:
+        return ops.multiply(x, ops.divide_no_nan(g, r))
+    if ord == 1:
+        return ops.multiply(ops.sign(x), g)
+    is_zero = ops.logical_or(ops.equal(x, 0), ops.equal(r, 0))
+    share = ops.divide(ops.where(is_zero, 1, ops.abs(x)), ops.where(is_zero, 1, r))
+    slope = ops.multiply(ops.sign(x), ops.power(share, float(ord - 1)))
+    return ops.where(is_zero, 0, ops.multiply(slope, g))

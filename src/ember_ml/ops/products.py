@@ -8,10 +8,13 @@ precision of such a product is the caller's choice.
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.einsum import read_subscripts
+from ember_ml.dtypes import as_dtype
 from ember_ml.ops import adjoints
 from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.rules import CONTRACTION, KEEP, NUMERIC
@@ -191,6 +194,9 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     ...
 
 
+gradient(einsum, operands=lambda g, _r, subscripts, operands: _EinsumBack(g, subscripts, operands))
+
+
 @derived(NUMERIC)
 def kron(x: TensorLike, y: TensorLike) -> Tensor:
     """The Kronecker product: every element of ``x`` times the whole of ``y``, laid out in blocks.
@@ -281,3 +287,38 @@ def _right_back(g: Tensor, x: Tensor, y: Any) -> Tensor:
     if len(y.shape) == 2 and x.ndim > 2:  # one product over all rows instead of one for each matrix
         x, g = ops.reshape(x, (-1, x.shape[-1])), ops.reshape(g, (-1, g.shape[-1]))
     return matmul(ops.matrix_transpose(x), g)
+
+
+class _EinsumBack:
+    """The gradients of the operands of an Einstein sum, each computed when it is asked for.
+
+    That of one operand is the Einstein sum of the gradient with all others. A letter that the operand has twice, of
+    which the sum took the diagonal, meets an identity; one that neither the output nor another operand has, or has with
+    a size of 1, meets ones.
+    """
+
+    def __init__(self, g: Tensor, subscripts: str, operands: Sequence[Tensor]) -> None:
+        self.g, self.operands = g, operands
+        labels, output = read_subscripts(subscripts, [tuple(x.shape) for x in operands])
+        letters = iter(string.ascii_letters)
+        names = {label: next(letters) for label in dict.fromkeys(label for part in labels for label in part)}
+        self.labels = [[names[label] for label in part] for part in labels]
+        self.output = [names[label] for label in output]
+        self.unused = list(letters)
+
+    def __getitem__(self, place: int) -> Tensor:
+        own, shape = list(self.labels[place]), tuple(self.operands[place].shape)
+        terms = [(self.output, self.g)]
+        terms += [(self.labels[k], x) for k, x in enumerate(self.operands) if k != place]
+        unused = iter(self.unused)
+        options: dict[str, Any] = {"dtype": as_dtype(self.g.dtype), "device": ops.get_device(self.g)}
+        for k, letter in enumerate(own):
+            if letter in own[:k]:
+                own[k] = next(unused)
+                terms.append(([letter, own[k]], ops.eye(shape[k], **options)))
+        for letter, size in zip(own, shape, strict=True):
+            sizes = [x.shape[labels.index(letter)] for labels, x in terms if letter in labels]
+            if size not in sizes and (size != 1 or not sizes):
+                terms.append(([letter], ops.ones((size,), **options)))
+        text = ",".join("".join(labels) for labels, _ in terms)
+        return einsum(f"{text}->{''.join(own)}", *(x for _, x in terms))

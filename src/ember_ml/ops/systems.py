@@ -7,10 +7,15 @@ NaN out.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml import dtypes as dt
 from ember_ml import ops
+from ember_ml.backend import active
 from ember_ml.backend.results import LstsqResult, SlogdetResult
-from ember_ml.ops.declare import derived, primitive
+from ember_ml.ops.adjoints import adjoint, products_of_others
+from ember_ml.ops.declare import derived, gradient, primitive
+from ember_ml.ops.factorizations import order_of_rows
 from ember_ml.ops.rules import CONTRACTION, FACTORIZATION
 from ember_ml.typing import IndexLike, Tensor, TensorLike
 
@@ -42,6 +47,13 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    solve,
+    a=lambda g, r, a, _b: _left_side_back(_right_side_back(solve, g, a, _b), r, _b),
+    b=lambda g, _r, a, _b: _vector_again(_right_side_back(solve, g, a, _b), _b),
+)
+
+
 @primitive(FACTORIZATION)
 def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
     """The solution x of ``a @ x = b`` for a triangular ``a``, of which only that triangle is read.
@@ -56,6 +68,15 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
     ...
 
 
+gradient(
+    solve_triangular,
+    a=lambda g, r, a, _b, lower: (ops.tril if lower else ops.triu)(
+        _left_side_back(_right_side_back(solve_triangular, g, a, _b, not lower), r, _b)
+    ),
+    b=lambda g, _r, a, _b, lower: _vector_again(_right_side_back(solve_triangular, g, a, _b, not lower), _b),
+)
+
+
 @primitive(FACTORIZATION)
 def inv(x: TensorLike) -> Tensor:
     """The inverses of square matrices.
@@ -67,6 +88,14 @@ def inv(x: TensorLike) -> Tensor:
     ...
 
 
+gradient(
+    inv,
+    x=lambda g, r, _x: ops.negative(
+        ops.matmul(ops.matmul(ops.matrix_transpose(r), g), ops.matrix_transpose(r)),
+    ),
+)
+
+
 @primitive(FACTORIZATION)
 def det(x: TensorLike) -> Tensor:
     """The determinants of square matrices; 0 for a singular one, 1 for a matrix of no rows.
@@ -76,6 +105,9 @@ def det(x: TensorLike) -> Tensor:
     8.0
     """
     ...
+
+
+gradient(det, x=lambda g, r, x: ops.multiply(ops.expand_dims(g, (-2, -1)), _cofactors(x, r)))
 
 
 @primitive(FACTORIZATION.giving("own"))
@@ -90,6 +122,9 @@ def slogdet(x: TensorLike) -> SlogdetResult:
     (-1.0, 0.0)
     """
     ...
+
+
+gradient(slogdet, holomorphic=False, x=lambda g, r, x: _slogdet_back(g, r[0], x))
 
 
 @derived(FACTORIZATION)
@@ -120,8 +155,11 @@ def pinv(x: TensorLike, rtol: float | Tensor | None = None) -> Tensor:
     u, s, vh = ops.svd(x, False)
     counted = _above_cutoff(s, x, rtol)
     inverse = ops.where(counted, ops.divide(1.0, ops.where(counted, s, 1.0)), 0.0)
-    left = ops.multiply(_adjoint(vh), ops.expand_dims(inverse, -2))
-    return ops.matmul(left, _adjoint(u))
+    left = ops.multiply(adjoint(vh), ops.expand_dims(inverse, -2))
+    return ops.matmul(left, adjoint(u))
+
+
+gradient(pinv, holomorphic=False, x=lambda g, r, x, _rtol: _pinv_back(g, r, x))
 
 
 @derived(FACTORIZATION.giving("int64"))
@@ -146,10 +184,6 @@ def _above_cutoff(s: Tensor, x: Tensor, rtol: float | Tensor | None) -> Tensor:
     if s.shape[-1] == 0:
         return ops.greater(s, 0)
     return ops.greater(s, ops.multiply(ops.max(s, axis=-1, keepdims=True), rtol))
-
-
-def _adjoint(x: Tensor) -> Tensor:
-    return ops.conj(ops.matrix_transpose(x))
 
 
 @derived(CONTRACTION)
@@ -238,7 +272,7 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
         raise ValueError(f"a Cholesky factor is square, not {tuple(x.shape)}")
     identity = ops.eye(x.shape[-1], dtype=ops.dtype(x), device=ops.get_device(x))
     inverse = solve_triangular(x, identity, lower=not upper)
-    return ops.matmul(inverse, _adjoint(inverse)) if upper else ops.matmul(_adjoint(inverse), inverse)
+    return ops.matmul(inverse, adjoint(inverse)) if upper else ops.matmul(adjoint(inverse), inverse)
 
 
 @derived(FACTORIZATION)
@@ -257,7 +291,7 @@ def lu_solve(lu: TensorLike, pivots: IndexLike, b: TensorLike) -> Tensor:
     size = lu.shape[-1]
     if b.ndim == 1:
         return ops.squeeze(lu_solve(lu, pivots, ops.expand_dims(b, -1)), axis=-1)
-    order = _order_of_rows(pivots, size)
+    order = order_of_rows(pivots, size)
     stack = ops.broadcast_shapes(tuple(lu.shape[:-2]), tuple(b.shape[:-2]))
     b = ops.broadcast_to(b, (*stack, *b.shape[-2:]))
     order = ops.broadcast_to(ops.expand_dims(order, -1), (*stack, size, b.shape[-1]))
@@ -265,17 +299,6 @@ def lu_solve(lu: TensorLike, pivots: IndexLike, b: TensorLike) -> Tensor:
     identity = ops.eye(size, dtype=ops.dtype(lu), device=ops.get_device(lu))
     b = solve_triangular(ops.add(ops.tril(lu, -1), identity), b, lower=True)
     return solve_triangular(lu, b, lower=False)
-
-
-def _order_of_rows(pivots: Tensor, size: int) -> Tensor:
-    """The order into which the exchanges bring the rows."""
-    places = ops.arange(size, dtype=dt.int64, device=ops.get_device(pivots))
-    order = ops.broadcast_to(places, tuple(pivots.shape))
-    for k in range(size):
-        other = ops.cast(pivots[..., k : k + 1], dt.int64)
-        here, there = order[..., k : k + 1], ops.take_along_axis(order, other, axis=-1)
-        order = ops.where(ops.equal(places, k), there, ops.where(ops.equal(places, other), here, order))
-    return order
 
 
 @derived(FACTORIZATION.giving("own"))
@@ -299,11 +322,11 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LstsqResu
     small, rotated = a, right
     if rows > columns:  # what is left to decompose is then a small square
         q, small = ops.qr(a)
-        rotated = ops.matmul(_adjoint(q), right)
+        rotated = ops.matmul(adjoint(q), right)
     u, s, vh = ops.svd(small, False)
     counted = _above_cutoff(s, a, rcond)
     inverse = ops.where(counted, ops.divide(1.0, ops.where(counted, s, 1.0)), 0.0)
-    solution = ops.matmul(_adjoint(vh), ops.multiply(ops.expand_dims(inverse, -1), ops.matmul(_adjoint(u), rotated)))
+    solution = ops.matmul(adjoint(vh), ops.multiply(ops.expand_dims(inverse, -1), ops.matmul(adjoint(u), rotated)))
     rank = ops.sum(ops.cast(counted, dt.int64))
     if rows > columns and int(ops.item(rank)) == columns:
         difference = ops.abs(ops.subtract(right, ops.matmul(a, solution)))
@@ -311,3 +334,82 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LstsqResu
     else:
         residuals = ops.zeros((0,), dtype=ops.dtype(s), device=ops.get_device(a))
     return LstsqResult(solution if b.ndim == 2 else ops.squeeze(solution, axis=-1), residuals, rank, s)
+
+
+gradient(
+    lstsq,
+    holomorphic=False,
+    a=lambda g, r, a, b, rcond: _lstsq_left_back(g, r, a, b, rcond),
+    b=lambda g, r, a, b, rcond: _lstsq_right_back(g, r, a, b, rcond),
+)
+
+
+def _as_columns(x: Tensor, b: Any) -> Tensor:
+    """``x`` as columns, where the right side ``b`` of its system was one vector."""
+    return ops.expand_dims(x, -1) if len(b.shape) == 1 else x
+
+
+def _vector_again(x: Tensor, b: Any) -> Tensor:
+    return ops.squeeze(x, axis=-1) if len(b.shape) == 1 else x
+
+
+def _right_side_back(solver: Any, g: Tensor, a: Tensor, b: Any, *options: Any) -> Tensor:
+    """The gradient of the right side of a system, as columns."""
+    return solver(ops.matrix_transpose(a), _as_columns(g, b), *options)
+
+
+def _left_side_back(of_right: Tensor, solution: Tensor, b: Any) -> Tensor:
+    return ops.negative(ops.matmul(of_right, ops.matrix_transpose(_as_columns(solution, b))))
+
+
+def _cofactors(x: Tensor, result: Tensor) -> Tensor:
+    """The derivative of the determinant, ``result``, of ``x``; of singular matrices too."""
+    if active().is_traced(result) or ops.item(ops.all(ops.not_equal(result, 0))):
+        return ops.multiply(ops.expand_dims(result, (-2, -1)), ops.matrix_transpose(inv(x)))
+    u, s, vh = ops.svd(x, False)
+    phase = ops.expand_dims(ops.multiply(det(u), det(vh)), (-2, -1))
+    left = ops.multiply(ops.conj(u), ops.expand_dims(products_of_others(s, -1), -2))
+    return ops.multiply(phase, ops.matmul(left, ops.conj(vh)))
+
+
+def _slogdet_back(g: Any, sign: Tensor, x: Tensor) -> Tensor:
+    of_sign, factor = g
+    if dt.as_dtype(x.dtype) in dt.COMPLEX:
+        turned = ops.imag(ops.multiply(ops.conj(of_sign), sign))
+        factor = ops.subtract(factor, ops.multiply(turned, 1j))
+    return ops.multiply(ops.expand_dims(factor, (-2, -1)), adjoint(inv(x)))
+
+
+def _pinv_back(g: Tensor, r: Tensor, x: Tensor) -> Tensor:
+    """Of matrices whose rank does not change nearby; there is no gradient elsewhere."""
+    left, turned = adjoint(r), adjoint(g)
+    inside = ops.matmul(ops.matmul(left, g), left)
+    of_rows, of_columns = ops.matmul(turned, ops.matmul(r, left)), ops.matmul(ops.matmul(left, r), turned)
+    beyond_rows = ops.subtract(of_rows, ops.matmul(x, ops.matmul(r, of_rows)))
+    beyond_columns = ops.subtract(of_columns, ops.matmul(ops.matmul(of_columns, r), x))
+    return ops.subtract(ops.add(beyond_rows, beyond_columns), inside)
+
+
+def _lstsq_left_back(g: Any, r: Any, a: Tensor, b: Tensor, rcond: float | None) -> Tensor:
+    inverse = pinv(a, rcond)
+    of_solution, solution, right = (_as_columns(part, b) for part in (g[0], r[0], b))
+    found = _pinv_back(ops.matmul(of_solution, adjoint(right)), inverse, a)
+    u, _, vh = ops.svd(a, False)
+    found = ops.add(found, ops.matmul(ops.multiply(u, ops.expand_dims(g[3], -2)), vh))
+    if r[1].shape[0]:
+        missed = _missed(g[1], a, solution, right)
+        found = ops.subtract(found, ops.matmul(missed, adjoint(solution)))
+    return found
+
+
+def _lstsq_right_back(g: Any, r: Any, a: Tensor, b: Tensor, rcond: float | None) -> Tensor:
+    of_solution, solution, right = (_as_columns(part, b) for part in (g[0], r[0], b))
+    found = ops.matmul(adjoint(pinv(a, rcond)), of_solution)
+    if r[1].shape[0]:
+        found = ops.add(found, _missed(g[1], a, solution, right))
+    return _vector_again(found, b)
+
+
+def _missed(g: Tensor, a: Tensor, solution: Tensor, right: Tensor) -> Tensor:
+    """The gradient of the sums of squared residuals by the residuals: the solution itself does not matter to them."""
+    return ops.multiply(ops.subtract(right, ops.matmul(a, solution)), ops.multiply(g, 2.0))

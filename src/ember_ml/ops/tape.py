@@ -21,7 +21,19 @@ from ember_ml.ops.declare import DTYPE, OPS, TENSOR, Op
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.var import Node, Var
 
-__all__ = ["Outline", "Tape", "backpropagate", "find_tape", "leaf", "mark", "propagate", "sources_of", "tape_for"]
+__all__ = [
+    "Outline",
+    "Tape",
+    "backpropagate",
+    "conjugated",
+    "find_tape",
+    "leaf",
+    "mark",
+    "propagate",
+    "sources_of",
+    "tape_for",
+    "unbroadcast",
+]
 
 is_live = False
 """Whether any tape was ever made: until then dispatch need not look for recorded values."""
@@ -447,7 +459,7 @@ def _propagate(node: Node, gradients: list[Any], pending: Slots) -> None:
     args, result = node.args, node.result
     if node.is_complex and node.op.is_holomorphic:
         # the derivative of a holomorphic function at the conjugate is the conjugate of its derivative
-        args, result = _conjugated(args), _conjugated(result)
+        args, result = conjugated(args), conjugated(result)
     gradient = gradients[0]
     if node.outputs > 1 or isinstance(node.result, list | tuple):
         gradient = [_zeros_of(part) if g is None else g for g, part in zip(gradients, node.result, strict=True)]
@@ -462,7 +474,7 @@ def _propagate(node: Node, gradients: list[Any], pending: Slots) -> None:
         if found is None:
             continue
         if tuple(found.shape) != shape:
-            found = _unbroadcast(found, shape)
+            found = unbroadcast(found, shape)
         _accumulate(pending, parent, index, found)
 
 
@@ -473,11 +485,12 @@ def _accumulate(pending: Slots, node: Node, index: int, gradient: Any) -> None:
     slots[index] = gradient if slots[index] is None else OPS["add"].function(slots[index], gradient)
 
 
-def _conjugated(x: Any) -> Any:
+def conjugated(x: Any) -> Any:
+    """Tensors, in lists and tuples too, with their complex numbers conjugated."""
     if isinstance(x, Outline):
         return x
     if isinstance(x, list | tuple):
-        parts = [_conjugated(item) for item in x]
+        parts = [conjugated(item) for item in x]
         return tuple(parts) if type(x) is tuple else parts  # the key of an element is a tuple
     is_complex = hasattr(x, "dtype") and as_dtype(x.dtype).kind == "complex"
     return OPS["conj"].function(x) if is_complex else x
@@ -487,7 +500,7 @@ def _zeros_of(part: Any) -> Any:
     return OPS["zeros"].function(tuple(part.shape), as_dtype(part.dtype))
 
 
-def _unbroadcast(gradient: Any, shape: tuple[int, ...]) -> Any:
+def unbroadcast(gradient: Any, shape: tuple[int, ...]) -> Any:
     """The gradient of what was broadcast: summed over the axes along which it was repeated."""
     extra = len(gradient.shape) - len(shape)
     if extra == 1 and gradient.shape[1:] == shape:  # a bias that was added to rows

@@ -7,18 +7,31 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml import dtypes as dt
+
 __all__ = [
+    "WITHOUT_GRADIENT",
     "checkpoint",
     "custom",
     "jacobian",
     "pullback",
     "pushforward",
+    "ruled",
     "stop_gradient",
     "value_and_gradients",
     "vmap",
 ]
 
 stop_gradient = mx.stop_gradient
+
+_NEVER = """
+    cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd svdvals
+    vector_norm
+"""
+_OF_REAL_NUMBERS_ONLY = "abs cumprod power sign"
+
+WITHOUT_GRADIENT = dict.fromkeys(_NEVER.split(), dt.ALL) | dict.fromkeys(_OF_REAL_NUMBERS_ONLY.split(), dt.COMPLEX)
+"""The ops and dtypes of which MLX has no gradient, or a wrong one, or NaN where there is one."""
 
 
 def value_and_gradients(
@@ -98,3 +111,16 @@ def custom(function: Callable[..., Any], leaves: Sequence[mx.array]) -> Sequence
 
     outputs: Any = outputs_of(*leaves)
     return outputs
+
+
+def ruled(
+    function: Callable[..., Any], pull: Callable[[Any, Any, Any], Sequence[mx.array]], leaves: Sequence[mx.array]
+) -> Any:
+    """The list that ``function`` gives; ``pull`` takes gradients of its parts back to the leaves."""
+    given = mx.custom_function(function)
+
+    @given.vjp
+    def _(primals: Any, cotangents: Any, outputs: Any) -> Any:
+        return tuple(pull(primals if isinstance(primals, list | tuple) else (primals,), cotangents, outputs))
+
+    return given(*leaves)

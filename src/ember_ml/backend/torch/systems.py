@@ -70,6 +70,8 @@ def lstsq(a: torch.Tensor, b: torch.Tensor, rcond: float | None) -> LstsqResult:
     if a.device.type == "cpu":
         # the one driver that finds the singular values too
         solution, residuals, rank, values = torch.linalg.lstsq(a, columns, rcond=rcond, driver="gelsd")
+        if a.requires_grad:  # PyTorch gives them without a gradient
+            values = torch.linalg.svdvals(a)
     else:
         solution, residuals, rank, values = _lstsq_by_svd(a, columns, rcond)
     return LstsqResult(solution[:, 0] if b.ndim == 1 else solution, residuals, rank, values)

@@ -1,0 +1,78 @@
+"""Gradients for ops of which a library's own engine has none: the rules beside the op, handed to that engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from ember_ml import backend as backends
+from ember_ml.backend.contract import Body, ByDType
+from ember_ml.dtypes import EmberDType, as_dtype
+from ember_ml.ops.declare import OPS, TENSOR, Op
+from ember_ml.ops.tape import conjugated, unbroadcast
+
+__all__ = ["with_rules"]
+
+
+def with_rules(op: Op, body: Body | ByDType, backend: Any, dtypes: frozenset[EmberDType]) -> Body | ByDType:
+    """``body``, which the backend's engine differentiates by the gradient rules of ``op``, for these dtypes."""
+    given = body if isinstance(body, ByDType) else ByDType(body)
+
+    def ruled(found: Body) -> Body:
+        return _with_rules(op, found, backend)
+
+    held = op.rule.domain & backend.dtypes.keys()
+    if held <= dtypes:
+        others = {dtype: ruled(other) for dtype, other in given.others.items()}
+        return ByDType(ruled(given.native), others, given.general and ruled(given.general), given.when)
+    usual = given.general or given.native
+    return replace(given, others={**given.others, **{d: ruled(given.others.get(d, usual)) for d in held & dtypes}})
+
+
+def _with_rules(op: Op, body: Body, backend: Any) -> Body:
+    tensors = [index for index, role in op.roles if role is TENSOR]
+    rules = [op.gradients[op.parameters[index]] for index in tensors]
+
+    def ruled(*args: Any) -> Any:
+        form: Any = None
+
+        def put(leaves: Sequence[Any]) -> list[Any]:
+            found = list(args)
+            for index, leaf in zip(tensors, leaves, strict=True):
+                found[index] = leaf
+            return found
+
+        def outputs_of(*leaves: Any) -> list[Any]:
+            nonlocal form
+            with _on(backend):
+                result = body(*put(leaves))
+            form = type(result) if isinstance(result, tuple) else None
+            return [result] if form is None else list(result)
+
+        def pull(leaves: Sequence[Any], gradients: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+            with _on(backend):
+                whole, result, gradient = put(leaves), list(outputs), list(gradients)
+                if op.is_holomorphic:
+                    whole, result = conjugated(whole), conjugated(result)
+                if form is None:
+                    gradient, result = gradient[0], result[0]
+                return [_of_leaf(rule, gradient, result, whole, x) for rule, x in zip(rules, leaves, strict=True)]
+
+        outputs = backend.gradients.ruled(outputs_of, pull, [args[index] for index in tensors])
+        return outputs[0] if form is None else form(*outputs)
+
+    return ruled
+
+
+def _of_leaf(rule: Callable[..., Any] | None, gradient: Any, result: Any, args: Sequence[Any], leaf: Any) -> Any:
+    found = None if rule is None else rule(gradient, result, *args)
+    if found is None:
+        return OPS["zeros"].function(tuple(leaf.shape), as_dtype(leaf.dtype))
+    return found if tuple(found.shape) == tuple(leaf.shape) else unbroadcast(found, tuple(leaf.shape))
+
+
+def _on(backend: Any) -> AbstractContextManager[Any]:
+    """Rules and derived bodies call ops, which ask for the active backend."""
+    return nullcontext() if backends.is_active(backend) else backends.use_backend(backend.name)
