@@ -1,5 +1,133 @@
-"""Normalizations: layer, RMS, batch and group."""
+"""Normalizations: numbers moved to mean 0 and scaled to variance 1, over chosen dimensions.
+
+Half precision is computed in float32 and rounded once. The variance is the mean square of the differences from the
+mean, so that a large offset does not swallow it; the squares themselves overflow beyond 1e19 in float32.
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from ember_ml import ops
+from ember_ml.backend.axes import axes_of, axis_of
+from ember_ml.backend.channels import channel_axis, spread_shape
+from ember_ml.ops.declare import derived
+from ember_ml.ops.halves import in_float32, is_half
+from ember_ml.ops.rules import REAL_FLOATING
+from ember_ml.typing import AxisLike, Tensor, TensorLike
+
+__all__ = ["batch_normalization", "group_normalization", "layer_normalization", "rms_normalization"]
+
+
+@derived(REAL_FLOATING)
+def layer_normalization(
+    x: TensorLike,
+    gamma: TensorLike | None = None,
+    beta: TensorLike | None = None,
+    axis: AxisLike = -1,
+    epsilon: float = 1e-7,
+) -> Tensor:
+    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` with the mean and variance over ``axis``.
+
+    ``gamma`` and ``beta`` have the lengths of ``x`` along ``axis``, in the order of its dimensions.
+
+    >>> from ember_ml import ops
+    >>> x = [[1.0, 3.0], [10.0, 30.0]]
+    >>> ops.to_numpy(ops.round(ops.layer_normalization(x), 3)).tolist()
+    [[-1.0, 1.0], [-1.0, 1.0]]
+    >>> ops.to_numpy(ops.round(ops.layer_normalization(x, gamma=[2.0, 3.0], beta=[0.0, 1.0]), 3)).tolist()
+    [[-2.0, 4.0], [-2.0, 4.0]]
+    """
+    if is_half(x):
+        return in_float32(layer_normalization, x, gamma, beta, axis, epsilon)
+    axes = axes_of(axis, x.ndim)
+    deviation = ops.subtract(x, ops.mean(x, axis=axes, keepdims=True))
+    return _affine(_at_unit_size(deviation, axes, epsilon), gamma, beta, axes)
+
+
+@derived(REAL_FLOATING)
+def rms_normalization(
+    x: TensorLike, scale: TensorLike | None = None, axis: AxisLike = -1, epsilon: float = 1e-7
+) -> Tensor:
+    """``x / sqrt(mean(x**2) + epsilon) * scale`` with the mean over ``axis``.
+
+    ``scale`` has the lengths of ``x`` along ``axis``, in the order of its dimensions.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.round(ops.rms_normalization([[1.0, -1.0], [30.0, -30.0]], [1.0, 5.0]), 3)).tolist()
+    [[1.0, -5.0], [1.0, -5.0]]
+    """
+    if is_half(x):
+        return in_float32(rms_normalization, x, scale, axis, epsilon)
+    axes = axes_of(axis, x.ndim)
+    result = _at_unit_size(x, axes, epsilon)
+    return result if scale is None else ops.multiply(result, _spread(scale, "scale", x, axes))
+
+
+@derived(REAL_FLOATING)
+def batch_normalization(
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    axis: int,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    epsilon: float = 1e-3,
+) -> Tensor:
+    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, one mean and variance for each place along ``axis``.
+
+    >>> from ember_ml import ops
+    >>> x = [[1.0, 20.0], [3.0, 60.0]]
+    >>> found = ops.batch_normalization(x, [2.0, 40.0], [1.0, 400.0], axis=-1, offset=[0.0, 1.0], epsilon=0.0)
+    >>> ops.to_numpy(found).tolist()
+    [[-1.0, 0.0], [1.0, 2.0]]
+    """
+    if is_half(x):
+        return in_float32(batch_normalization, x, mean, variance, axis, offset, scale, epsilon)
+    axes = (axis_of(axis, x.ndim),)
+    factor = ops.rsqrt(ops.add(_spread(variance, "variance", x, axes), epsilon))
+    if scale is not None:
+        factor = ops.multiply(factor, _spread(scale, "scale", x, axes))
+    result = ops.multiply(ops.subtract(x, _spread(mean, "mean", x, axes)), factor)
+    return result if offset is None else ops.add(result, _spread(offset, "offset", x, axes))
+
+
+@derived(REAL_FLOATING)
+def group_normalization(
+    x: TensorLike,
+    groups: int,
+    gamma: TensorLike | None = None,
+    beta: TensorLike | None = None,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+) -> Tensor:
+    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` with the mean and variance over groups of channels.
+
+    ``axis`` is that of the channels, which are split into ``groups`` of equal size; the first axis is that of the
+    samples, each of which is normalized by itself. ``gamma`` and ``beta`` have one number for each channel.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.round(ops.group_normalization([[1.0, 3.0, 10.0, 30.0]], 2), 3)).tolist()
+    [[-1.0, 1.0, -1.0, 1.0]]
+    """
+    if is_half(x):
+        return in_float32(group_normalization, x, groups, gamma, beta, axis, epsilon)
+    place = channel_axis(x.shape, groups, axis)
+    size = x.shape[place]
+    grouped = ops.reshape(x, (*x.shape[:place], groups, size // groups, *x.shape[place + 1 :]))
+    axes = tuple(i for i in range(1, grouped.ndim) if i != place)
+    deviation = ops.subtract(grouped, ops.mean(grouped, axis=axes, keepdims=True))
+    return _affine(ops.reshape(_at_unit_size(deviation, axes, epsilon), tuple(x.shape)), gamma, beta, (place,))
+
+
+def _at_unit_size(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
+    """``x`` divided by the root of its mean square over ``axes``."""
+    return ops.multiply(x, ops.rsqrt(ops.add(ops.mean(ops.square(x), axis=axes, keepdims=True), epsilon)))
+
+
+def _affine(x: Tensor, gamma: Tensor | None, beta: Tensor | None, axes: tuple[int, ...]) -> Tensor:
+    if gamma is not None:
+        x = ops.multiply(x, _spread(gamma, "gamma", x, axes))
+    return x if beta is None else ops.add(x, _spread(beta, "beta", x, axes))
+
+
+def _spread(parameter: Tensor, name: str, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    return ops.reshape(parameter, spread_shape(parameter, name, x.shape, axes))

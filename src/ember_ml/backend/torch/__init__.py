@@ -46,6 +46,22 @@ _FAST = FastPath(
 # Two tensors are what is mostly joined. torch.cat and torch.stack promote as the contract does and refuse whatever is
 # no tensor, so that they need no other test; an axis that is not passed saves 80 ns.
 _JOINING = "if len({x}) == 2 and {x}[0].ndim == {x}[1].ndim:\n    return BODY({x}) if axis == 0 else BODY({args})\n"
+# They refuse Python numbers, and torch.compile, unlike Python, cannot go on after a call that failed.
+_NEEDS_TENSORS = frozenset(
+    (
+        torch.maximum,
+        torch.minimum,
+        torch.fmax,
+        torch.fmin,
+        torch.hypot,
+        torch.arctan2,
+        torch.logaddexp,
+        torch.logaddexp2,
+    )
+)
+_TENSORS = (
+    "if type({x}) is NATIVE is type({y}) and {x}.dtype is {y}.dtype and {x}.dtype in OK:\n    return BODY({args})"
+)
 _ANY_DTYPE = replace(_FAST, unary="if type({x}) is NATIVE:\n    return BODY({args})")
 
 
@@ -53,6 +69,8 @@ def fast_path(op: Any, body: Any) -> FastPath:
     takes_all = op.rule.domain >= dtypes.keys() and not (isinstance(body, ByDType) and body.others)
     path = _ANY_DTYPE if takes_all else _FAST
     native = body.native if isinstance(body, ByDType) else body
+    if native in _NEEDS_TENSORS:
+        return replace(path, binary=_TENSORS)
     return replace(path, sequence=_JOINING + path.sequence) if native in (torch.cat, torch.stack) else path
 
 

@@ -16,7 +16,6 @@ selu = F.selu
 celu = F.celu
 sigmoid = torch.sigmoid
 log_sigmoid = F.logsigmoid
-hard_sigmoid = F.hardsigmoid
 silu = F.silu
 mish = F.mish
 hard_shrink = F.hardshrink

@@ -1,0 +1,48 @@
+"""Normalizations on PyTorch, whose functions take the last dimensions, or channels that come second."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from ember_ml.backend.axes import axes_of
+from ember_ml.backend.channels import channel_axis, spread_shape
+from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.torch.halves import in_float32
+
+
+def _along_last(native: Body, *names: str) -> Body:
+    """``native(x, lengths, *parameters, epsilon)`` of the last dimensions, as a body that takes any."""
+
+    def body(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+        *parameters, axis, epsilon = rest
+        axes = axes_of(axis, x.ndim)
+        for name, parameter in zip(names, parameters, strict=True):
+            if parameter is not None:
+                spread_shape(parameter, name, x.shape, axes)
+        last = tuple(range(x.ndim - len(axes), x.ndim))
+        lengths = tuple(x.shape[i] for i in axes)
+        if axes == last:
+            return native(x, lengths, *parameters, epsilon)
+        return native(x.movedim(axes, last), lengths, *parameters, epsilon).movedim(last, axes)
+
+    return body
+
+
+def _group_normalization(
+    x: torch.Tensor, groups: int, gamma: torch.Tensor | None, beta: torch.Tensor | None, axis: int, epsilon: float
+) -> torch.Tensor:
+    place = channel_axis(x.shape, groups, axis)
+    # of channels that come last in memory torch takes the difference of two large numbers as the variance
+    second = x.movedim(place, 1).contiguous()
+    return torch.group_norm(second, groups, gamma, beta, epsilon).movedim(1, place)
+
+
+_layer_normalization = _along_last(F.layer_norm, "gamma", "beta")
+_rms_normalization = _along_last(F.rms_norm, "scale")
+
+layer_normalization = ByDType(_layer_normalization, in_float32(_layer_normalization))
+rms_normalization = ByDType(_rms_normalization, in_float32(_rms_normalization))
+group_normalization = ByDType(_group_normalization, in_float32(_group_normalization))
