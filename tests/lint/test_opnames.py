@@ -21,6 +21,8 @@ SWITCHES = {"get_backend", "set_backend", "use_backend", "use_device"}
 
 def table_of(op: Op) -> frozenset[str]:
     """Where the result's annotation puts an op; ``Any`` says nothing."""
+    if inspect.isclass(op.declaration):
+        return opnames.RETURNS_OTHER
     result = op.declaration.__annotations__["return"]
     if result == "Any":
         return KNOWN

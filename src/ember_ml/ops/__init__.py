@@ -1,6 +1,6 @@
 """Every op, flat: one meaning on every backend.
 
-The sub-namespaces (``ops.stats``, ``ops.linearalg``, ``ops.signal``) are views of the same table.
+The sub-namespaces (``ops.stats``, ``ops.linearalg``, ``ops.random``, ``ops.signal``) are views of the same table.
 """
 
 from ember_ml.backend import get_backend, set_backend
@@ -46,7 +46,7 @@ from ember_ml.ops.control import *
 from ember_ml.ops.scans import *
 from ember_ml.ops.storage import *
 from ember_ml.ops.gradients import *
-from ember_ml.ops import linearalg, signal, stats
+from ember_ml.ops import linearalg, random, signal, stats
 from ember_ml.ops import operators as _operators
 from ember_ml.ops import methods as _methods
 from ember_ml.ops import backward as _backward

@@ -130,10 +130,11 @@ class Op:
         functools.update_wrapper(self.function, declaration)
 
     @classmethod
-    def of_plain(cls, function: FunctionType) -> Op:
-        """The entry of a public function that is no computation on tensors: it is what it is on every backend."""
-        op = cls(function, KEEP, False, ())
-        op.is_plain, op.roles, op.is_plain_group, op.function = True, (), False, function
+    def of_plain(cls, function: Any, family: str | None = None) -> Op:
+        """The entry of a public function or class that computes no tensors: it is what it is on every backend."""
+        op = cls(_signed_part(function), KEEP, False, ())
+        op.name, op.declaration, op.function = function.__name__, function, function
+        op.is_plain, op.roles, op.is_plain_group, op.family = True, (), False, family or op.family
         return op
 
     def __repr__(self) -> str:
@@ -176,6 +177,11 @@ class Op:
         return found
 
 
+def _signed_part(function: Any) -> Any:
+    """What has the signature: of a class, its constructor."""
+    return vars(function)["__init__"] if isinstance(function, type) else function
+
+
 def _missing(op: str, backend: str) -> Callable[..., Any]:
     def body(*args: Any) -> Any:
         raise UnsupportedOp(
@@ -215,11 +221,14 @@ def derived(rule: Rule, *aliases: str) -> Callable[[F], F]:
     return _declare(rule, True, aliases)
 
 
-def plain(function: F) -> F:
-    """List a public function that computes no tensors (it gives facts, host data, settings); it stays as it is."""
+def plain(function: F, family: str | None = None) -> F:
+    """List a public function that computes no tensors (it gives facts, host data, settings); it stays as it is.
+
+    A class may be listed too. ``family`` is that of the file unless said otherwise.
+    """
     if function.__name__ in OPS:
         raise ValueError(f"the op {function.__name__} is declared twice")
-    OPS[function.__name__] = Op.of_plain(function)
+    OPS[function.__name__] = Op.of_plain(function, family)
     return function
 
 

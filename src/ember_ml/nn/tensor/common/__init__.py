@@ -12,6 +12,7 @@ from ember_ml.ops.indexing import *
 from ember_ml.ops.joining import *
 from ember_ml.ops.matrices import *
 from ember_ml.ops.portable import make_portable as _make_portable
+from ember_ml.ops.sampling import *
 from ember_ml.ops.scatter import *
 from ember_ml.ops.sets import *
 from ember_ml.ops.shape import *

@@ -1,0 +1,125 @@
+"""Threefry-2x32-20, the counter-based generator behind every portable random number, on the host.
+
+A block turns a key and a counter, two 32-bit words each, into two words (Salmon, Moraes, Dror and Shaw, "Parallel
+random numbers: as easy as 1, 2, 3", 2011). For ``n`` words there are ``m = ceil(n / 2)`` blocks: the one with the
+counter ``(i, m + i)`` gives word ``i`` and word ``m + i``. MLX computes the same words in the same order by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["CHUNK", "MASK", "block", "fill", "lane_block", "lane_key", "signed"]
+
+MASK = 0xFFFFFFFF
+CHUNK = 16384  # blocks at a time: the buffers and a formula's temporaries stay in the cache
+
+_PARITY = 0x1BD11BDA
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_MOST_WORDS = 2**33  # two for each 32-bit counter
+
+
+def signed(word: int) -> int:
+    """The 32-bit integer with the bits of ``word``."""
+    return (word & MASK) - ((word & 0x80000000) << 1)
+
+
+def block(key: tuple[int, int], counter: int) -> tuple[int, int]:
+    """The two words of one block; the upper half of the 64-bit ``counter`` is its first word."""
+    first, second = key
+    keys = (first, second, first ^ second ^ _PARITY)
+    x, y = (counter >> 32) + first & MASK, counter + second & MASK
+    for step in range(5):
+        for turn in _ROTATIONS[step % 2]:
+            x = x + y & MASK
+            y = (y << turn | y >> 32 - turn) & MASK ^ x
+        x = x + keys[(step + 1) % 3] & MASK
+        y = y + keys[(step + 2) % 3] + step + 1 & MASK
+    return x, y
+
+
+def lane_block(first: Any, second: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """The two words of each block, for tensors of int32 counters, of any library whose integers wrap.
+
+    The words of the key are int32 tensors or Python integers of that range.
+    """
+    third = first ^ second ^ _PARITY
+    keys = (first, second, third)
+    x, y = x + first, y + second
+    for step in range(5):
+        for turn in _ROTATIONS[step % 2]:
+            x = x + y
+            # a shift to the right repeats the sign, which the mask takes away
+            y = ((y << turn) | ((y >> (32 - turn)) & ((1 << turn) - 1))) ^ x
+        x = x + keys[(step + 1) % 3]
+        y = y + keys[(step + 2) % 3] + (step + 1)
+    return x, y
+
+
+def lane_key(words: tuple[Any, Any, Any, Any], number: int, as_integer: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The key that a generator gives ``number`` draws after a state of four words: its key and its counter.
+
+    The words are int32 tensors of one element; ``as_integer`` makes int32 of bools.
+    """
+    first, second, upper, lower = words
+    lower = lower + signed(number)
+    carry = (lower ^ -(2**31)) < (number & MASK) - 2**31  # in the order of unsigned words
+    return lane_block(first, second, upper + as_integer(carry), lower)
+
+
+def fill(out: np.ndarray, key: tuple[int, int], formula: Callable[..., Any], wide: bool) -> None:
+    """Fill the vector ``out`` with ``formula`` of the words, which it gets as int32; of two words each if ``wide``.
+
+    It works through the blocks in pieces that stay in the processor's cache, which is what makes it fast.
+    """
+    count = len(out)
+    blocks = count if wide else (count + 1) // 2
+    if blocks > _MOST_WORDS // 2:
+        raise ValueError(f"one call draws at most {_MOST_WORDS} words; draw {count} numbers in several calls")
+    size = min(CHUNK, blocks)
+    numbers = np.arange(size, dtype=np.uint32)
+    x, y, spare = (np.empty(size, dtype=np.uint32) for _ in range(3))
+    steps = _steps(key)
+    for start in range(0, blocks, size or 1):
+        if blocks - start < size:
+            numbers, x, y, spare = (part[: blocks - start] for part in (numbers, x, y, spare))
+        np.add(numbers, np.uint32(start + key[0] & MASK), out=x)
+        np.add(numbers, np.uint32(start + blocks + key[1] & MASK), out=y)
+        _run(x, y, spare, steps)
+        end = start + len(x)
+        if wide:
+            out[start:end] = formula(x.view(np.int32), y.view(np.int32))
+        else:
+            out[start:end] = formula(x.view(np.int32))
+            rest = out[blocks + start : blocks + end]
+            rest[:] = formula(y.view(np.int32)[: len(rest)])
+
+
+def _steps(key: tuple[int, int]) -> list[tuple[list[tuple[np.uint32, np.uint32]], np.uint32, np.uint32]]:
+    """The rotations, left and right, and the two words added after them, of each of the five steps."""
+    keys = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
+    word = np.uint32
+    return [
+        (
+            [(word(turn), word(32 - turn)) for turn in _ROTATIONS[step % 2]],
+            word(keys[(step + 1) % 3]),
+            word(keys[(step + 2) % 3] + step + 1 & MASK),
+        )
+        for step in range(5)
+    ]
+
+
+def _run(x: np.ndarray, y: np.ndarray, spare: np.ndarray, steps: list[Any]) -> None:
+    """The twenty rounds, in place."""
+    for turns, first, second in steps:
+        for left, right in turns:
+            np.add(x, y, out=x)
+            np.left_shift(y, left, out=spare)
+            np.right_shift(y, right, out=y)
+            np.bitwise_or(y, spare, out=y)
+            np.bitwise_xor(y, x, out=y)
+        np.add(x, first, out=x)
+        np.add(y, second, out=y)
