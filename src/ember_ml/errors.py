@@ -11,6 +11,7 @@ __all__ = [
     "BackendError",
     "BrokenBackend",
     "ConfigError",
+    "ConvergenceError",
     "DeviceError",
     "EmberError",
     "LinAlgError",
@@ -55,6 +56,10 @@ class UnsupportedOp(EmberError, NotImplementedError):
 
 class UnsupportedDType(UnsupportedOp, TypeError):
     """The backend cannot hold or compute this dtype."""
+
+
+class ConvergenceError(EmberError, ArithmeticError):
+    """An iteration cannot reach the accuracy asked for; the message says how far it came."""
 
 
 class LinAlgError(EmberError, ValueError):

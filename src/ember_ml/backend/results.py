@@ -12,6 +12,7 @@ __all__ = [
     "QRResult",
     "SVDResult",
     "SlogdetResult",
+    "SolverResult",
     "UniqueAllResult",
     "UniqueCountsResult",
     "UniqueInverseResult",
@@ -52,6 +53,13 @@ class SlogdetResult(NamedTuple):
 
     sign: Any
     logabsdet: Any
+
+
+class SolverResult(NamedTuple):
+    """The solution, and 0 where it has the accuracy asked for, else the number of steps that were not enough."""
+
+    x: Any
+    info: Any
 
 
 class LUResult(NamedTuple):

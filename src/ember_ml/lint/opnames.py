@@ -56,6 +56,7 @@ _TENSORS = """
 meshgrid tril_indices triu_indices broadcast_arrays unstack split array_split vsplit hsplit dsplit nonzero
 unravel_index
 histogram unique_all unique_counts unique_inverse top_k moments svd eig eigh slogdet qr lu_factor lstsq
+conjugate_gradient gmres newton_root
 """
 
 _OTHER = """
@@ -67,8 +68,7 @@ use_device
 """
 
 _UNKNOWN = """
-conjugate_gradient gmres newton_root odeint cond switch while_loop fori_loop scan associative_scan map
-vectorized_map load
+odeint cond switch while_loop fori_loop scan associative_scan map vectorized_map load
 """
 
 RETURNS_TENSOR = frozenset(_TENSOR.split())

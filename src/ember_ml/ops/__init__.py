@@ -42,6 +42,7 @@ from ember_ml.ops.framing import *
 from ember_ml.ops.filtering import *
 from ember_ml.ops.sampling import *
 from ember_ml.ops.solvers import *
+from ember_ml.ops.odes import *
 from ember_ml.ops.control import *
 from ember_ml.ops.scans import *
 from ember_ml.ops.storage import *

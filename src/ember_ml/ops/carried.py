@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ember_ml import ops
 from ember_ml.backend.contract import is_compiling
 from ember_ml.backend.devices import default_device
 from ember_ml.dtypes import EmberDType, as_dtype
@@ -17,7 +18,7 @@ from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.var import Var
 from ember_ml.trees import Structure, flatten
 
-__all__ = ["Carried", "Tree", "is_portable", "native_form", "read", "to_tensor", "wrapped"]
+__all__ = ["Carried", "Tree", "constant", "is_portable", "native_form", "read", "to_tensor", "wrapped"]
 
 Tree = Any
 """A tensor, or a dict, list, tuple or named tuple of trees, or None."""
@@ -60,6 +61,11 @@ def read(native: Any, backend: Any) -> Any:
     if own is not None:
         return own(native)
     return None if backend.is_traced(native) else backend.to_host(native).item()
+
+
+def constant(x: Any) -> Any:
+    """``x``, a native tensor, without anything that is recorded of it for gradients."""
+    return x.plain() if type(x) is Var else ops.stop_gradient(x)
 
 
 class Carried:

@@ -25,6 +25,7 @@ from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 __all__ = ["bring", "dispatch", "native_dtype"]
 
 _SCALARS = frozenset({bool, int, float, complex})
+_PYTHON_DATA = _SCALARS | {list, tuple}
 
 
 def native_dtype(backend: Any, dtype: EmberDType) -> Any:
@@ -43,6 +44,8 @@ def bring(value: Any, backend: Any, device: str | None = None) -> Any:
         return value
     if type(backend) is Tape:
         return backend.adopt(value, device)
+    if type(value) in _PYTHON_DATA and is_compiling(backend):
+        return backend.from_python(value, None, device)
     host = as_host(value)
     native_dtype(backend, as_dtype(host.dtype))
     return backend.from_host(host, device)

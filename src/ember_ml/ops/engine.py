@@ -131,7 +131,7 @@ class TapeEngine:
         ]
         if not parents:
             return [tape.constant(y) for y in outputs]
-        node = Node(_CUSTOM, [pull], list(outputs), parents, len(outputs), False)
+        node = Node(_CUSTOM, [_below_closure(pull, tape.level)], list(outputs), parents, len(outputs), False)
         return [Var(y, tape, tape.constant(y).dtype, node, index) for index, y in enumerate(outputs)]
 
     def _custom_below(self, function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Sequence[Any], Any]:
@@ -175,6 +175,29 @@ def _attached(x: Any, tape: Tape, node: Node, index: int) -> Any:
 def _below(x: Any, tape: Tape) -> Any:
     """What ``x`` is outside of the tape."""
     return x.value if type(x) is Var and x.tape is tape else x
+
+
+def _below_closure(pull: Callable[..., Any], level: int) -> Callable[..., list[Any]]:
+    """``pull`` for a rule that closes over values which were recorded on this level and on those above.
+
+    Gradients that it takes itself are above all of them; what it gives is below.
+    """
+    depth = _level.get()
+
+    def lowered(gradients: Sequence[Any]) -> list[Any]:
+        token = _level.set(max(_level.get(), depth))
+        try:
+            return [_lowered(g, level) for g in pull(gradients)]
+        finally:
+            _level.reset(token)
+
+    return lowered
+
+
+def _lowered(x: Any, level: int) -> Any:
+    while type(x) is Var and x.tape.level >= level:
+        x = x.value
+    return x
 
 
 def _zeros_like(x: Any) -> Any:

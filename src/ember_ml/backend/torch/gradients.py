@@ -42,7 +42,8 @@ def _is_inside_transform() -> bool:
 
 def _variable(x: torch.Tensor) -> torch.Tensor:
     """``x`` as a variable of its own, on the outer graph where it belongs to one."""
-    return x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
+    with torch.enable_grad():  # asked for inside a backward pass, too
+        return x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
 
 
 def _record(function: Callable[..., Any], variables: Sequence[torch.Tensor]) -> Any:
