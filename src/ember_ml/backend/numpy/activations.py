@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ember_ml.backend.axes import axis_of
 from ember_ml.backend.numpy.reductions import in_float32, total
+from ember_ml.backend.numpy.special import erfc
 
 Array = np.ndarray[Any, Any]
 
@@ -22,6 +24,24 @@ def _sigmoid(x: Array) -> Array:
         np.exp(result, out=result)
         result += 1
         return np.reciprocal(result, out=result)
+
+
+def _gelu(x: Array, approximate: bool) -> Array:
+    if not approximate:
+        result = erfc(x * x.dtype.type(-math.sqrt(0.5)))
+        result *= 0.5
+        result *= x
+        return result
+    near = np.clip(x, -30, 30, out=np.empty_like(x))  # beyond, the sigmoid is 0 or 1; and the cube would overflow
+    result = np.multiply(near, near, out=np.empty_like(x))
+    root = -2 * math.sqrt(2 / math.pi)
+    result *= x.dtype.type(0.044715 * root)
+    result += x.dtype.type(root)
+    result *= near
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        np.exp(result, out=result)
+        result += 1
+        return np.divide(x, result, out=result)
 
 
 def _below_largest(x: Array, axis: int) -> Array:
@@ -49,5 +69,6 @@ def _log_softmax(x: Array, axis: int) -> Array:
 
 
 sigmoid = in_float32(_sigmoid)
+gelu = in_float32(_gelu)
 softmax = in_float32(_softmax)
 log_softmax = in_float32(_log_softmax)

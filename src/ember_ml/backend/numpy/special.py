@@ -9,26 +9,35 @@ import numpy as np
 
 from ember_ml.backend import formulas
 
+_BLOCK = 1 << 14  # numbers at a time, so that what a formula computes on the way stays in the cache
 
-def _in_double(function: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], np.ndarray]:
+
+def _in_double(function: Callable[[np.ndarray, bool], Any]) -> Callable[[np.ndarray], np.ndarray]:
+    """``function(x, is_short)`` in float64; for all narrower dtypes the short form of its series is exact enough."""
+
     def body(x: np.ndarray) -> np.ndarray:
+        result = np.empty(x.shape, x.dtype)
+        numbers, found = x.ravel(), result.reshape(-1)
         with np.errstate(all="ignore"):
-            return np.asarray(function(x.astype(np.float64))).astype(x.dtype)
+            for start in range(0, numbers.size, _BLOCK):
+                part = slice(start, start + _BLOCK)
+                found[part] = function(numbers[part].astype(np.float64), x.dtype.itemsize < 8)
+        return result
 
     return body
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
-    return formulas.erf(np, np.exp, x, False)
+def _erf(x: np.ndarray, is_short: bool = False) -> np.ndarray:
+    return formulas.erf(np, np.exp, x, is_short)
 
 
-def _erfc(x: np.ndarray) -> np.ndarray:
-    return formulas.erfc(np, np.exp, x, False)
+def _erfc(x: np.ndarray, is_short: bool = False) -> np.ndarray:
+    return formulas.erfc(np, np.exp, x, is_short)
 
 
 erf = _in_double(_erf)
 erfc = _in_double(_erfc)
-erfinv = _in_double(lambda x: formulas.erfinv(np, np.exp, _erf, _erfc, x))
-lgamma = _in_double(lambda x: formulas.lgamma(np, np.sin, x, False))
-digamma = _in_double(lambda x: formulas.digamma(np, x))
-i0 = _in_double(lambda x: formulas.bessel_i0(np, np.exp, x, False))
+erfinv = _in_double(lambda x, is_short: formulas.erfinv(np, np.exp, _erf, _erfc, x))
+lgamma = _in_double(lambda x, is_short: formulas.lgamma(np, np.sin, x, is_short))
+digamma = _in_double(lambda x, is_short: formulas.digamma(np, x))
+i0 = _in_double(lambda x, is_short: formulas.bessel_i0(np, np.exp, x, is_short))
