@@ -422,7 +422,7 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
         return below
     ordered = ops.sort(below, axis=axis, descending=True)
     own = as_dtype(below.dtype)
-    ranks = ops.cast(ops.arange(1, below.shape[axis] + 1), own)
+    ranks = ops.cast(ops.arange(1, below.shape[axis] + 1, device=ops.get_device(below)), own)
     ranks = ops.reshape(ranks, (-1, *(1,) * (below.ndim - axis - 1)))
     is_in = ops.greater(ops.add(ops.multiply(ordered, ranks), 1), ops.cumsum(ordered, axis=axis))
     least = ops.min(ops.where(is_in, ordered, 0), axis=axis, keepdims=True)

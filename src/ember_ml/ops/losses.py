@@ -224,7 +224,7 @@ def ctc_loss(
     _check_sequences(target, output, target_length, output_length, mask_index)
     labels, (_, frames, classes) = target.shape[1], output.shape
     target_length, output_length = _in_range(target_length, labels + 1), _in_range(output_length, frames + 1)
-    is_label = ops.less(ops.arange(labels), ops.expand_dims(target_length, 1))
+    is_label = ops.less(ops.arange(labels, device=ops.get_device(output)), ops.expand_dims(target_length, 1))
     states = _with_blanks(_in_range(ops.where(is_label, target, mask_index), classes), mask_index)
     emitted = ops.take_along_axis(ops.log_softmax(output), ops.expand_dims(states, 1), axis=2)
     reached, level = _run_through(states, ops.maximum(emitted, _NEVER), output_length, mask_index)
@@ -239,7 +239,8 @@ def ctc_loss(
 def _with_blanks(labels: Tensor, blank: int) -> Tensor:
     """The states that frames pass through: every label, with a blank before, between and after."""
     batch, count = labels.shape
-    blanks = ops.add(ops.zeros((batch, count + 1), dtype=as_dtype(labels.dtype)), blank)
+    blanks = ops.zeros((batch, count + 1), dtype=as_dtype(labels.dtype), device=ops.get_device(labels))
+    blanks = ops.add(blanks, blank)
     pairs = ops.stack([blanks[:, :-1], labels], axis=2)
     return ops.concatenate([ops.reshape(pairs, (batch, 2 * count)), blanks[:, -1:]], axis=1)
 
@@ -249,22 +250,23 @@ def _run_through(states: Tensor, emitted: Tensor, length: Tensor, blank: int) ->
 
     The level rises with the most probable state of each frame, so that the rest stays near 0 and keeps its digits.
     """
-    (batch, count), own = states.shape, as_dtype(emitted.dtype)
+    count, device = states.shape[1], ops.get_device(emitted)
     is_new = ops.logical_and(ops.not_equal(states[:, 2:], states[:, :-2]), ops.not_equal(states[:, 2:], blank))
-    can_skip = ops.concatenate([ops.zeros((batch, min(count, 2)), dtype="bool"), is_new], axis=1)
-    penalty = ops.where(can_skip, ops.zeros((), dtype=own), _NEVER)
-    never = ops.add(ops.zeros((batch, 2), dtype=own), _NEVER)
-    start = ops.where(ops.equal(ops.arange(count), 0), ops.zeros((batch, 1), dtype=own), _NEVER)
-    reached, rises = [start], [ops.zeros((batch, 1), dtype=own)]
+    never_new = ops.not_equal(states[:, :2], states[:, :2])
+    certain = ops.zeros((states.shape[0], count), dtype=as_dtype(emitted.dtype), device=device)
+    impossible = ops.add(certain, _NEVER)
+    penalty = ops.where(ops.concatenate([never_new, is_new], axis=1), certain, impossible)
+    before_first = ops.concatenate([impossible[:, :1], impossible[:, :1]], axis=1)
+    reached, rises = [ops.concatenate([certain[:, :1], impossible[:, 1:]], axis=1)], [certain[:, :1]]
     for frame in range(emitted.shape[1]):
-        before = ops.concatenate([never, reached[-1]], axis=1)
+        before = ops.concatenate([before_first, reached[-1]], axis=1)
         ways = [reached[-1], before[:, 1 : count + 1], ops.add(before[:, :count], penalty)]
         moved = ops.add(ops.logsumexp(ops.stack(ways, axis=0), axis=0), emitted[:, frame])
         rises.append(ops.stop_gradient(ops.max(moved, axis=1, keepdims=True)))
         reached.append(ops.subtract(moved, rises[-1]))
     length = ops.expand_dims(length, 1)
     last = ops.take_along_axis(ops.stack(reached, axis=1), ops.expand_dims(length, 2), axis=1)
-    is_on = ops.less_equal(ops.arange(len(rises)), length)
+    is_on = ops.less_equal(ops.arange(len(rises), device=device), length)
     return ops.squeeze(last, 1), ops.sum(ops.where(is_on, ops.concatenate(rises, axis=1), 0), axis=1)
 
 
