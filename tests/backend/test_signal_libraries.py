@@ -95,3 +95,26 @@ def test_compiled_functions(library: Any) -> None:
     else:
         got = np.array(library.compile(_whole)(library.array(values)))
     assert np.abs(got - eager).max() <= 1e-5 * np.abs(eager).max()
+
+
+MAPPED: dict[str, Callable[[Any], Any]] = {
+    "stft": lambda x: ops.stft(x, 16, 4),
+    "istft": lambda x: ops.istft(ops.stft(x, 16, 4), 16, 4, length=64),
+    "overlap_add": lambda x: ops.overlap_add(ops.reshape(x, (8, 8)), 4),
+    "convolve": lambda x: ops.convolve(x, ops.ones(3)),
+    "fftconvolve": lambda x: ops.fftconvolve(x, ops.ones(3)),
+    "resample": lambda x: ops.resample(x, 40),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MAPPED))
+def test_mapped_over_signals(backend: str, name: str) -> None:
+    x, f = ops.asarray(_signal(3, 64, seed=3).astype(np.float32)), MAPPED[name]
+    if backend == "mlx" and name in ("stft", "istft"):
+        with pytest.raises(ValueError, match="AsStrided"):  # as documented; all signals at once need no map
+            ops.vmap(f)(x)
+        got = f(x)
+    else:
+        got = ops.vmap(f)(x)
+    want = np.stack([ops.to_numpy(f(x[i])) for i in range(3)])
+    assert np.abs(ops.to_numpy(got) - want).max() < 1e-5

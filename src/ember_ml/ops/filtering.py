@@ -19,7 +19,8 @@ from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["convolve", "fftconvolve", "resample"]
 
-_FEW = 100  # elements of the smaller tensor, up to which adding up products takes less time than transforms
+# So many elements of the smaller tensor, of one dimension or of several, take less time by sums than by transforms.
+_FEW, _FEW_IN_SEVERAL = 100, 25
 
 
 @derived(CONTRACTION)
@@ -28,8 +29,9 @@ def convolve(x: TensorLike, y: TensorLike, mode: str = "full", method: str = "au
 
     ``mode`` is "full" (wherever they overlap), "same" (the middle of that, with the shape of ``x``) or "valid" (where
     the smaller one lies wholly within the larger one). ``method`` is "direct" (sums of products), "fft"
-    (:func:`fftconvolve`) or "auto": "fft" for floats where the smaller one has more than 100 elements, else "direct".
-    A transform rounds relative to the largest values, and one infinity or NaN spreads over all; sums do neither.
+    (:func:`fftconvolve`) or "auto": "fft" for floats where the smaller one has more than 100 elements, or 25 in several
+    dimensions, else "direct". A transform rounds relative to the largest values, and spreads one infinity or NaN over
+    all; sums do neither.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.convolve([1, 2, 3], [0, 1, 2])).tolist()
@@ -54,7 +56,8 @@ def convolve(x: TensorLike, y: TensorLike, mode: str = "full", method: str = "au
 def _prefers_transforms(x: Tensor, y: Tensor, dtype: dt.EmberDType) -> bool:
     if dtype not in dt.FLOATS | dt.COMPLEX or gap_reason(active().name, "fft", dtype.name):
         return False
-    return min(math.prod(x.shape), math.prod(y.shape)) > _FEW
+    few = _FEW if len(x.shape) == 1 else _FEW_IN_SEVERAL
+    return min(math.prod(x.shape), math.prod(y.shape)) > few
 
 
 def _sum_of_products(

@@ -24,7 +24,8 @@ def frame(x: TensorLike, frame_length: int, hop_length: int, axis: int = -1) -> 
     """The frames of a signal: pieces of ``frame_length`` samples, each ``hop_length`` after the one before.
 
     ``axis`` becomes two, frames and samples. Samples at the end that fill no frame are left out; a signal shorter than
-    a frame raises ``ValueError``. On NumPy and PyTorch the frames share the memory of ``x``.
+    a frame raises ``ValueError``. On NumPy and PyTorch the frames share the memory of ``x``. On MLX, ``vmap`` has no
+    rule for them: give all signals at once, which needs none.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.frame([1, 2, 3, 4, 5, 6, 7], frame_length=4, hop_length=2)).tolist()

@@ -65,12 +65,12 @@ repeat = ByDType(_repeat, moved(_repeat))
 def _pad(x: torch.Tensor, pad_width: Any, mode: str, constant_values: torch.Tensor | None) -> torch.Tensor:
     pairs = pad_pairs(pad_width, x.ndim)
     if mode == "constant":
-        shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
-        result = torch.zeros(shape, dtype=x.dtype, device=x.device)
-        if constant_values is not None:
-            result[...] = constant_values
-        result[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, pairs, strict=True))] = x
-        return result
+        widths = [width for pair in reversed(pairs) for width in pair]  # torch begins with the last axis
+        result = torch.nn.functional.pad(x, widths)
+        if constant_values is None:
+            return result
+        inside = torch.nn.functional.pad(torch.ones(x.shape, dtype=torch.bool, device=x.device), widths)
+        return torch.where(inside, result, constant_values)
     for axis, (before, after) in enumerate(pairs):
         x = _extended(x, axis, before, after, mode)
     return x
