@@ -13,6 +13,7 @@ from ember_ml import ops
 from ember_ml.backend import installed_backends
 from ember_ml.errors import UnsupportedDType
 from ember_ml.nn import tensor
+from ember_ml.ops.declare import OPS
 from tests.reference import EPS
 from tests.reference.matrices import difference, numpy, random, wide
 from tests.reference.signals import filters, mel_filters, scipy_transform, transform, window
@@ -44,6 +45,14 @@ def test_frames_of_strided_and_broadcast_signals(backend: str) -> None:
     assert ops.to_numpy(ops.frame(ops.broadcast_to(ops.array([7]), (4,)), 2, 2)).tolist() == [[7, 7], [7, 7]]
     columns = ops.reshape(ops.arange(6), (3, 2))
     assert ops.to_numpy(ops.frame(columns, 2, 1, axis=0)).tolist() == [[[0, 1], [2, 3]], [[2, 3], [4, 5]]]
+
+
+def test_body_for_backends_that_have_no_views(backend: str) -> None:
+    shared = OPS["frame"].declaration
+    for shape, length, hop, axis in (((7,), 3, 2, -1), ((2, 9), 4, 5, 1), ((9, 2), 2, 1, 0)):
+        x = ops.asarray(random(shape, "float32"))
+        want = ops.to_numpy(ops.frame(x, length, hop, axis))
+        assert ops.to_numpy(shared(x, length, hop, axis)).tolist() == want.tolist()
 
 
 def test_no_signals(backend: str) -> None:

@@ -32,8 +32,9 @@ def frame(x: TensorLike, frame_length: int, hop_length: int, axis: int = -1) -> 
     [[1, 2, 3, 4], [3, 4, 5, 6]]
     """
     count = count_frames(x.shape[axis_of(axis, len(x.shape))], frame_length, hop_length)
-    starts = ops.multiply(ops.reshape(ops.arange(count), (count, 1)), hop_length)
-    return ops.take(x, ops.add(starts, ops.arange(frame_length)), axis)
+    device = ops.get_device(x)
+    starts = ops.multiply(ops.reshape(ops.arange(count, device=device), (count, 1)), hop_length)
+    return ops.take(x, ops.add(starts, ops.arange(frame_length, device=device)), axis)
 
 
 gradient(frame, x=lambda g, _r, _x, _length, hop_length, axis: _frame_back(g, _x.shape, hop_length, axis))
