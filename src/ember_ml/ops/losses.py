@@ -83,8 +83,8 @@ def log_cosh_loss(target: TensorLike, output: TensorLike, axis: AxisLike | None 
     """The mean over ``axis`` of the logarithms of the hyperbolic cosine of the differences, without overflow.
 
     >>> from ember_ml import ops
-    >>> [round(value, 4) for value in ops.to_numpy(ops.log_cosh_loss([[0.0], [0.0]], [[1.0], [1000.0]])).tolist()]
-    [0.4338, 999.3069]
+    >>> [round(value, 3) for value in ops.to_numpy(ops.log_cosh_loss([[0.0], [0.0]], [[1.0], [1000.0]])).tolist()]
+    [0.434, 999.307]
     """
     if is_half(output):
         return in_float32(log_cosh_loss, target, output, axis)
@@ -258,7 +258,7 @@ def _run_through(states: Tensor, emitted: Tensor, length: Tensor, blank: int) ->
     penalty = ops.where(ops.concatenate([never_new, is_new], axis=1), certain, impossible)
     before_first = ops.concatenate([impossible[:, :1], impossible[:, :1]], axis=1)
     reached, rises = [ops.concatenate([certain[:, :1], impossible[:, 1:]], axis=1)], [certain[:, :1]]
-    for frame in range(emitted.shape[1]):
+    for frame in range(emitted.shape[1]):  # emberlint: ignore[EMB801] each frame needs the one before
         before = ops.concatenate([before_first, reached[-1]], axis=1)
         ways = [reached[-1], before[:, 1 : count + 1], ops.add(before[:, :count], penalty)]
         moved = ops.add(ops.logsumexp(ops.stack(ways, axis=0), axis=0), emitted[:, frame])
