@@ -23,6 +23,9 @@ class Box:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Box) and (self.label, self.content) == (other.label, other.content)
 
+    def __repr__(self) -> str:
+        return f"Box({self.label!r}, {self.content!r})"
+
 
 register_node(Box, lambda box: ((box.content,), box.label), lambda label, parts: Box(label, *parts))
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ember_ml import backend, dtypes, einops_support, errors, nn, ops
+from ember_ml import backend, dtypes, einops_support, errors, memory, nn, ops
 from ember_ml.backend import (
     auto_select_backend,
     get_backend,
@@ -14,6 +14,19 @@ from ember_ml.backend import (
     use_backend,
 )
 from ember_ml.backend.checks import set_value_checks, value_checks
+from ember_ml.ops import (
+    checkpoint,
+    compile,
+    custom_gradient,
+    grad,
+    hessian,
+    jacobian,
+    jvp,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 from ember_ml.tensor import EmberDType, EmberTensor
 
 __all__ = [
@@ -21,17 +34,29 @@ __all__ = [
     "EmberTensor",
     "auto_select_backend",
     "backend",
+    "checkpoint",
+    "compile",
+    "custom_gradient",
     "dtypes",
     "einops_support",
     "errors",
     "get_backend",
     "get_backend_module",
+    "grad",
+    "hessian",
+    "jacobian",
+    "jvp",
+    "memory",
     "nn",
     "ops",
     "set_backend",
     "set_value_checks",
+    "stop_gradient",
     "use_backend",
+    "value_and_grad",
     "value_checks",
+    "vjp",
+    "vmap",
 ]
 
 

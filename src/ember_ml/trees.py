@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 __all__ = ["Structure", "flatten", "map_tree", "register_node"]
@@ -60,7 +61,7 @@ def _node(cls: type) -> _Node | None:
 class Structure:
     """A tree without its leaves; calling it with leaves builds the tree that holds them."""
 
-    __slots__ = ("_children", "_class", "_node", "_note", "count")
+    __slots__ = ("_children", "_class", "_is_flat", "_node", "_note", "count")
 
     _node: _Node | None
     _class: type
@@ -72,15 +73,16 @@ class Structure:
     def __init__(self, tree: Any, leaves: list[Any]) -> None:
         cls = type(tree)
         node = _node(cls)
-        self._node, self._class, self._note, self._children = node, cls, None, ()
+        self._node, self._class, self._note, self._children, self._is_flat = node, cls, None, (), True
         if node is None:
             leaves.append(tree)
             self.count = 1
             return
         before = len(leaves)
         parts, self._note = node.flatten(tree)
-        self._children = tuple(_structure(part, leaves) for part in parts)
+        self._children = tuple([_structure(part, leaves) for part in parts])
         self.count = len(leaves) - before
+        self._is_flat = all(child is _LEAF for child in self._children)
 
     def __call__(self, leaves: Iterable[Any]) -> Any:
         leaves = list(leaves)
@@ -91,6 +93,8 @@ class Structure:
     def _build(self, leaves: Iterator[Any]) -> Any:
         if self._node is None:
             return next(leaves)
+        if self._is_flat:
+            return self._node.unflatten(self._note, list(islice(leaves, self.count)))
         return self._node.unflatten(self._note, [child._build(leaves) for child in self._children])
 
     def leaves(self, tree: Any) -> list[Any]:

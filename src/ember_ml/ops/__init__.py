@@ -47,6 +47,7 @@ from ember_ml.ops.control import *
 from ember_ml.ops.scans import *
 from ember_ml.ops.storage import *
 from ember_ml.ops.gradients import *
+from ember_ml.ops.compilation import *
 from ember_ml.ops import linearalg, random, signal, stats
 from ember_ml.ops import operators as _operators
 from ember_ml.ops import methods as _methods

@@ -21,6 +21,7 @@ from ember_ml.ops.keys import read_index, read_key, read_value
 from ember_ml.ops.tape import Tape
 from ember_ml.promotion import integer_range
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
+from ember_ml.tensor.var import Var
 
 __all__ = ["bring", "dispatch", "native_dtype"]
 
@@ -87,17 +88,20 @@ class _Call:
 
 def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool = False) -> Any:
     """Run ``op`` on any arguments; the result is portable if ``portable`` or any tensor argument is."""
-    is_active = backend is None
     if backend is None:
         backend = backends.active()
+        if tapes.is_live:
+            for value in args:
+                if type(value) is Var:
+                    if value.tape.base is backend:
+                        result = value.tape.quick(op, args)
+                        if result is not NotImplemented:
+                            return result
+                    break
     if tapes.is_live:
         tape = tapes.find_tape(args)
         if tape is not None:
             tapes.check_crossing(tape, backend)
-            quick = tape.quick(op) if is_active else None
-            result = NotImplemented if quick is None else quick(args)
-            if result is not NotImplemented:
-                return result
             backend = tape
     call = _Call(op, backend, portable)
     values = list(args)

@@ -46,8 +46,13 @@ class _Leaves:
     def __init__(self, tree: Any, backend: Any, what: str = "") -> None:
         leaves, self.structure = trees.flatten(tree)
         self.backend = backend
-        self.portable = [type(leaf) is EmberTensor for leaf in leaves]
-        self.natives = [_native(leaf, backend) for leaf in leaves]
+        own = backend.tensor_type
+        self.portable = None
+        if all(type(leaf) is own for leaf in leaves):
+            self.natives = leaves
+        else:
+            self.portable = [type(leaf) is EmberTensor for leaf in leaves]
+            self.natives = [_native(leaf, backend) for leaf in leaves]
         for native in self.natives if what else ():
             dtype = _dtype_of(native, backend)
             if dtype.kind not in ("float", "complex"):
@@ -55,9 +60,10 @@ class _Leaves:
 
     def tree(self, natives: Sequence[Any]) -> Any:
         """The same tree with other tensors: portable where the first ones were."""
-        return self.structure(
-            [_wrapped(x, self.backend) if p else x for x, p in zip(natives, self.portable, strict=True)]
-        )
+        if self.portable is None:
+            return self.structure(natives)
+        pairs = zip(natives, self.portable, strict=True)
+        return self.structure([_wrapped(x, self.backend) if portable else x for x, portable in pairs])
 
 
 def _native(leaf: Any, backend: Any) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dis import get_instructions
 from functools import cache
+from operator import attrgetter
 from types import CodeType
 from typing import Any
 
@@ -68,7 +69,7 @@ class Tape:
         self.device_scope, self.set_device = base.device_scope, base.set_device
         self.synchronize, self.memory_info = base.synchronize, base.memory_info
         self._bodies: dict[str, Callable[..., Any]] = {}
-        self._quick: dict[str, Callable[[tuple[Any, ...]], Any] | None] = {}
+        self._quick: dict[Op, Callable[[tuple[Any, ...]], Any] | None] = {}
 
     def __repr__(self) -> str:
         return f"<tape {self.level} on {self.name}>"
@@ -137,11 +138,12 @@ class Tape:
         missing = len(op.parameters) - len(args)
         return dispatch(op, (*args, *(defaults[len(defaults) - missing :] if missing else ())), self)
 
-    def quick(self, op: Op) -> Callable[[tuple[Any, ...]], Any] | None:
-        """The short way to record ``op``, where it has one."""
-        if op.name not in self._quick:
-            self._quick[op.name] = _quick(op, self) if op.gradients else None
-        return self._quick[op.name]
+    def quick(self, op: Op, args: tuple[Any, ...]) -> Any:
+        """What ``op`` gives, recorded the short way, or NotImplemented where dispatch must prepare the arguments."""
+        record = self._quick.get(op, _UNKNOWN)
+        if record is _UNKNOWN:
+            record = self._quick[op] = _quick(op, self) if op.gradients else None
+        return NotImplemented if record is None else record(args)
 
     def body(self, op: Op) -> Callable[..., Any]:
         """What runs for ``op`` on this tape."""
@@ -311,24 +313,40 @@ def _quick(op: Op, tape: Tape) -> Callable[[tuple[Any, ...]], Any] | None:
     domain = frozenset(dtype for dtype in op.rule.domain if dtype.kind == "float")
     natives = {dtype: tape.base.dtypes[dtype] for dtype in domain if dtype in tape.base.dtypes}
     dtype_places = tuple(place for place, role in op.roles if role is DTYPE)
-    needs, function, native_type = _Needs(op), op.function, tape.base.tensor_type
-    weak = tape.base.weak_dtypes
-    pairs = tuple(zip(places, rules, strict=True))
-    first = places[0]
+    needs, function, base = _Needs(op), op.function, tape.base
+    native_type, weak = base.tensor_type, base.weak_dtypes
+    kept, outlined, result_needs = needs.kept, needs.outlined, needs.result
 
-    def record(args: tuple[Any, ...]) -> Any:
-        x = args[first]
-        if type(x) is not Var:
-            x = args[places[-1]]
-            if type(x) is not Var:
-                return NotImplemented
+    def of_result(result: Any, dtype: EmberDType) -> Any:
+        if result_needs == "whole":
+            return result
+        return Outline(result.shape, dtype) if result_needs else None
+
+    def record_one(args: tuple[Any, ...]) -> Any:
+        """The way of an op with one tensor, its first parameter."""
+        x = args[0]
         dtype = x.dtype
+        if dtype not in domain or x.tape is not tape:
+            return NotImplemented
+        for place in dtype_places:
+            if args[place] is not None:
+                return NotImplemented
+        value, node = x.value, x.node
+        result = function(value, *args[1:])
+        if node is None:
+            return Var(result, tape, dtype)
+        held = [value if kept[0] else Outline(value.shape, dtype) if outlined[0] else None, *args[1:]]
+        parents = ((rules[0], None, node, x.index, value.shape),)
+        return Var(result, tape, dtype, Node(op, held, of_result(result, dtype), parents, 1, False))
+
+    def record_several(args: tuple[Any, ...]) -> Any:
+        dtype = next(args[place].dtype for place in places if type(args[place]) is Var)
         if dtype not in domain:
             return NotImplemented
         for place in dtype_places:
             if args[place] is not None:
                 return NotImplemented
-        values, parents = list(args), []
+        values, held, parents = list(args), list(args), []
         for place, rule in pairs:
             arg = args[place]
             kind = type(arg)
@@ -339,19 +357,24 @@ def _quick(op: Op, tape: Tape) -> Callable[[tuple[Any, ...]], Any] | None:
                 if arg.node is not None:
                     parents.append((rule, None, arg.node, arg.index, value.shape))
             elif kind is native_type:
+                value = arg
                 if arg.dtype != natives[dtype]:
                     return NotImplemented
-            elif not ((kind is float or kind is int) and dtype in weak):
+            elif (kind is float or kind is int) and dtype in weak:
+                continue
+            else:
                 return NotImplemented
+            if not kept[place]:
+                held[place] = Outline(value.shape, dtype) if outlined[place] else None
+            else:
+                held[place] = value
         result = function(*values)
         if not parents:
             return Var(result, tape, dtype)
-        held = result
-        if needs.result != "whole":
-            held = Outline(result.shape, dtype) if needs.result else None
-        return Var(result, tape, dtype, Node(op, needs.of(args, values), held, parents, 1, False))
+        return Var(result, tape, dtype, Node(op, held, of_result(result, dtype), parents, 1, False))
 
-    return record
+    pairs = tuple(zip(places, rules, strict=True))
+    return record_one if places == [0] else record_several
 
 
 def _is_tracked(result: Any, base: Any) -> bool:
@@ -441,8 +464,11 @@ def _in_reverse(roots: Iterable[Node], until: int) -> list[Node]:
         if node not in seen:
             seen.add(node)
             if node.order >= until:
-                stack.extend(parent[2] for parent in node.parents or ())
-    return sorted(seen, key=lambda node: node.order, reverse=True)
+                stack.extend([parent[2] for parent in node.parents or ()])
+    return sorted(seen, key=_order_of, reverse=True)
+
+
+_order_of = attrgetter("order")
 
 
 def sources_of(roots: Iterable[Node], until: int) -> list[tuple[Node, int, tuple[int, ...]]]:
@@ -457,24 +483,24 @@ def sources_of(roots: Iterable[Node], until: int) -> list[tuple[Node, int, tuple
 
 def _propagate(node: Node, gradients: list[Any], pending: Slots) -> None:
     args, result = node.args, node.result
+    gradient = gradients[0]
+    if node.outputs > 1 or isinstance(result, list | tuple):
+        gradient = [_zeros_of(part) if g is None else g for g, part in zip(gradients, result, strict=True)]
     if node.is_complex and node.op.is_holomorphic:
         # the derivative of a holomorphic function at the conjugate is the conjugate of its derivative
         args, result = conjugated(args), conjugated(result)
-    gradient = gradients[0]
-    if node.outputs > 1 or isinstance(node.result, list | tuple):
-        gradient = [_zeros_of(part) if g is None else g for g, part in zip(gradients, node.result, strict=True)]
-    shared: dict[Any, Any] = {}  # a rule for a list of tensors gives all their gradients in one call
+    shared: Any = None  # a rule for a list of tensors gives all their gradients in one call
     for rule, place, parent, index, shape in node.parents:
         if place is None:
             found = rule(gradient, result, *args)
         else:
-            if rule not in shared:
-                shared[rule] = rule(gradient, result, *args)
-            found = shared[rule][place]
+            if shared is None or shared[0] is not rule:
+                shared = rule, rule(gradient, result, *args)
+            found = shared[1][place]
         if found is None:
             continue
-        if tuple(found.shape) != shape:
-            found = unbroadcast(found, shape)
+        if found.shape != shape:
+            found = unbroadcast(found, tuple(shape))
         _accumulate(pending, parent, index, found)
 
 

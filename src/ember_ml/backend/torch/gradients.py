@@ -49,6 +49,8 @@ def _variable(x: torch.Tensor) -> torch.Tensor:
 def _record(function: Callable[..., Any], variables: Sequence[torch.Tensor]) -> Any:
     _nesting.depth = getattr(_nesting, "depth", 0) + 1
     try:
+        if torch.is_grad_enabled():
+            return function(*variables)
         with torch.enable_grad():
             return function(*variables)
     finally:

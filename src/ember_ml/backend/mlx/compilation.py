@@ -1,0 +1,73 @@
+"""Compiling functions on MLX: mx.compile, with the stream of random numbers as an argument."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from ember_ml import trees
+from ember_ml.backend.streams import TracedGenerator, default_generator, streaming
+
+__all__ = ["build", "is_tracing"]
+
+_state = threading.local()
+
+
+def is_tracing() -> bool:
+    return getattr(_state, "depth", 0) > 0
+
+
+class _Form(NamedTuple):
+    """What a trace found out: where the arrays of the result stand among its other values, and how often it draws."""
+
+    structure: trees.Structure
+    leaves: list[Any]
+    places: list[int]
+    note: Any
+    drawn: int
+
+
+class _Program:
+    """A compiled function, and the form of its result for each form of its arguments."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.compiled = mx.compile(self._trace)
+        self.forms: dict[Any, _Form] = {}
+
+    def _trace(self, words: mx.array, *tensors: mx.array) -> list[mx.array]:
+        generator = TracedGenerator(words)
+        _state.depth = getattr(_state, "depth", 0) + 1
+        try:
+            with streaming(generator):
+                result, note = self.function(*tensors)
+        finally:
+            _state.depth -= 1
+        leaves, structure = trees.flatten(result)
+        places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, mx.array)]
+        self.forms[self._key(tensors)] = _Form(structure, leaves, places, note, generator.drawn)
+        return [leaves[place] for place in places]
+
+    @staticmethod
+    def _key(tensors: tuple[mx.array, ...]) -> Any:
+        return tuple((x.shape, x.dtype) for x in tensors)
+
+    def __call__(self, *tensors: mx.array) -> Any:
+        generator = default_generator()
+        key = self._key(tensors)
+        arrays = self.compiled(mx.array(generator.words(), dtype=mx.uint32), *tensors)
+        form = self.forms[key]
+        if form.drawn:
+            generator.skip(form.drawn)
+        leaves = list(form.leaves)
+        for place, array in zip(form.places, arrays, strict=True):
+            leaves[place] = array
+        return form.structure(leaves), form.note
+
+
+def build(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` of tensors, compiled; its result is a tree of arrays and a note that says more of it."""
+    return _Program(function)
