@@ -12,7 +12,7 @@ import operator
 import os
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from ember_ml.backend.threefry import MASK, block
@@ -22,6 +22,7 @@ __all__ = [
     "Key",
     "SeedLike",
     "TracedGenerator",
+    "bookmark",
     "current",
     "default_generator",
     "first_key",
@@ -238,6 +239,22 @@ def next_key(seed: SeedLike | None) -> tuple[Key, bool]:
     if isinstance(source, Generator | TracedGenerator):
         return source.next_key(), source.native
     return first_key(source), False
+
+
+def bookmark() -> Callable[[], Generator | TracedGenerator]:
+    """A function that gives a generator which stands where the stream of this thread stands now."""
+    source = current(None)
+    if not isinstance(source, TracedGenerator):
+        state = (source if isinstance(source, Generator) else default_generator()).state()
+        return lambda: Generator.from_state(state)
+    words, drawn = source._words, source.drawn
+
+    def again() -> TracedGenerator:
+        generator = TracedGenerator(words)
+        generator.drawn = drawn
+        return generator
+
+    return again
 
 
 def first_key(seed: int) -> tuple[int, int]:

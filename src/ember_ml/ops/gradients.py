@@ -14,6 +14,8 @@ from typing import Any
 
 from ember_ml import trees
 from ember_ml.backend import active
+from ember_ml.backend.streams import bookmark, streaming
+from ember_ml.ops.closures import open_closure
 from ember_ml.ops.declare import gradient, plain, primitive
 from ember_ml.ops.dispatch import bring
 from ember_ml.ops.engine import engine_of
@@ -413,10 +415,24 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         backend = active()
-        leaves, outputs = _Leaves(args, backend), _Outputs(backend)
+        captured, rebuilt = [], None
+        if hasattr(engine_of(backend), "sees_arguments_only"):
+            captured, rebuilt = open_closure(f, lambda x: _is_tensor(x, backend))
+        leaves, outputs = _Leaves((args, captured), backend), _Outputs(backend)
+        again: Any = None
+
+        def run(natives: Sequence[Any]) -> list[Any]:
+            new_args, others = leaves.tree(natives)
+            function = f if rebuilt is None else rebuilt(others)
+            return outputs.take(function(*new_args, **kwargs), strict=True)
 
         def flat(*natives: Any) -> list[Any]:
-            return outputs.take(f(*leaves.tree(natives), **kwargs), strict=True)
+            nonlocal again
+            if again is None:
+                again = bookmark()
+                return run(natives)
+            with streaming(again()):  # the second time it draws the same random numbers
+                return run(natives)
 
         return outputs.tree(list(engine_of(backend, leaves.natives).checkpoint(flat, leaves.natives)))
 

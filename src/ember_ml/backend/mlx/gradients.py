@@ -23,6 +23,8 @@ __all__ = [
 ]
 
 stop_gradient = mx.stop_gradient
+sees_arguments_only = True
+"""Whether a checkpointed function's gradient reaches its arguments alone, not the arrays that it closes over."""
 
 _NEVER = """
     cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd svdvals
