@@ -89,19 +89,16 @@ class GradientCheckpointing:
         count = max(1, round(len(functions) ** 0.5)) if segments is None else segments
         length = -(-len(functions) // count) or 1
         for start in range(0, len(functions), length):
-            x = self.checkpoint(_Chain(functions[start : start + length]), x)
+            x = self.checkpoint(_joined(functions[start : start + length]), x)
         return x
 
 
-class _Chain:
+def _joined(functions: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     """Several functions as one."""
 
-    __slots__ = ("functions",)
-
-    def __init__(self, functions: list[Callable[[Any], Any]]) -> None:
-        self.functions = functions
-
-    def __call__(self, x: Any) -> Any:
-        for function in self.functions:
+    def run(x: Any) -> Any:
+        for function in functions:
             x = function(x)
         return x
+
+    return run

@@ -16,8 +16,8 @@ def open_closure(
 ) -> tuple[list[Any], Callable[[list[Any]], Callable[..., Any]]]:
     """The tensors in the closure of ``f``, and a function that gives ``f`` with others in their place.
 
-    They are looked for in the variables that ``f`` closes over, in containers there, and in the closures of functions
-    there; attributes of other objects stay as they are.
+    They are looked for in the variables that ``f`` closes over and in its defaults, in containers there, and in the
+    same places of functions there; attributes of other objects stay as they are.
     """
     tensors: list[Any] = []
     build = _opened(f, tensors, is_tensor, set())
@@ -27,32 +27,40 @@ def open_closure(
 def _opened(
     value: Any, tensors: list[Any], is_tensor: Callable[[Any], bool], seen: set[int]
 ) -> Callable[[Iterator[Any]], Any]:
-    if not isinstance(value, FunctionType) or not value.__closure__ or id(value) in seen:
-        return _opened_tree(value, tensors, is_tensor)
-    seen.add(id(value))  # a function may close over itself
+    """A function that builds ``value`` again, with the next tensors of an iterator in the place of its own."""
     before = len(tensors)
-    builders = [_opened(cell.cell_contents, tensors, is_tensor, seen) for cell in value.__closure__]
-    if len(tensors) == before:
-        return lambda others: value
+    if isinstance(value, FunctionType):
+        build = _opened_function(value, tensors, is_tensor, seen)
+    elif is_tensor(value):
+        tensors.append(value)
+        return next
+    else:
+        leaves, structure = trees.flatten(value)
+        if len(leaves) == 1 and leaves[0] is value:
+            return lambda others: value
+        builders = [_opened(leaf, tensors, is_tensor, seen) for leaf in leaves]
+
+        def build(others: Iterator[Any]) -> Any:
+            return structure([builder(others) for builder in builders])
+
+    return build if len(tensors) > before else lambda others: value
+
+
+def _opened_function(
+    function: FunctionType, tensors: list[Any], is_tensor: Callable[[Any], bool], seen: set[int]
+) -> Callable[[Iterator[Any]], Any]:
+    if id(function) in seen:  # a function may close over itself
+        return lambda others: function
+    seen.add(id(function))
+    contents = [cell.cell_contents for cell in function.__closure__ or ()]
+    parts = (contents, function.__defaults__, function.__kwdefaults__)
+    builders = [_opened(part, tensors, is_tensor, seen) for part in parts]
 
     def build(others: Iterator[Any]) -> Any:
-        cells = tuple(CellType(builder(others)) for builder in builders)
-        made = FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, cells)
-        made.__kwdefaults__ = value.__kwdefaults__
+        cells, defaults, kwdefaults = (builder(others) for builder in builders)
+        closure = tuple(CellType(content) for content in cells)
+        made = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, closure)
+        made.__kwdefaults__ = kwdefaults
         return made
 
     return build
-
-
-def _opened_tree(value: Any, tensors: list[Any], is_tensor: Callable[[Any], bool]) -> Callable[[Iterator[Any]], Any]:
-    leaves, structure = trees.flatten(value)
-    places = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]
-    tensors.extend(leaves[place] for place in places)
-
-    def build(others: Iterator[Any]) -> Any:
-        found = list(leaves)
-        for place in places:
-            found[place] = next(others)
-        return structure(found)
-
-    return build if places else lambda others: value

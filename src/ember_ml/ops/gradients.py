@@ -93,10 +93,13 @@ class _Outputs:
     def take(self, tree: Any, strict: bool) -> list[Any]:
         """The native tensors in ``tree``; with ``strict`` whatever is no tensor becomes one."""
         leaves, self.structure = trees.flatten(tree)
-        self.rest = leaves
         self.places = [i for i, leaf in enumerate(leaves) if strict or _is_tensor(leaf, self.backend)]
         self.portable = [type(leaves[i]) is EmberTensor for i in self.places]
-        return [_native(leaves[i], self.backend) for i in self.places]
+        natives = [_native(leaves[i], self.backend) for i in self.places]
+        for place in self.places:
+            leaves[place] = None  # a tensor kept here would keep all that it was computed from
+        self.rest = leaves
+        return natives
 
     def tree(self, natives: Sequence[Any]) -> Any:
         leaves = list(self.rest)
