@@ -32,6 +32,7 @@ def resident(field: str) -> int:
 
 
 def loss(weights: list, x: object, checkpointing: memory.GradientCheckpointing) -> object:
+    """The loss of a chain of layers."""
     layers = [lambda h, w=w: h + ops.gelu(ops.tanh(ops.matmul(h, w))) for w in weights]
     return ops.mean(ops.square(checkpointing.chain(layers, x)))
 
@@ -56,6 +57,7 @@ def measure(backend: str, enabled: bool, batch: int) -> dict[str, float]:
 
 
 def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--one", nargs=2, metavar=("BACKEND", "ENABLED"), help=argparse.SUPPRESS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,11 @@ from ember_ml.backend import installed_backends
 
 
 def arrays(batch: int, hidden: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """Random parameters, inputs and classes."""
     rng = np.random.default_rng(0)
     sizes = (784, hidden, hidden, 10)
     parameters = []
-    for n, m in zip(sizes, sizes[1:], strict=False):
+    for n, m in pairwise(sizes):
         parameters += [rng.normal(0, n**-0.5, (n, m)).astype(np.float32), np.zeros(m, np.float32)]
     return parameters, rng.normal(size=(batch, 784)).astype(np.float32), rng.integers(0, 10, batch)
 
@@ -60,6 +62,7 @@ def portable(parameters: list[Any], x: Any, y: Any) -> Any:
 
 
 def on_torch(parameters: list[Any], x: Any, y: Any) -> Callable[[], Any]:
+    """The step as it is written on PyTorch."""
     import torch
     from torch.nn import functional as F
 
@@ -76,6 +79,7 @@ def on_torch(parameters: list[Any], x: Any, y: Any) -> Callable[[], Any]:
 
 
 def on_mlx(parameters: list[Any], x: Any, y: Any, compiled: bool) -> Callable[[], Any]:
+    """The step as it is written on MLX."""
     import mlx.core as mx
 
     def loss(parameters: list[Any], x: Any, y: Any) -> Any:
@@ -132,6 +136,7 @@ def check(steps: dict[str, Callable[[], Any]]) -> None:
 
 
 def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2.0, help="for each line of the table")
     parser.add_argument("--compiled", action="store_true", help="compile both steps")

@@ -132,7 +132,8 @@ def find_dtype(value: object) -> EmberDType | None:
     except TypeError:
         return None
     found = _recognise(value)
-    _KNOWN.setdefault(type(value), {})[value] = found
+    if found is not None:
+        _KNOWN.setdefault(type(value), {})[value] = found
     return found
 
 

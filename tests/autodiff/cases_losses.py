@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.autodiff.case import Numbers, case, numbers
 
 _X, _W, _B = numbers(2, 3, 4), numbers(4, low=0.5, seed=1), numbers(4, seed=2)
@@ -23,18 +25,21 @@ case(
 case("group_normalization", ("x", "gamma", "beta"), x=_X, groups=2, gamma=_W, beta=_B)
 case("group_normalization", x=numbers(2, 4, 3), groups=2, axis=1, label="axis")
 
-_PAIR = {"target": numbers(3, 4), "output": numbers(3, 4, seed=1)}
+_PAIR: dict[str, Any] = {"target": numbers(3, 4), "output": numbers(3, 4, seed=1)}
 _BOTH = ("target", "output")
 for _name in ("mean_squared_error", "mean_absolute_error", "huber_loss", "log_cosh_loss"):
     case(_name, _BOTH, **_PAIR)
     case(_name, _BOTH, **_PAIR, axis=(), label="elements")
 case("huber_loss", _BOTH, **_PAIR, delta=0.3, axis=None, label="small delta")
 case("log_cosh_loss", _BOTH, target=Numbers((0.0, 0.0), (2,)), output=Numbers((0.0, 40.0), (2,)), label="zero and far")
-_CHANCES = {"target": numbers(3, 4, low=0.1, high=0.9), "output": numbers(3, 4, low=0.1, high=0.9, seed=1)}
+_CHANCES: dict[str, Any] = {
+    "target": numbers(3, 4, low=0.1, high=0.9),
+    "output": numbers(3, 4, low=0.1, high=0.9, seed=1),
+}
 for _name in ("kl_divergence", "binary_crossentropy", "categorical_crossentropy"):
     case(_name, _BOTH, **_CHANCES)
     case(_name, _BOTH, **_CHANCES, axis=0, label="axis")
-_LOGITS = {"target": _CHANCES["target"], "output": numbers(3, 4, low=-4.0, high=4.0)}
+_LOGITS: dict[str, Any] = {"target": _CHANCES["target"], "output": numbers(3, 4, low=-4.0, high=4.0)}
 for _name in ("binary_crossentropy", "categorical_crossentropy"):
     case(_name, _BOTH, **_LOGITS, from_logits=True, label="logits")
 case(

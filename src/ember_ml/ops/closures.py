@@ -30,7 +30,7 @@ def _opened(
     """A function that builds ``value`` again, with the next tensors of an iterator in the place of its own."""
     before = len(tensors)
     if isinstance(value, FunctionType):
-        build = _opened_function(value, tensors, is_tensor, seen)
+        build: Callable[[Iterator[Any]], Any] = _opened_function(value, tensors, is_tensor, seen)
     elif is_tensor(value):
         tensors.append(value)
         return next
@@ -40,10 +40,18 @@ def _opened(
             return lambda others: value
         builders = [_opened(leaf, tensors, is_tensor, seen) for leaf in leaves]
 
-        def build(others: Iterator[Any]) -> Any:
-            return structure([builder(others) for builder in builders])
-
+        build = _Rebuilt(structure, builders)
     return build if len(tensors) > before else lambda others: value
+
+
+class _Rebuilt:
+    """Builds a container again."""
+
+    def __init__(self, structure: trees.Structure, builders: list[Callable[[Iterator[Any]], Any]]) -> None:
+        self.structure, self.builders = structure, builders
+
+    def __call__(self, others: Iterator[Any]) -> Any:
+        return self.structure([builder(others) for builder in self.builders])
 
 
 def _opened_function(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -15,27 +16,35 @@ def is_tracing() -> bool:
     return torch.compiler.is_compiling()
 
 
-def build(function: Callable[..., Any]) -> Callable[..., Any]:
+def build(function: FunctionType) -> Callable[..., Any]:
     """``function`` of tensors, compiled; it is run as it is, with one warning, where there is no compiler for it."""
-    compiled = torch.compile(function)
-    is_possible = True
+    # torch counts recompilations, and learns which lengths vary, per code object: each program has its own
+    code = function.__code__.replace(co_name=function.__name__)
+    function = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+    program: Callable[..., Any] = function
+    is_new = True
 
     def run(*tensors: torch.Tensor) -> Any:
-        nonlocal is_possible
-        if not is_possible:
-            return function(*tensors)
+        nonlocal program, is_new
+        if not is_new:
+            return program(*tensors)
         try:
-            return compiled(*tensors)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # torch's compiler warns of parts of torch
+                program = torch.compile(function)
+                result = program(*tensors)
         except Exception as error:
             if not _is_for_want_of_a_compiler(error):
                 raise
-            is_possible = False
+            program = function
             warnings.warn(
                 "torch.compile found no C++ compiler here, so that the function runs uncompiled; "
                 "install g++ or clang to compile it",
                 stacklevel=4,
             )
-            return function(*tensors)
+            result = function(*tensors)
+        is_new = False
+        return result
 
     return run
 

@@ -108,7 +108,9 @@ def _words(key: Key, blocks: int, device: str | None) -> tuple[torch.Tensor, tor
         key = key.to(device)
         first, second = key[0], key[1]
     numbers = torch.arange(blocks, dtype=torch.int64, device=device).to(torch.int32)
-    return lane_block(first, second, numbers, numbers + signed(blocks))
+    # not the sum of numbers and blocks, of which the compiler makes floats where the shape is a variable
+    others = torch.arange(blocks, 2 * blocks, dtype=torch.int64, device=device).to(torch.int32)
+    return lane_block(first, second, numbers, others)
 
 
 @torch.compiler.assume_constant_result

@@ -1,0 +1,104 @@
+"""Compiled functions give what they give uncompiled, on every backend, with dropout and a switch in between."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml import ops
+from ember_ml.backend import installed_backends
+from ember_ml.nn.tensor import EmberTensor
+from tests.reference import close_enough
+
+
+def _network(parameters: dict[str, Any], x: Any, rate: float = 0.0) -> Any:
+    h = ops.tanh(ops.add(ops.matmul(x, parameters["w"]), parameters["b"]))
+    return ops.mean(ops.square(ops.dropout(h, rate) if rate else h))
+
+
+def _parameters() -> dict[str, Any]:
+    return {"w": ops.random_normal((3, 4), seed=1), "b": ops.random_normal((4,), seed=2)}
+
+
+def _same(got: Any, want: Any) -> bool:
+    return close_enough(ops.to_numpy(got), ops.to_numpy(want), rtol=1e-5, atol=1e-6)
+
+
+def test_compiled_function_gives_the_eager_result(backend: str) -> None:
+    compiled = ember_ml.compile(_network)
+    x = ops.random_normal((5, 3), seed=3)
+    for _ in range(2):
+        assert _same(compiled(_parameters(), x), _network(_parameters(), x))
+    shorter = ops.random_normal((2, 3), seed=4)
+    assert _same(compiled(_parameters(), x=shorter), _network(_parameters(), shorter))
+
+
+def test_value_and_gradients_compile_and_compiled_functions_have_gradients(backend: str) -> None:
+    x = ops.random_normal((5, 3), seed=3)
+    value, gradients = ops.value_and_grad(_network)(_parameters(), x)
+    for step in (ember_ml.compile(ops.value_and_grad(_network)), ops.value_and_grad(ember_ml.compile(_network))):
+        got, found = step(_parameters(), x)
+        assert _same(got, value)
+        assert all(_same(found[name], gradients[name]) for name in gradients)
+
+
+def test_dropout_draws_from_the_stream_of_the_process(backend: str) -> None:
+    compiled = ember_ml.compile(_network)
+    x = ops.random_normal((5, 3), seed=3)
+    ops.seed(11)
+    eager = [_network(_parameters(), x, 0.5) for _ in range(3)] + [ops.random_uniform(2)]
+    ops.seed(11)
+    found = [compiled(_parameters(), x, 0.5) for _ in range(3)] + [ops.random_uniform(2)]
+    assert all(_same(got, want) for got, want in zip(found, eager, strict=True))
+    assert not _same(found[0], found[1])
+
+
+def test_switch_of_the_backend_compiles_anew() -> None:
+    compiled = ember_ml.compile(_network)
+    found = []
+    for name in (*installed_backends(), *installed_backends()):
+        ember_ml.set_backend(name)
+        result = compiled(_parameters(), ops.random_normal((5, 3), seed=3))
+        assert type(result) is ember_ml.get_backend_module().tensor_type
+        found.append(ops.to_numpy(result))
+    ember_ml.set_backend("numpy")
+    assert all(close_enough(got, found[0], rtol=1e-5) for got in found)
+
+
+def test_portable_tensors_containers_and_constants_pass_through(backend: str) -> None:
+    @ember_ml.compile
+    def f(pair: tuple[Any, Any], options: dict[str, Any], scale: float) -> Any:
+        return {"sum": (pair[0] + pair[1]) * scale, "name": options["name"], "none": None}
+
+    result = f((EmberTensor([1.0, 2.0]), EmberTensor([3.0, 4.0])), {"name": "x"}, 2.0)
+    assert type(result["sum"]) is EmberTensor
+    assert result["sum"].tolist() == [8.0, 12.0]
+    assert (result["name"], result["none"]) == ("x", None)
+    assert ops.to_numpy(f((ops.ones(2), ops.ones(2)), {"name": "y"}, 3.0)["sum"]).tolist() == [6.0, 6.0]
+
+
+def test_what_cannot_be_a_constant_is_named(backend: str) -> None:
+    if backend == "numpy":
+        pytest.skip("NumPy runs the function as it is")
+    with pytest.raises(TypeError, match="set"):
+        ember_ml.compile(lambda x, y: x)(ops.ones(2), {1, 2})
+
+
+def test_many_constants_warn_once(backend: str) -> None:
+    if backend != "mlx":
+        pytest.skip("a compilation on PyTorch takes seconds, and NumPy has none")
+    compiled = ember_ml.compile(lambda x, n: x + n)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in range(36):
+            compiled(ops.ones(2), n)
+    assert ["compiled for" in str(warning.message) for warning in caught] == [True]
+
+
+def test_compiled_inside_compiled(backend: str) -> None:
+    inner = ember_ml.compile(lambda x: ops.exp(x))
+    outer = ember_ml.compile(lambda x: inner(x) + 1.0)
+    assert _same(outer(ops.zeros(3)), ops.full((3,), 2.0))
