@@ -126,7 +126,7 @@ FEWER: dict[str, Callable[[Any, Any], Any]] = {
     "permutation": lambda shape, seed: ops.random_permutation(math.prod(shape), seed=seed),
     "choice without repetition": lambda shape, seed: ops.random_choice(math.prod(shape), 9, replace=False, seed=seed),
     "weighted choice": lambda shape, seed: ops.random_choice(4, 3, replace=False, p=[0.1, 0.2, 0.3, 0.4], seed=seed),
-    "categorical": lambda shape, seed: ops.random_categorical([[0.0, 1.0, -2.0]], math.prod(shape) // 3, seed=seed),
+    "categorical": lambda shape, seed: ops.random_categorical(ops.arange(3.0), math.prod(shape) // 3, seed=seed),
     "gamma": lambda shape, seed: ops.random_gamma(shape, 0.7, 2.0, seed=seed),
     "beta": lambda shape, seed: ops.random_beta(shape, 2.0, 0.5, seed=seed),
     "poisson": lambda shape, seed: ops.random_poisson(shape, 30.0, seed=seed),

@@ -43,8 +43,8 @@ class OwnDraws(Protocol):
         """The key that a generator gives ``number`` draws after a state, which is a tensor of four words."""
         ...
 
-    def takes(self, key: Key, device: str | None) -> bool:
-        """Whether this module, rather than the host, draws with this key for this device."""
+    def takes(self, variate: Variate, key: Key, device: str | None) -> bool:
+        """Whether this module, rather than the host, draws such numbers with this key for this device."""
         ...
 
     def draw(self, variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> Any: ...
@@ -69,6 +69,9 @@ class _HostLanes:
     def where(self, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(condition, x, y)
 
+    def keep(self, x: np.ndarray) -> np.ndarray:
+        return x
+
     def sqrt(self, x: np.ndarray) -> np.ndarray:
         return np.sqrt(x)
 
@@ -92,7 +95,7 @@ def draw(variate: Variate, shape: tuple[int, ...], device: str | None, seed: See
         library = own.native(variate) if own else None
         if library is not None:
             return library(key[0] << 32 | key[1], shape, backend.dtypes[variate.dtype], device, *variate.parameters)
-    if own is not None and own.takes(key, device):
+    if own is not None and own.takes(variate, key, device):
         return own.draw(variate, key, shape, device)
     return backend.from_host(host_draw(variate, key, math.prod(shape)).reshape(shape), device)
 

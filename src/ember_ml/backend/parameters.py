@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend.host import as_host, host_dtypes
-from ember_ml.dtypes import EmberDType
+from ember_ml.dtypes import as_dtype
 
 __all__ = ["checked_number", "largest_below", "rates_of", "read_parameter", "thresholds_of"]
 
@@ -45,10 +45,10 @@ def read_parameter(
     return np.broadcast_to(array, shape)
 
 
-def largest_below(high: float, low: float, dtype: EmberDType) -> float:
+def largest_below(high: float, low: float, dtype: str) -> np.ndarray:
     """The number of ``dtype`` next to ``high`` in the direction of ``low``; ``high`` where both are one there."""
-    native = host_dtypes[dtype]
-    return float(np.nextafter(np.array(high, dtype=native), np.array(low, dtype=native)))
+    native = host_dtypes[as_dtype(dtype)]
+    return np.asarray(np.nextafter(np.array(high, dtype=native), np.array(low, dtype=native)))
 
 
 def _probabilities(p: Any, count: int) -> np.ndarray:

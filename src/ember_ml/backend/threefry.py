@@ -41,25 +41,34 @@ def block(key: tuple[int, int], counter: int) -> tuple[int, int]:
     return x, y
 
 
-def lane_block(first: Any, second: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def _as_it_is(x: Any) -> Any:
+    return x
+
+
+def lane_block(first: Any, second: Any, x: Any, y: Any, keep: Callable[[Any], Any] = _as_it_is) -> tuple[Any, Any]:
     """The two words of each block, for tensors of int32 counters, of any library whose integers wrap.
 
-    The words of the key are int32 tensors or Python integers of that range.
+    The words of the key are int32 tensors. ``keep`` marks what is used more than once, for compilers that would write
+    it out at each use: after twenty rounds that were a million times.
     """
-    third = first ^ second ^ _PARITY
-    keys = (first, second, third)
+    keys = (first, second, first ^ second ^ _PARITY)
     x, y = x + first, y + second
     for step in range(5):
         for turn in _ROTATIONS[step % 2]:
-            x = x + y
+            x = keep(x + y)
             # a shift to the right repeats the sign, which the mask takes away
-            y = ((y << turn) | ((y >> (32 - turn)) & ((1 << turn) - 1))) ^ x
+            y = keep(((y << turn) | ((y >> (32 - turn)) & ((1 << turn) - 1))) ^ x)
         x = x + keys[(step + 1) % 3]
         y = y + keys[(step + 2) % 3] + (step + 1)
     return x, y
 
 
-def lane_key(words: tuple[Any, Any, Any, Any], number: int, as_integer: Callable[[Any], Any]) -> tuple[Any, Any]:
+def lane_key(
+    words: tuple[Any, Any, Any, Any],
+    number: int,
+    as_integer: Callable[[Any], Any],
+    keep: Callable[[Any], Any] = _as_it_is,
+) -> tuple[Any, Any]:
     """The key that a generator gives ``number`` draws after a state of four words: its key and its counter.
 
     The words are int32 tensors of one element; ``as_integer`` makes int32 of bools.
@@ -67,7 +76,7 @@ def lane_key(words: tuple[Any, Any, Any, Any], number: int, as_integer: Callable
     first, second, upper, lower = words
     lower = lower + signed(number)
     carry = (lower ^ -(2**31)) < (number & MASK) - 2**31  # in the order of unsigned words
-    return lane_block(first, second, upper + as_integer(carry), lower)
+    return lane_block(first, second, upper + as_integer(carry), lower, keep)
 
 
 def fill(out: np.ndarray, key: tuple[int, int], formula: Callable[..., Any], wide: bool) -> None:

@@ -41,6 +41,10 @@ class Lanes(Protocol):
         ...
 
     def where(self, condition: Any, x: Any, y: Any) -> Any: ...
+    def keep(self, x: Any) -> Any:
+        """``x``, which is used more than once: a compiler is not to write it out at each use."""
+        ...
+
     def sqrt(self, x: Any) -> Any:
         """The square root, correctly rounded."""
         ...
@@ -149,8 +153,8 @@ _BOTH = (_SINGLE, _DOUBLE)
 def _magnitude(p: _Precision, lanes: Lanes, words: Sequence[Any]) -> Any:
     """The upper ``p.bits`` of the one or two words, as an integer."""
     if p is _SINGLE:
-        return (words[0] >> 1) & 0x7FFFFFFF
-    return (_joined(lanes, words) >> 11) & (2**53 - 1)
+        return lanes.keep((words[0] >> 1) & 0x7FFFFFFF)
+    return lanes.keep((_joined(lanes, words) >> 11) & (2**53 - 1))
 
 
 def _joined(lanes: Lanes, words: Sequence[Any]) -> Any:
@@ -177,14 +181,14 @@ def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
 
 def _log(p: _Precision, lanes: Lanes, x: Any) -> Any:
     """The natural logarithm of positive numbers that are not subnormal; within one unit in the last place or two."""
-    bits = lanes.view(x, p.integer)
-    exponent = (bits - p.root_half) >> p.mantissa
-    f = lanes.view(bits - (exponent << p.mantissa), p.dtype) - 1.0  # x = 2**exponent * (1 + f)
-    s = f / (f + 2.0)
-    z = s * s
+    bits = lanes.keep(lanes.view(x, p.integer))
+    exponent = lanes.keep((bits - p.root_half) >> p.mantissa)
+    f = lanes.keep(lanes.view(bits - (exponent << p.mantissa), p.dtype) - 1.0)  # x = 2**exponent * (1 + f)
+    s = lanes.keep(f / (f + 2.0))
+    z = lanes.keep(s * s)
     series = _polynomial(p.series[::-1], z) * z
     exponent = lanes.cast(exponent, p.dtype)
-    return exponent * p.ln2[0] + (exponent * p.ln2[1] + (f - s * (f - series)))
+    return lanes.keep(exponent * p.ln2[0] + (exponent * p.ln2[1] + (f - s * (f - series))))
 
 
 def log(x: Any, lanes: Lanes) -> Any:
@@ -199,26 +203,27 @@ def _waiting_time(p: _Precision, lanes: Lanes, words: Sequence[Any]) -> Any:
     of that distance to the one that x shows.
     """
     k = _magnitude(p, lanes, words)
-    x = _middle(p, lanes, k, 1.0)
-    distance = _middle(p, lanes, k ^ (2**p.bits - 1), 1.0)
-    shown = 1.0 - x
+    x = lanes.keep(_middle(p, lanes, k, 1.0))
+    distance = lanes.keep(_middle(p, lanes, k ^ (2**p.bits - 1), 1.0))
+    shown = lanes.keep(1.0 - x)
     time = -_log(p, lanes, x)
     is_one = shown == 0.0
     near = lanes.where(is_one, distance, time * (distance / lanes.where(is_one, distance, shown)))
-    return lanes.where(x > 0.5, near, time)
+    return lanes.keep(lanes.where(x > 0.5, near, time))
 
 
 def _half_quantile(p: _Precision, lanes: Lanes, q: Any, tail: Any) -> Any:
     """The positive normal number that has the probability ``q`` between 0 and itself, and ``tail`` above it."""
     centre, side, *far = p.quantile
-    t = 0.180625 - q * q
+    t = lanes.keep(0.180625 - q * q)
     near = q * (_polynomial(centre[0], t) / _polynomial(centre[1], t))
-    t = lanes.sqrt(-_log(p, lanes, tail))
-    beyond = _polynomial(side[0], t - 1.6) / _polynomial(side[1], t - 1.6)
+    t = lanes.keep(lanes.sqrt(-_log(p, lanes, tail)))
+    u = lanes.keep(t - 1.6)
+    beyond = _polynomial(side[0], u) / _polynomial(side[1], u)
     for numerator, denominator in far:
-        further = _polynomial(numerator, t - 5.0) / _polynomial(denominator, t - 5.0)
-        beyond = lanes.where(t > 5.0, further, beyond)
-    return lanes.where(q <= 0.425, near, beyond)
+        u = lanes.keep(t - 5.0)
+        beyond = lanes.where(t > 5.0, _polynomial(numerator, u) / _polynomial(denominator, u), beyond)
+    return lanes.keep(lanes.where(q <= 0.425, near, beyond))
 
 
 def _uniform(p: _Precision, lanes: Lanes, *words: Any) -> Any:
@@ -229,7 +234,7 @@ def _uniform(p: _Precision, lanes: Lanes, *words: Any) -> Any:
 
 def _normal(p: _Precision, lanes: Lanes, *words: Any) -> Any:
     k = _magnitude(p, lanes, words)
-    q, tail = _middle(p, lanes, k, 0.5), _middle(p, lanes, k ^ (2**p.bits - 1), 0.5)
+    q, tail = lanes.keep(_middle(p, lanes, k, 0.5)), _middle(p, lanes, k ^ (2**p.bits - 1), 0.5)
     return _sign(p, lanes, words) * _half_quantile(p, lanes, q, tail)
 
 
@@ -237,7 +242,7 @@ _WITHIN_TWO = 0.4772498680518208  # the probability of a normal number between 0
 
 
 def _truncated_normal(p: _Precision, lanes: Lanes, *words: Any) -> Any:
-    q = _middle(p, lanes, _magnitude(p, lanes, words), _WITHIN_TWO)
+    q = lanes.keep(_middle(p, lanes, _magnitude(p, lanes, words), _WITHIN_TWO))
     x = _half_quantile(p, lanes, q, 0.5 - q)
     return _sign(p, lanes, words) * lanes.where(x > 2.0, x * 0.0 + 2.0, x)
 
@@ -315,13 +320,13 @@ def integers(minimum: int, span: int) -> Variate:
         elif span == 2**64:
             offset = _joined(lanes, words)
         else:
-            offset = _upper_product(_word(lanes, words[0]), _word(lanes, words[1]), span)
+            offset = _upper_product(lanes, lanes.keep(_word(lanes, words[0])), lanes.keep(_word(lanes, words[1])), span)
         return offset + low
 
     return Variate("integers", int64, span > _ONE_WORD, formula, (minimum, span))
 
 
-def _upper_product(high: Any, low: Any, span: int) -> Any:
+def _upper_product(lanes: Lanes, high: Any, low: Any, span: int) -> Any:
     """The upper 64 bits of (2**32 high + low) * span, by halves; int64 wraps as uint64 would."""
     first, second = span >> 32, span & MASK
     middle = _upper(low * second) + ((high * second) & MASK)

@@ -23,8 +23,12 @@ def derive(words: mx.array, number: int) -> mx.array:
     return mx.stack(list(lane_key(state, number, lambda x: x.astype(mx.int32))))
 
 
-def takes(key: Key, device: str | None) -> bool:
-    return True
+_MANY_STEPS = frozenset({"normal", "truncated_normal", "exponential", "laplace", "gumbel"})
+
+
+def takes(variate: Variate, key: Key, device: str | None) -> bool:
+    # MLX goes through memory once for each step of a formula, which on the CPU takes longer than the host does
+    return type(key) is not tuple or device != "cpu" or variate.name not in _MANY_STEPS
 
 
 class _Lanes:
@@ -38,6 +42,9 @@ class _Lanes:
 
     def where(self, condition: mx.array, x: mx.array, y: mx.array) -> mx.array:
         return mx.where(condition, x, y)
+
+    def keep(self, x: mx.array) -> mx.array:
+        return x
 
     def sqrt(self, x: mx.array) -> mx.array:
         return mx.sqrt(x)

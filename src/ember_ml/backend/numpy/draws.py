@@ -12,7 +12,7 @@ from ember_ml.backend.threefry import block
 from ember_ml.backend.variates import Variate
 
 
-def takes(key: Key, device: str | None) -> bool:
+def takes(variate: Variate, key: Key, device: str | None) -> bool:
     return False
 
 

@@ -22,29 +22,22 @@ from ember_ml.dtypes import EmberDType
 
 _library = torch.library.Library("ember_ml", "FRAGMENT")
 _library.define("next_key(Tensor(a!) order, int generator) -> Tensor")
-_library.define("key(int first, int second) -> Tensor")
 _order = torch.zeros(1)
 
 
 def _next_key(order: torch.Tensor, generator: int) -> torch.Tensor:
     """The next key of the generator with that number; 0 is the process's."""
     source = streams.generators[generator] if generator else streams.default_generator()
-    return _key(*source.next_key())
+    return torch.tensor([signed(word) for word in source.next_key()], dtype=torch.int32)
 
 
-def _key(first: int, second: int) -> torch.Tensor:
-    return torch.tensor([signed(first), signed(second)], dtype=torch.int32)
-
-
-def _outline_of_key(*arguments: Any) -> torch.Tensor:
+def _outline_of_key(order: torch.Tensor, generator: int) -> torch.Tensor:
     return torch.empty(2, dtype=torch.int32)
 
 
-for _name, _body in (("next_key", _next_key), ("key", _key)):
-    _library.impl(_name, _body, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"ember_ml::{_name}", _outline_of_key, lib=_library)
+_library.impl("next_key", _next_key, "CompositeExplicitAutograd")
+torch.library.register_fake("ember_ml::next_key", _outline_of_key, lib=_library)
 _ask = torch.ops.ember_ml.next_key.default
-_opaque_key = torch.ops.ember_ml.key.default
 
 
 def traced_key(seed: SeedLike | None) -> Key:
@@ -55,17 +48,16 @@ def traced_key(seed: SeedLike | None) -> Key:
         return source.next_key()
     if isinstance(source, streams.Generator):
         return _ask(_order, source.number)
-    # to the compiler a key of constants would be no tensor to read but numbers, and the formula one endless expression
-    return _opaque_key(*streams.first_key(source))
+    return streams.first_key(source)
 
 
 def derive(words: torch.Tensor, number: int) -> torch.Tensor:
     words = words.view(torch.int32) if words.dtype is torch.uint32 else words.to(torch.int32)
     state = (words[0], words[1], words[2], words[3])
-    return torch.stack(lane_key(state, number, lambda x: x.to(torch.int32)))
+    return torch.stack(lane_key(state, number, lambda x: x.to(torch.int32), _LANES.keep))
 
 
-def takes(key: Key, device: str | None) -> bool:
+def takes(variate: Variate, key: Key, device: str | None) -> bool:
     return torch.compiler.is_compiling() or type(key) is not tuple or (device or "").startswith("cuda")
 
 
@@ -80,6 +72,10 @@ class _Lanes:
 
     def where(self, condition: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.where(condition, x, y)
+
+    def keep(self, x: torch.Tensor) -> torch.Tensor:
+        # the compiler computes what a stride is asked of into a buffer, which it then leaves out of the loop again
+        return torch.as_strided(x, x.shape, x.stride()) if torch.compiler.is_compiling() else x
 
     def sqrt(self, x: torch.Tensor) -> torch.Tensor:
         if x.dtype is torch.float64 or x.device.type == "mps":  # which has no float64
@@ -110,7 +106,7 @@ def _words(key: Key, blocks: int, device: str | None) -> tuple[torch.Tensor, tor
     numbers = torch.arange(blocks, dtype=torch.int64, device=device).to(torch.int32)
     # not the sum of numbers and blocks, of which the compiler makes floats where the shape is a variable
     others = torch.arange(blocks, 2 * blocks, dtype=torch.int64, device=device).to(torch.int32)
-    return lane_block(first, second, numbers, others)
+    return lane_block(first, second, numbers, others, _LANES.keep)
 
 
 @torch.compiler.assume_constant_result
