@@ -204,10 +204,12 @@ def complex_tanh(xp: Any, parts: Any, x: Any) -> Any:
 
 def cube_root(xp: Any, x: Any) -> Any:
     """The cube root: a power, which errs by the rounding of 1/3, and one step of Newton's method."""
-    a = xp.abs(x)
-    y = a ** (1 / 3)
-    y = y - (y - a / (y * y)) / 3
-    return xp.where((x == 0) | xp.isinf(x), x, xp.where(x < 0, -y, y))
+    is_end = (x == 0) | xp.isinf(x)
+    a = xp.where(x < 0, -x, x)  # unlike that of abs, its slope at 0 is not 0
+    power = a ** (1 / 3)
+    y = xp.where(is_end, 1.0, power)
+    y = xp.where(is_end, power, y - (y - xp.where(is_end, 1.0, a) / (y * y)) / 3)
+    return xp.where(x < 0, -y, y)
 
 
 def sinc(xp: Any, sin: Any, x: Any) -> Any:

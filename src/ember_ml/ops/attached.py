@@ -35,6 +35,11 @@ def _with_rules(op: Op, body: Body, backend: Any) -> Body:
     tensors = [index for index, role in op.roles if role is TENSOR]
     rules = [op.gradients[op.parameters[index]] for index in tensors]
 
+    def leaves_of(args: tuple[Any, ...]) -> list[Any]:
+        """The tensor arguments; the hot path leaves Python numbers as they are."""
+        dtype = next(args[index].dtype for index in tensors if backend.is_native(args[index]))
+        return [x if backend.is_native(x) else backend.scalar(x, dtype, None) for x in map(args.__getitem__, tensors)]
+
     def ruled(*args: Any) -> Any:
         form: Any = None
 
@@ -60,7 +65,7 @@ def _with_rules(op: Op, body: Body, backend: Any) -> Body:
                     gradient, result = gradient[0], result[0]
                 return [_of_leaf(rule, gradient, result, whole, x) for rule, x in zip(rules, leaves, strict=True)]
 
-        outputs = backend.gradients.ruled(outputs_of, pull, [args[index] for index in tensors])
+        outputs = backend.gradients.ruled(outputs_of, pull, leaves_of(args))
         return outputs[0] if form is None else form(*outputs)
 
     return ruled

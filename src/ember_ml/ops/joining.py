@@ -252,7 +252,11 @@ def pad(x: TensorLike, pad_width: Any, mode: str = "constant", constant_values: 
     ...
 
 
-gradient(pad, x=lambda g, _r, _x, pad_width, mode, _constant: _unpadded(g, _x, pad_width, mode))
+gradient(
+    pad,
+    x=lambda g, _r, _x, pad_width, mode, _constant: _unpadded(g, _x, pad_width, mode),
+    constant_values=lambda g, _r, _x, pad_width, mode, _constant: _padding_back(g, _x, pad_width, mode),
+)
 
 
 concat = concatenate
@@ -271,3 +275,11 @@ def _unpadded(g: Tensor, x: Any, pad_width: Any, mode: str) -> Tensor:
         return adjoints.selected_back(g, x, lambda places: pad(places, pad_width, mode))
     pairs = pad_pairs(pad_width, len(x.shape))
     return g[tuple(slice(before, before + length) for (before, _), length in zip(pairs, x.shape, strict=True))]
+
+
+def _padding_back(g: Tensor, x: Any, pad_width: Any, mode: str) -> Tensor | None:
+    """The gradient of the one value of which the padding consists."""
+    if mode != "constant":
+        return None
+    is_padding = pad(ops.zeros(x.shape, "bool"), pad_width, mode, True)
+    return ops.sum(ops.where(is_padding, g, 0))

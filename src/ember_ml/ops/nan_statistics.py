@@ -124,7 +124,8 @@ def nanvar(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0,
     """
     wide = _at_least_float32(x)
     missing = ops.isnan(wide)
-    distance = ops.where(missing, 0.0, ops.abs(ops.subtract(wide, nanmean(wide, axis, True))))
+    filled = ops.where(missing, 0.0, wide)  # from here on no NaN can reach the gradient
+    distance = ops.where(missing, 0.0, ops.abs(ops.subtract(filled, nanmean(wide, axis, True))))
     whole = ops.sum(ops.square(distance), axis, None, keepdims)
     result = ops.divide(whole, _freedom(missing, wide, axis, correction, keepdims))
     return ops.cast(result, x.dtype) if wide is not x else result
@@ -139,7 +140,9 @@ def nanstd(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0,
     1.0
     """
     wide = _at_least_float32(x)  # a variance may overflow where its root does not
-    result = ops.sqrt(nanvar(wide, axis, correction, keepdims))
+    variance = nanvar(wide, axis, correction, keepdims)
+    is_zero = ops.equal(variance, 0)  # there the root has no gradient
+    result = ops.where(is_zero, 0.0, ops.sqrt(ops.where(is_zero, 1.0, variance)))
     return ops.cast(result, x.dtype) if wide is not x else result
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml import ops
 from ember_ml.backend.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.sets import histogram_edges
+from ember_ml.ops import adjoints
 from ember_ml.ops.comparison import equal, greater_equal, less_equal, logical_and, where
 from ember_ml.ops.conversion import asarray, cast
 from ember_ml.ops.creation import ones_like
@@ -146,7 +149,7 @@ def histogram(
     ``bins`` is the number of bins of equal width over ``range``, or over the elements' own range; or the ascending
     edges. A bin holds its lower edge, the last one both. What lies outside, and NaN, is not counted. Counts are
     int64; with ``weights`` they are sums of those, with ``density`` they are scaled so that the histogram has the
-    area 1.
+    area 1. Its gradient is that of the weights; by ``x`` there is none.
 
     >>> from ember_ml import ops
     >>> [ops.to_numpy(part).tolist() for part in ops.histogram([1.0, 2.0, 2.0, 4.0], bins=3)]
@@ -154,13 +157,37 @@ def histogram(
     """
     x = reshape(x, (-1,))
     edges = asarray(histogram_edges(x, bins, range), dtype=dtype_of(x))
+    inside, place = _bins_of(x, edges)
+    each = ones_like(x, dtype="int64") if weights is None else reshape(asarray(weights), (-1,))
+    found = segment_sum(where(inside, each, 0), place, edges.shape[0] - 1)
+    if density:
+        found = divide(divide(cast(found, dtype_of(edges)), sum(found)), _widths(edges))
+    return found, edges
+
+
+gradient(
+    histogram,
+    weights=lambda g, r, x, _bins, _range, weights, density: _weights_back(g[0], r, x, weights, density),
+)
+
+
+def _bins_of(x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+    """Which elements are counted, and in which bin."""
     count = edges.shape[0] - 1
     first, last = get_item(edges, 0), get_item(edges, -1)
     place = where(equal(x, last), count - 1, subtract(searchsorted(edges, x, side="right"), 1))
-    each = ones_like(x, dtype="int64") if weights is None else reshape(asarray(weights), (-1,))
-    inside = logical_and(greater_equal(x, first), less_equal(x, last))
-    found = segment_sum(where(inside, each, 0), clip(place, 0, count - 1), count)
+    return logical_and(greater_equal(x, first), less_equal(x, last)), clip(place, 0, count - 1)
+
+
+def _widths(edges: Tensor) -> Tensor:
+    return subtract(get_item(edges, slice(1, None)), get_item(edges, slice(None, -1)))
+
+
+def _weights_back(g: Tensor, r: Any, x: Tensor, weights: Any, density: bool) -> Tensor:
+    result, edges = r
+    inside, place = _bins_of(reshape(x, (-1,)), edges)
     if density:
-        widths = subtract(get_item(edges, slice(1, None)), get_item(edges, slice(None, -1)))
-        found = divide(divide(cast(found, dtype_of(edges)), sum(found)), widths)
-    return found, edges
+        whole = sum(where(inside, reshape(weights, (-1,)), 0))
+        g = divide(subtract(divide(g, _widths(edges)), sum(ops.multiply(g, result))), cast(whole, dtype_of(g)))
+    each = reshape(where(inside, ops.take(g, place, 0), 0), ops.shape(weights))
+    return adjoints.cast_back(each, weights)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 
 from ember_ml import ops
+from ember_ml.backend.formulas import bessel_i0
+from ember_ml.dtypes import as_dtype
 from ember_ml.ops import adjoints
 from ember_ml.ops.comparison import equal, isinf, less_equal, logical_and, logical_or, where
 from ember_ml.ops.declare import derived, gradient, primitive
 from ember_ml.ops.elementwise import multiply
 from ember_ml.ops.exponential import log
+from ember_ml.ops.halves import in_float32, is_half
 from ember_ml.ops.rules import REAL_FLOATING
 from ember_ml.typing import Tensor, TensorLike
 
@@ -102,7 +105,7 @@ def digamma(x: TensorLike) -> Tensor:
 gradient(digamma, x=lambda g, _r, x: ops.multiply(g, adjoints.trigamma(x)))
 
 
-@primitive(REAL_FLOATING)
+@derived(REAL_FLOATING)
 def i0(x: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind, order 0.
 
@@ -110,7 +113,9 @@ def i0(x: TensorLike) -> Tensor:
     >>> [round(value, 5) for value in ops.to_numpy(ops.i0([0.0])).tolist()]
     [1.0]
     """
-    ...
+    if is_half(x):
+        return in_float32(i0, x)
+    return bessel_i0(ops, ops.exp, x, as_dtype(x.dtype) == "float32")
 
 
 @derived(REAL_FLOATING)

@@ -242,7 +242,7 @@ def expm(x: TensorLike) -> Tensor:
     if 0 in x.shape:
         return x
     coefficients, reach = _DOUBLE if ops.finfo(ops.dtype(x)).bits == 64 else _SINGLE
-    size = ops.matrix_norm(x, True, 1)
+    size = ops.matrix_norm(ops.stop_gradient(x), True, 1)  # how often it is halved does not matter
     halvings = ops.maximum(ops.ceil(ops.log2(ops.divide(size, reach))), 0.0)
     halvings = ops.where(ops.isfinite(halvings), halvings, 0.0)
     x = ops.multiply(x, ops.exp2(ops.negative(halvings)))

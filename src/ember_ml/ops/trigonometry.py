@@ -145,8 +145,8 @@ def arctan2(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     arctan2,
-    x=lambda g, _r, x, y: ops.multiply(g, ops.divide(y, _squares(x, y))),
-    y=lambda g, _r, x, y: ops.negative(ops.multiply(g, ops.divide(x, _squares(x, y)))),
+    x=lambda g, _r, x, y: ops.multiply(g, ops.divide_no_nan(y, _squares(x, y))),
+    y=lambda g, _r, x, y: ops.negative(ops.multiply(g, ops.divide_no_nan(x, _squares(x, y)))),
 )
 
 

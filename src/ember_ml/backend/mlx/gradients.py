@@ -27,13 +27,13 @@ sees_arguments_only = True
 """Whether a checkpointed function's gradient reaches its arguments alone, not the arrays that it closes over."""
 
 _NEVER = """
-    cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd svdvals
-    vector_norm
+    arctan2 cbrt cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd
+    svdvals vector_norm
 """
 _OF_REAL_NUMBERS_ONLY = "abs cumprod power sign"
 
 WITHOUT_GRADIENT = dict.fromkeys(_NEVER.split(), dt.ALL) | dict.fromkeys(_OF_REAL_NUMBERS_ONLY.split(), dt.COMPLEX)
-"""The ops and dtypes of which MLX has no gradient, or a wrong one, or NaN where there is one."""
+"""The ops and dtypes of which MLX has no gradient, or a wrong one, or NaN at 0 where there is one."""
 
 
 def value_and_gradients(

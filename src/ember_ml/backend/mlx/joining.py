@@ -47,7 +47,12 @@ def repeat(x: mx.array, repeats: Any, axis: int | None) -> mx.array:
 def pad(x: mx.array, pad_width: Any, mode: str, constant_values: mx.array | None) -> mx.array:
     pairs = pad_pairs(pad_width, x.ndim)
     if mode == "constant":
-        return mx.pad(x, pairs, "constant", mx.zeros((), x.dtype) if constant_values is None else constant_values)
+        result = mx.pad(x, pairs, "constant", mx.zeros((), x.dtype))
+        if constant_values is None:
+            return result
+        # not through MLX's own: its gradient by the constant ends the process
+        is_padding = mx.pad(mx.zeros(x.shape, mx.bool_), pairs, "constant", mx.array(True))
+        return mx.where(is_padding, constant_values, result)
     for axis, (before, after) in enumerate(pairs):
         x = _extended(x, axis, before, after, mode)
     return x

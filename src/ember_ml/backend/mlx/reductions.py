@@ -6,6 +6,7 @@ half precision in half precision; its indices are uint32.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import mlx.core as mx
@@ -119,7 +120,9 @@ def _var(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
 
 
 def _std(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
-    return mx.sqrt(_var(x, axis, correction, keepdims))
+    variance = _var(x, axis, correction, keepdims)
+    is_zero = variance == 0  # there the root has no gradient
+    return mx.where(is_zero, 0, mx.sqrt(mx.where(is_zero, 1, variance)))
 
 
 def _logsumexp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
@@ -130,7 +133,9 @@ def _logsumexp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     shifted = x - top
     # MLX computes the exponential of a float64 in float32, but not this one
     powers = mx.expm1(shifted) + 1 if x.dtype == mx.float64 else mx.exp(shifted)
-    result = mx.log(total(powers, axis, True)) + top
+    whole = total(powers, axis, True)
+    is_zero = whole == 0  # there the logarithm has no gradient
+    result = mx.where(is_zero, -math.inf, mx.log(mx.where(is_zero, 1, whole)) + top)
     return mx.reshape(result, reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims))
 
 

@@ -58,7 +58,10 @@ tanh = ByDType(mx.tanh, {dt.complex64: _complex_tanh})
 def _hypot(x: mx.array, y: mx.array) -> mx.array:
     scale = mx.stop_gradient(mx.maximum(mx.abs(x), mx.abs(y)))
     scale = mx.where(scale == 0, mx.ones_like(scale), scale)
-    return mx.where(mx.isinf(x) | mx.isinf(y), math.inf, scale * mx.sqrt(mx.square(x / scale) + mx.square(y / scale)))
+    squares = mx.square(x / scale) + mx.square(y / scale)
+    is_zero = squares == 0  # there the root has no gradient
+    size = mx.where(is_zero, 0, scale * mx.sqrt(mx.where(is_zero, 1, squares)))
+    return mx.where(mx.isinf(x) | mx.isinf(y), math.inf, size)
 
 
 hypot = ByDType(_hypot, in_float32(_hypot))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from ember_ml import dtypes as dt
@@ -16,8 +18,23 @@ log2 = torch.log2
 log10 = torch.log10
 sqrt = torch.sqrt
 rsqrt = torch.rsqrt
-logaddexp = torch.logaddexp
-logaddexp2 = ByDType(torch.logaddexp2, in_float32(torch.logaddexp2))
+
+
+def _of_distinct(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """``native``, whose gradient at two equal infinities is NaN: there either of them is the result."""
+
+    def body(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if not (x.requires_grad or y.requires_grad):
+            return native(x, y)
+        is_same = torch.isinf(x) & (x == y)
+        return torch.where(is_same, torch.maximum(x, y), native(torch.where(is_same, 0, x), torch.where(is_same, 0, y)))
+
+    return body
+
+
+logaddexp = _of_distinct(torch.logaddexp)
+_logaddexp2 = _of_distinct(torch.logaddexp2)
+logaddexp2 = ByDType(_logaddexp2, in_float32(_logaddexp2))
 
 
 def _complex_expm1(x: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from ember_ml.backend.matrices import NOT_DEFINITE, NOT_FINITE, check_matrix, ch
 from ember_ml.backend.results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.errors import LinAlgError
 
-__all__ = ["is_finite", "or_nan", "values_are_read"]
+__all__ = ["is_finite", "of_finite", "or_nan", "values_are_read"]
 
 
 def values_are_read() -> bool:
@@ -30,7 +30,7 @@ def or_nan(part: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
     return torch.where(whole.reshape(*whole.shape, *(1,) * (part.ndim - whole.ndim)), part, torch.nan)
 
 
-def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
+def of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
     """``native`` on matrices of finite numbers: LinAlgError for others, or NaN where values are not checked.
 
     PyTorch gives numbers for some of them, and for others dies inside its library.
@@ -72,12 +72,12 @@ def _eig(x: torch.Tensor) -> EigResult:
     return EigResult(*torch.linalg.eig(x))
 
 
-svd = _of_finite(_svd, check_matrix)
-svdvals = _of_finite(torch.linalg.svdvals, check_matrix)
-eigh = _of_finite(_eigh, check_square)
-eigvalsh = _of_finite(torch.linalg.eigvalsh, check_square)
-eig = _of_finite(_eig, check_square)
-eigvals = _of_finite(torch.linalg.eigvals, check_square)
+svd = of_finite(_svd, check_matrix)
+svdvals = of_finite(torch.linalg.svdvals, check_matrix)
+eigh = of_finite(_eigh, check_square)
+eigvalsh = of_finite(torch.linalg.eigvalsh, check_square)
+eig = of_finite(_eig, check_square)
+eigvals = of_finite(torch.linalg.eigvals, check_square)
 
 
 def qr(x: torch.Tensor, mode: str) -> QRResult:

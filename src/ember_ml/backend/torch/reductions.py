@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ember_ml import dtypes as dt
-from ember_ml.backend.axes import axes_of, count_along
+from ember_ml.backend.axes import axes_of, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.unsigned import ordered
 from ember_ml.dtypes import EmberDType
@@ -174,7 +174,18 @@ def count_nonzero(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def _logsumexp(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    return x if axis == () else torch.logsumexp(x, axes_of(axis, x.ndim) if axis is None else axis, keepdims)
+    if axis == ():
+        return x
+    axes = axes_of(axis, x.ndim)
+    if not (x.requires_grad and x.numel()):
+        return torch.logsumexp(x, axes, keepdims)
+    # the gradient of PyTorch's own is NaN where all are minus infinity
+    top = x.detach().amax(axes, keepdim=True)
+    top = torch.where(torch.isfinite(top), top, 0)
+    whole = torch.exp(x - top).sum(axes, keepdim=True)
+    is_zero = whole == 0
+    result = torch.where(is_zero, -torch.inf, torch.log(torch.where(is_zero, 1, whole)) + top)
+    return result if keepdims else result.reshape(reduced_shape(x.shape, axes, keepdims=False))
 
 
 _half_logsumexp = through_float32(_logsumexp)

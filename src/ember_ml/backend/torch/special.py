@@ -13,7 +13,13 @@ erfc = torch.erfc
 erfinv = torch.erfinv
 lgamma = torch.lgamma
 digamma = torch.digamma
-xlogy = torch.xlogy
+
+
+def xlogy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if not (x.requires_grad or y.requires_grad):
+        return torch.xlogy(x, y)
+    is_odd = (x == 0) & ((y <= 0) | torch.isinf(y))  # there PyTorch's gradient is infinite or NaN
+    return torch.where(is_odd, 0, torch.xlogy(x, torch.where(is_odd, 1, y)))
 
 
 def _i0(x: torch.Tensor) -> torch.Tensor:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
-from ember_ml.backend.matrices import NOT_FINITE, SINGULAR, check_square, check_system
+from ember_ml.backend.host import as_host
+from ember_ml.backend.matrices import NOT_FINITE, SINGULAR, check_matrix, check_square, check_system
 from ember_ml.backend.results import LstsqResult, SlogdetResult
-from ember_ml.backend.torch.factorizations import is_finite, or_nan, svd, values_are_read
+from ember_ml.backend.torch.factorizations import is_finite, of_finite, or_nan, svd, values_are_read
 from ember_ml.errors import LinAlgError
 
 
@@ -45,7 +48,55 @@ def solve_triangular(a: torch.Tensor, b: torch.Tensor, lower: bool) -> torch.Ten
 
 def det(x: torch.Tensor) -> torch.Tensor:
     check_square(x)
-    return torch.linalg.det(x)
+    result = torch.linalg.det(x)
+    return _DetOfAny.apply(x) if _has_zero(result) else result
+
+
+def _has_zero(x: torch.Tensor) -> bool:
+    try:
+        return values_are_read() and bool((x == 0).any())
+    except RuntimeError:  # values are unknown under vmap
+        return False
+
+
+class _DetOfAny(torch.autograd.Function):
+    """The determinant with its gradient at singular matrices too, where PyTorch's own is 0."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.det(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[torch.Tensor], output: torch.Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        return gradients[0][..., None, None] * _cofactors(*ctx.saved_tensors).conj()
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: torch.Tensor) -> torch.Tensor:
+        return (_cofactors(*ctx.saved_tensors) * tangents[0]).sum((-2, -1))
+
+
+def _cofactors(x: torch.Tensor) -> torch.Tensor:
+    """The derivative of the determinant, by the singular values: for each the product of the others."""
+    u, s, vh = torch.linalg.svd(x)
+    others = torch.where(torch.eye(s.shape[-1], dtype=torch.bool, device=s.device), 1, s[..., None, :]).prod(-1)
+    phase = torch.linalg.det(u) * torch.linalg.det(vh)
+    return phase[..., None, None] * ((u * others[..., None, :]).conj() @ vh.conj())
+
+
+def _pinv(x: torch.Tensor, rtol: Any) -> torch.Tensor:
+    if not (rtol is None or isinstance(rtol, int | float)):
+        rtol = torch.as_tensor(as_host(rtol), device=x.device)
+    return torch.linalg.pinv(x, rtol=rtol)
+
+
+pinv = of_finite(_pinv, check_matrix)
 
 
 def expm(x: torch.Tensor) -> torch.Tensor:

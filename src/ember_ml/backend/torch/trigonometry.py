@@ -20,9 +20,15 @@ cosh = torch.cosh
 arcsinh = torch.arcsinh
 arccosh = torch.arccosh
 arctanh = torch.arctanh
-hypot = torch.hypot
 deg2rad = torch.deg2rad
 rad2deg = torch.rad2deg
+
+
+def hypot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if not (x.requires_grad or y.requires_grad):
+        return torch.hypot(x, y)
+    is_zero = (x == 0) & (y == 0)  # there PyTorch's gradient is NaN
+    return torch.where(is_zero, 0, torch.hypot(torch.where(is_zero, 1, x), y))
 
 
 def _complex_arccos(x: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,83 @@
+"""Every op of floats that gives floats has a gradient case, or says that it has no gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml import ops
+from ember_ml.ops.declare import DATA, OPS, SEQUENCE, TENSOR, VALUE, Op
+from tests.autodiff import test_ops  # noqa: F401  (it collects the cases)
+from tests.autodiff.case import CASES, NOT_DIFFERENTIABLE
+
+UNFINISHED = {
+    "sampling": "random numbers as functions of their parameters",
+}
+"""Families whose gradient cases are still to be written; to be taken out when they are there."""
+
+CONSTANT = {
+    "empty_like": "its values are arbitrary",
+    "stop_gradient": "that is what it is for",
+}
+"""Ops that pass no gradient on."""
+
+ARGUMENTS: dict[str, dict[str, Any]] = {"nextafter": {"y": 2.0}, "view": {"dtype": "float32"}}
+"""What the ops without a gradient take besides a vector."""
+
+
+def _is_of_floats(op: Op) -> bool:
+    """Whether the op takes floats and may give floats; those that give several tensors or their own dtype count."""
+    takes = any(role in (TENSOR, SEQUENCE, VALUE, DATA) for _, role in op.roles)
+    return takes and op.rule.result not in ("bool", "int64") and any(dtype.kind == "float" for dtype in op.rule.domain)
+
+
+def _names() -> list[str]:
+    return [op.name for op in OPS.values() if not op.is_plain and op.family not in UNFINISHED and _is_of_floats(op)]
+
+
+def test_every_op_has_a_case_or_a_reason() -> None:
+    known = {case.op for case in CASES} | NOT_DIFFERENTIABLE.keys() | CONSTANT.keys()
+    assert sorted(set(_names()) - known) == []
+
+
+def test_no_reason_outlives_its_op() -> None:
+    assert sorted((NOT_DIFFERENTIABLE.keys() | CONSTANT.keys()) - set(_names())) == []
+    assert sorted(UNFINISHED.keys() - {op.family for op in OPS.values()}) == []
+
+
+def test_every_parameter_of_floats_is_differentiated() -> None:
+    """An op with rules has one for each tensor that it takes; without one, asking for it raises."""
+    missing = {
+        f"{op.name}({op.parameters[index]})"
+        for op in OPS.values()
+        if op.gradients and not op.is_plain and op.family not in UNFINISHED
+        for index, role in op.roles
+        if role in (TENSOR, SEQUENCE, VALUE) and op.parameters[index] not in op.gradients
+    }
+    assert missing == {"histogram(x)"}
+
+
+@pytest.mark.parametrize("name", sorted(NOT_DIFFERENTIABLE))
+def test_ops_without_a_gradient_say_so(name: str) -> None:
+    ember_ml.set_backend("numpy")
+
+    def function(x: Any) -> Any:
+        result = getattr(ops, name)(x, **ARGUMENTS.get(name, {}))
+        return ops.sum(result[0] if isinstance(result, tuple) else result)
+
+    with pytest.raises(TypeError):
+        ops.grad(function)(ops.array([1.5, 2.5, 1.0, 4.0], dtype="float64"))
+
+
+@pytest.mark.parametrize("name", sorted(CONSTANT))
+def test_constants_have_gradient_0(backend: str, name: str) -> None:
+    gradient = ops.grad(lambda x: ops.sum(ops.multiply(getattr(ops, name)(x), 0.0)))(ops.array([1.0, 2.0]))
+    assert ops.to_numpy(gradient).tolist() == [0.0, 0.0]
+
+
+def test_a_histogram_is_differentiated_by_its_weights_alone() -> None:
+    ember_ml.set_backend("numpy")
+    with pytest.raises(TypeError):
+        ops.grad(lambda x: ops.sum(ops.histogram(x)[1]))(ops.array([1.0, 2.0, 4.0]))
