@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 __all__ = [
+    "LEAST_PROBABILITY",
     "bessel_i0",
     "chebyshev",
     "complex_expm1",
@@ -25,6 +26,9 @@ __all__ = [
     "scaled_bessel_i0",
     "sinc",
 ]
+
+LEAST_PROBABILITY = 1e-7
+"""In the logarithm of a loss, a probability below it counts as this one."""
 
 _ERF = (
     0.9754769393826541,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,7 @@ __all__ = [
     "as_axes",
     "as_shape",
     "broadcast",
+    "check_classes",
     "grid",
     "new_shape",
     "pad_pairs",
@@ -63,6 +64,13 @@ def as_axes(axes: Any, ndim: int) -> tuple[int, ...]:
     if len(set(found)) < len(found):
         raise ValueError(f"the axes {axes} name one axis twice")
     return found
+
+
+def check_classes(target: Sequence[int], output: Sequence[int], axis: int) -> None:
+    """``ValueError`` unless classes of the shape ``target`` stand for one choice along ``axis`` of ``output`` each."""
+    rows = (*output[:axis], *output[axis + 1 :])
+    if tuple(target) != rows:
+        raise ValueError(f"the classes have the shape {tuple(target)}; the output without its axis has {rows}")
 
 
 def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:

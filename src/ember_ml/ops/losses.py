@@ -15,8 +15,10 @@ import math
 
 from ember_ml import ops
 from ember_ml.backend.axes import axis_of
+from ember_ml.backend.formulas import LEAST_PROBABILITY
+from ember_ml.backend.shapes import check_classes
 from ember_ml.dtypes import as_dtype
-from ember_ml.ops.declare import derived
+from ember_ml.ops.declare import derived, gradient
 from ember_ml.ops.halves import in_float32, is_half
 from ember_ml.ops.rules import REAL_FLOATING
 from ember_ml.typing import AxisLike, IndexLike, Tensor, TensorLike
@@ -33,7 +35,6 @@ __all__ = [
     "sparse_categorical_crossentropy",
 ]
 
-_LEAST = 1e-7
 _NEVER = -1e30  # the logarithm of the probability of what cannot be; infinity would make gradients NaN
 
 
@@ -108,7 +109,7 @@ def kl_divergence(target: TensorLike, output: TensorLike, axis: int = -1) -> Ten
     if is_half(output):
         return in_float32(kl_divergence, target, output, axis)
     _check_shapes(target, output)
-    ratio = ops.divide(ops.maximum(target, _LEAST), ops.maximum(output, _LEAST))
+    ratio = ops.divide(ops.maximum(target, LEAST_PROBABILITY), ops.maximum(output, LEAST_PROBABILITY))
     return ops.sum(ops.multiply(target, ops.log(ratio)), axis=axis)
 
 
@@ -137,7 +138,7 @@ def binary_crossentropy(
         wrong = ops.where(is_negative, target, other)  # of terms that are never negative, so that none cancel
         loss = ops.subtract(ops.softplus(below), ops.multiply(wrong, below))
     else:
-        hit, missed = ops.log(ops.maximum(output, _LEAST)), _log_complement(output)
+        hit, missed = ops.log(ops.maximum(output, LEAST_PROBABILITY)), _log_complement(output)
         loss = ops.negative(ops.add(ops.multiply(target, hit), ops.multiply(other, missed)))
     return ops.mean(loss, axis=axis)
 
@@ -165,7 +166,7 @@ def categorical_crossentropy(
         logs = ops.where(is_excluded, 0, logs)
     else:
         shares = ops.divide(output, ops.sum(output, axis=axis, keepdims=True))
-        logs = ops.log(ops.maximum(shares, _LEAST))
+        logs = ops.log(ops.maximum(shares, LEAST_PROBABILITY))
     return ops.negative(ops.sum(ops.multiply(target, logs), axis=axis))
 
 
@@ -187,16 +188,33 @@ def sparse_categorical_crossentropy(
     if is_half(output):
         return in_float32(sparse_categorical_crossentropy, target, output, from_logits, axis)
     axis = axis_of(axis, output.ndim)
-    rows = (*output.shape[:axis], *output.shape[axis + 1 :])
-    if tuple(target.shape) != rows:
-        raise ValueError(f"the classes have the shape {tuple(target.shape)}; the output without its axis has {rows}")
+    check_classes(target.shape, output.shape, axis)
     classes = ops.expand_dims(_in_range(target, output.shape[axis]), axis)
     if from_logits:
         logs = ops.take_along_axis(ops.log_softmax(output, axis), classes, axis)
     else:
         total = ops.sum(output, axis=axis, keepdims=True)
-        logs = ops.log(ops.maximum(ops.divide(ops.take_along_axis(output, classes, axis), total), _LEAST))
+        logs = ops.log(ops.maximum(ops.divide(ops.take_along_axis(output, classes, axis), total), LEAST_PROBABILITY))
     return ops.negative(ops.squeeze(logs, axis))
+
+
+def _crossentropy_back(g: Tensor, target: Tensor, output: Tensor, from_logits: bool, axis: int) -> Tensor:
+    """The gradient of the crossentropy with classes: the probabilities, less 1 at the class."""
+    hit = ops.one_hot(target, output.shape[axis], axis, as_dtype(output.dtype))
+    g = ops.expand_dims(g, axis)
+    if from_logits:
+        return ops.multiply(ops.subtract(ops.softmax(output, axis), hit), g)
+    total = ops.sum(output, axis, keepdims=True)
+    picked = ops.sum(ops.multiply(output, hit), axis, keepdims=True)
+    is_counted = ops.greater(ops.divide(picked, total), LEAST_PROBABILITY)
+    slope = ops.subtract(ops.reciprocal(total), ops.divide(hit, ops.where(is_counted, picked, 1)))
+    return ops.where(is_counted, ops.multiply(slope, g), 0)
+
+
+gradient(
+    sparse_categorical_crossentropy,
+    output=lambda g, _r, target, output, from_logits, axis: _crossentropy_back(g, target, output, from_logits, axis),
+)
 
 
 @derived(REAL_FLOATING)
@@ -289,7 +307,7 @@ def _in_range(x: Tensor, size: int) -> Tensor:
 def _log_complement(x: Tensor) -> Tensor:
     """``log(1 - x)``, relatively accurate also where ``x`` is small; of numbers below the least, its logarithm."""
     is_large = ops.greater(x, 0.5)
-    large = ops.log(ops.maximum(ops.subtract(1, x), _LEAST))
+    large = ops.log(ops.maximum(ops.subtract(1, x), LEAST_PROBABILITY))
     return ops.where(is_large, large, ops.log1p(ops.negative(ops.where(is_large, 0, x))))
 
 

@@ -1,0 +1,31 @@
+"""Losses on NumPy, in one go where ops would take several."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ember_ml.backend import checks
+from ember_ml.backend.axes import axis_of
+from ember_ml.backend.formulas import LEAST_PROBABILITY
+from ember_ml.backend.shapes import check_classes
+
+
+def sparse_categorical_crossentropy(target: np.ndarray, output: np.ndarray, from_logits: bool, axis: int) -> np.ndarray:
+    axis = axis_of(axis, output.ndim)
+    check_classes(target.shape, output.shape, axis)
+    count = output.shape[axis]
+    rows = (output if axis == output.ndim - 1 else np.moveaxis(output, axis, -1)).reshape(-1, count)
+    rows = rows.astype(np.float32) if output.dtype.itemsize < 4 else rows
+    classes = target.reshape(-1)
+    if checks.enabled:
+        if classes.size and (classes.min() < 0 or classes.max() >= count):
+            raise IndexError(f"the classes are numbers from 0 to {count - 1}, and some are not")
+    else:
+        classes = np.clip(classes, 0, count - 1)
+    places = np.arange(classes.size)
+    if from_logits:
+        shifted = rows - rows.max(axis=1, keepdims=True)
+        loss = np.log(np.exp(shifted).sum(axis=1)) - shifted[places, classes]
+    else:
+        loss = -np.log(np.maximum(rows[places, classes] / rows.sum(axis=1), np.asarray(LEAST_PROBABILITY, rows.dtype)))
+    return loss.reshape(target.shape).astype(output.dtype, copy=False)

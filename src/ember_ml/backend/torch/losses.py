@@ -1,0 +1,26 @@
+"""Losses on PyTorch, where it has a kernel for them."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional as F
+
+from ember_ml.backend.axes import axis_of
+from ember_ml.backend.formulas import LEAST_PROBABILITY
+from ember_ml.backend.shapes import check_classes
+from ember_ml.backend.torch.indexing import in_range
+
+
+def sparse_categorical_crossentropy(
+    target: torch.Tensor, output: torch.Tensor, from_logits: bool, axis: int
+) -> torch.Tensor:
+    axis = axis_of(axis, output.ndim)
+    check_classes(target.shape, output.shape, axis)
+    classes = in_range(target, output.shape[axis], wraps=False)
+    wide = output.to(torch.float32) if output.dtype.itemsize < 4 else output
+    rows = wide.movedim(axis, -1)
+    if from_logits:
+        loss = F.cross_entropy(rows.reshape(-1, rows.shape[-1]), classes.reshape(-1), reduction="none")
+        return loss.reshape(target.shape).to(output.dtype)
+    picked = rows.gather(-1, classes.unsqueeze(-1)).squeeze(-1) / rows.sum(-1)
+    return -torch.log(torch.clamp(picked, min=LEAST_PROBABILITY)).to(output.dtype)
