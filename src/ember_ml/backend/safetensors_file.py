@@ -12,7 +12,6 @@ import json
 import math
 import mmap
 import os
-import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,7 +64,7 @@ def write_tensors(path: str | os.PathLike[str], contents: Contents) -> None:
     header, tensors = _described(contents)
     target = os.path.realpath(path)  # a link stays one
     folder, name = os.path.split(target)
-    beside = os.path.join(folder, f".{name}.{secrets.token_hex(6)}")
+    beside = os.path.join(folder, f".{name}.{os.urandom(6).hex()}")
     try:
         with open(beside, "xb") as file:
             with suppress(FileNotFoundError):

@@ -200,8 +200,11 @@ def sparse_categorical_crossentropy(
 
 def _crossentropy_back(g: Tensor, target: Tensor, output: Tensor, from_logits: bool, axis: int) -> Tensor:
     """The gradient of the crossentropy with classes: the probabilities, less 1 at the class."""
-    hit = ops.one_hot(target, output.shape[axis], axis, as_dtype(output.dtype))
     g = ops.expand_dims(g, axis)
+    if from_logits and axis in (-1, output.ndim - 1):  # the common case, and the quick one
+        is_hit = ops.equal(ops.expand_dims(target, axis), ops.arange(output.shape[axis]))
+        return ops.multiply(ops.subtract(ops.softmax(output, axis), is_hit), g)
+    hit = ops.one_hot(target, output.shape[axis], axis, as_dtype(output.dtype))
     if from_logits:
         return ops.multiply(ops.subtract(ops.softmax(output, axis), hit), g)
     total = ops.sum(output, axis, keepdims=True)

@@ -5,10 +5,18 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
+from ember_ml.backend import checks
 from ember_ml.backend.axes import axis_of
 from ember_ml.backend.formulas import LEAST_PROBABILITY
 from ember_ml.backend.shapes import check_classes
 from ember_ml.backend.torch.indexing import in_range
+
+
+_NO_CLASS = -(2**62)  # torch leaves out classes of one number, by itself -100
+
+
+def _is_checked_by_torch(target: torch.Tensor) -> bool:
+    return checks.enabled and target.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def sparse_categorical_crossentropy(
@@ -16,8 +24,10 @@ def sparse_categorical_crossentropy(
 ) -> torch.Tensor:
     axis = axis_of(axis, output.ndim)
     check_classes(target.shape, output.shape, axis)
-    classes = in_range(target, output.shape[axis], wraps=False)
     wide = output.to(torch.float32) if output.dtype.itemsize < 4 else output
+    if from_logits and output.ndim == 2 and axis == 1 and target.dtype is torch.int64 and _is_checked_by_torch(target):
+        return F.cross_entropy(wide, target, reduction="none", ignore_index=_NO_CLASS).to(output.dtype)
+    classes = in_range(target, output.shape[axis], wraps=False)
     rows = wide.movedim(axis, -1)
     if from_logits:
         loss = F.cross_entropy(rows.reshape(-1, rows.shape[-1]), classes.reshape(-1), reduction="none")
