@@ -125,7 +125,7 @@ def _std(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
     return mx.where(is_zero, 0, mx.sqrt(mx.where(is_zero, 1, variance)))
 
 
-def _logsumexp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
+def log_sum_exp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     if not x.size:
         return mx.log(sum_along(x, axis, keepdims))
     top = mx.max(x, axis, True)
@@ -173,7 +173,7 @@ prod = accumulating(_prod)
 mean = in_float32(_mean)
 var = in_float32(_var)
 std = in_float32(_std)
-logsumexp = in_float32(_logsumexp)
+logsumexp = in_float32(log_sum_exp)
 argmax = _index(mx.argmax)
 argmin = _index(mx.argmin)
 max = _extreme(mx.max)
