@@ -61,7 +61,7 @@ def _node(cls: type) -> _Node | None:
 class Structure:
     """A tree without its leaves; calling it with leaves builds the tree that holds them."""
 
-    __slots__ = ("_children", "_class", "_is_flat", "_node", "_note", "count")
+    __slots__ = ("_children", "_class", "_hash", "_is_flat", "_node", "_note", "count")
 
     _node: _Node | None
     _class: type
@@ -73,6 +73,7 @@ class Structure:
     def __init__(self, tree: Any, leaves: list[Any]) -> None:
         cls = type(tree)
         node = _node(cls)
+        self._hash: int | None = None
         self._node, self._class, self._note, self._children, self._is_flat = node, cls, None, (), True
         if node is None:
             leaves.append(tree)
@@ -134,7 +135,9 @@ class Structure:
         )
 
     def __hash__(self) -> int:
-        return hash((None if self._node is None else self._class, self._children))
+        if self._hash is None:
+            self._hash = hash((None if self._node is None else self._class, self._children))
+        return self._hash
 
     def __repr__(self) -> str:
         return repr(self._build(iter([_STAR] * self.count)))

@@ -14,6 +14,7 @@ from ember_ml.backend.streams import TracedGenerator, default_generator, streami
 __all__ = ["build", "is_tracing"]
 
 _state = threading.local()
+_NO_WORDS = mx.zeros(4, dtype=mx.uint32)
 
 
 def is_tracing() -> bool:
@@ -56,11 +57,14 @@ class _Program:
         return tuple((x.shape, x.dtype) for x in tensors)
 
     def __call__(self, *tensors: mx.array) -> Any:
-        generator = default_generator()
         key = self._key(tensors)
-        arrays = self.compiled(mx.array(generator.words(), dtype=mx.uint32), *tensors)
-        form = self.forms[key]
-        if form.drawn:
+        form = self.forms.get(key)
+        if form is not None and not form.drawn:
+            arrays = self.compiled(_NO_WORDS, *tensors)
+        else:
+            generator = default_generator()
+            arrays = self.compiled(mx.array(generator.words(), dtype=mx.uint32), *tensors)
+            form = self.forms[key]
             generator.skip(form.drawn)
         leaves = list(form.leaves)
         for place, array in zip(form.places, arrays, strict=True):

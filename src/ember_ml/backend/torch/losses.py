@@ -11,7 +11,6 @@ from ember_ml.backend.formulas import LEAST_PROBABILITY
 from ember_ml.backend.shapes import check_classes
 from ember_ml.backend.torch.indexing import in_range
 
-
 _NO_CLASS = -(2**62)  # torch leaves out classes of one number, by itself -100
 
 
