@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ember_ml.backend.draws import HOST_LANES, host_draw
 from ember_ml.backend.threefry import CHUNK, block
-from ember_ml.backend.variates import EXPONENTIAL, NORMAL, UNIFORM, Variate, log
-from ember_ml.dtypes import float64
+from ember_ml.backend.variates import EXPONENTIAL, NORMAL, UNIFORM, FloatVariate, log
 
 __all__ = ["beta", "binomial", "gamma", "poisson"]
 
@@ -30,9 +28,9 @@ class _Numbers:
     def __init__(self, key: tuple[int, int]) -> None:
         self.key, self.times = key, 0
 
-    def take(self, kind: dict[Any, Variate], count: int) -> np.ndarray:
+    def take(self, kind: FloatVariate, count: int) -> np.ndarray:
         self.times += 1
-        return host_draw(kind[float64], block(self.key, self.times), count)
+        return host_draw(kind.float64, block(self.key, self.times), count)
 
 
 def _log(x: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ember_ml.backend.threefry import MASK
 from ember_ml.dtypes import EmberDType, bool_, float32, float64, int32, int64
@@ -24,6 +24,7 @@ __all__ = [
     "TRUNCATED_NORMAL",
     "UNIFORM",
     "WORD",
+    "FloatVariate",
     "Lanes",
     "Variate",
     "bernoulli",
@@ -147,7 +148,6 @@ _DOUBLE = _Precision(
     series=tuple(2 / n for n in range(3, 23, 2)),
     quantile=_SIXTEEN_DIGITS,
 )
-_BOTH = (_SINGLE, _DOUBLE)
 
 
 def _magnitude(p: _Precision, lanes: Lanes, words: Sequence[Any]) -> Any:
@@ -259,11 +259,18 @@ def _gumbel(p: _Precision, lanes: Lanes, *words: Any) -> Any:
     return -_log(p, lanes, _waiting_time(p, lanes, words))
 
 
-def _in_both_precisions(name: str, formula: Callable[..., Any]) -> dict[EmberDType, Variate]:
-    def bound(p: _Precision) -> Callable[..., Any]:
-        return lambda lanes, *words: formula(p, lanes, *words)
+class FloatVariate(NamedTuple):
+    """One kind of random number in the two floating dtypes in which numbers are drawn."""
 
-    return {p.dtype: Variate(name, p.dtype, p is _DOUBLE, bound(p)) for p in _BOTH}
+    float32: Variate
+    float64: Variate
+
+
+def _in_both_precisions(name: str, formula: Callable[..., Any]) -> FloatVariate:
+    return FloatVariate(
+        Variate(name, float32, False, lambda lanes, *words: formula(_SINGLE, lanes, *words)),
+        Variate(name, float64, True, lambda lanes, *words: formula(_DOUBLE, lanes, *words)),
+    )
 
 
 UNIFORM = _in_both_precisions("uniform", _uniform)

@@ -17,7 +17,7 @@ from ember_ml.backend.draws import constant, draw, draw_on_host, permutation
 from ember_ml.backend.parameters import checked_number, largest_below, rates_of, read_parameter, thresholds_of
 from ember_ml.backend.shapes import as_shape, broadcast
 from ember_ml.backend.streams import Generator, SeedLike
-from ember_ml.dtypes import DEFAULT_INT, FLOATS, HALVES, INTEGERS, EmberDType, as_dtype, bfloat16, float32, float64
+from ember_ml.dtypes import DEFAULT_INT, EmberDType, as_dtype, bfloat16, float32, float64
 from ember_ml.ops.declare import derived, plain
 from ember_ml.ops.rules import CREATION, FLOATING, KEEP, REAL_FLOATING
 from ember_ml.promotion import integer_range
@@ -86,8 +86,8 @@ def random_uniform(
     low, high = _parameter("minval", minval, shape), _parameter("maxval", maxval, shape)
     asked = _floating(dtype, low, high)
     wide = float64 if asked is float64 else float32
-    numbers = draw(variates.UNIFORM[wide], shape, device, seed)
-    if asked in HALVES:  # rounding to nearest could give 1
+    numbers = draw(_in(wide, variates.UNIFORM), shape, device, seed)
+    if asked.itemsize == 2:  # rounding to nearest could give 1
         parts = 2.0**8 if asked is bfloat16 else 2.0**11
         numbers = ops.multiply(ops.floor(ops.multiply(numbers, parts)), 1.0 / parts)
     if type(low) is float and type(high) is float:
@@ -241,7 +241,7 @@ def random_integers(
     """
     low, high = _integer("minval", minval), _integer("maxval", maxval)
     asked = DEFAULT_INT if dtype is None else as_dtype(dtype)
-    if asked not in INTEGERS:
+    if asked.kind not in ("int", "uint"):
         raise TypeError(f"random integers have an integer dtype, not {asked}; cast them, or use random_uniform")
     if low >= high:
         raise ValueError(f"there is no integer from minval={low} up to but without maxval={high}")
@@ -268,7 +268,7 @@ def random_categorical(
     *rows, classes = _nonempty(logits.shape, "logits")
     wide = float64 if as_dtype(logits.dtype) is float64 else float32
     shape = as_shape((*rows, num_samples, classes))
-    noise = draw(variates.GUMBEL[wide], shape, ops.get_device(logits), seed)
+    noise = draw(_in(wide, variates.GUMBEL), shape, ops.get_device(logits), seed)
     found = ops.argmax(ops.add(ops.expand_dims(ops.cast(logits, wide), -2), noise), -1)
     return found if dtype is None else ops.cast(found, dtype)
 
@@ -451,7 +451,7 @@ def dropout(x: TensorLike, rate: float, seed: SeedLike | None = None) -> Tensor:
 
 
 def _placed(
-    kinds: dict[EmberDType, variates.Variate],
+    kind: variates.FloatVariate,
     shape: ShapeLike,
     place_name: str,
     place: Any,
@@ -466,7 +466,7 @@ def _placed(
     place, scale = _parameter(place_name, place, shape), _parameter(scale_name, scale, shape)
     asked = _floating(dtype, place, scale)
     wide = float64 if asked is float64 else float32
-    numbers = draw(kinds[wide], shape, device, seed)
+    numbers = draw(_in(wide, kind), shape, device, seed)
     if type(scale) is not float:
         numbers = ops.multiply(numbers, ops.cast(scale, wide))
     elif checked_number(scale, scale_name, 0.0) != 1.0:
@@ -496,11 +496,16 @@ def _floating(dtype: Any, *parameters: Any) -> EmberDType:
     """The floating dtype of the result: the one asked for, else that of tensors among the parameters, else float32."""
     if dtype is not None:
         asked = as_dtype(dtype)
-        if asked not in FLOATS:
+        if asked.kind != "float":
             raise TypeError(f"these random numbers have a real floating dtype, not {asked}")
         return asked
-    found = {_dtype_of(value) for value in parameters if not isinstance(value, int | float)}
-    return ops.result_type(*found & FLOATS) if found & FLOATS else float32
+    found = [_dtype_of(value) for value in parameters if not isinstance(value, int | float)]
+    found = [own for own in found if own.kind == "float"]
+    return ops.result_type(*found) if found else float32
+
+
+def _in(dtype: EmberDType, kind: variates.FloatVariate) -> variates.Variate:
+    return kind.float64 if dtype is float64 else kind.float32
 
 
 def _integer(name: str, value: Any) -> int:
@@ -559,4 +564,4 @@ def _places(count: int, shape: tuple[int, ...], replace: bool, p: Any, device: A
 def _by_weight(count: int, p: Any, wanted: int, device: Any, seed: SeedLike | None) -> Tensor:
     """All things in the order in which they are chosen without repetition: by waiting times with the rates ``p``."""
     weights = constant(rates_of, device, p, count, wanted)
-    return ops.argsort(ops.divide(draw(variates.EXPONENTIAL[float32], (count,), device, seed), weights))
+    return ops.argsort(ops.divide(draw(variates.EXPONENTIAL.float32, (count,), device, seed), weights))

@@ -16,28 +16,35 @@ import torch
 from ember_ml.backend import streams
 from ember_ml.backend.streams import Key, SeedLike, TracedGenerator
 from ember_ml.backend.threefry import lane_block, lane_key, signed
-from ember_ml.backend.torch.transfer import dtypes, from_host
+from ember_ml.backend.torch.transfer import from_host
 from ember_ml.backend.variates import Variate
 from ember_ml.dtypes import EmberDType
 
 _library = torch.library.Library("ember_ml", "FRAGMENT")
 _library.define("next_key(Tensor(a!) order, int generator) -> Tensor")
+_library.define("key(int first, int second) -> Tensor")
 _order = torch.zeros(1)
 
 
 def _next_key(order: torch.Tensor, generator: int) -> torch.Tensor:
     """The next key of the generator with that number; 0 is the process's."""
     source = streams.generators[generator] if generator else streams.default_generator()
-    return torch.tensor([signed(word) for word in source.next_key()], dtype=torch.int32)
+    return _key(*source.next_key())
 
 
-def _outline_of_key(order: torch.Tensor, generator: int) -> torch.Tensor:
+def _key(first: int, second: int) -> torch.Tensor:
+    return torch.tensor([signed(first), signed(second)], dtype=torch.int32)
+
+
+def _outline_of_key(*arguments: Any) -> torch.Tensor:
     return torch.empty(2, dtype=torch.int32)
 
 
-_library.impl("next_key", _next_key, "CompositeExplicitAutograd")
-torch.library.register_fake("ember_ml::next_key", _outline_of_key, lib=_library)
+for _name, _body in (("next_key", _next_key), ("key", _key)):
+    _library.impl(_name, _body, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"ember_ml::{_name}", _outline_of_key, lib=_library)
 _ask = torch.ops.ember_ml.next_key.default
+_known = torch.ops.ember_ml.key.default
 
 
 def traced_key(seed: SeedLike | None) -> Key:
@@ -48,7 +55,8 @@ def traced_key(seed: SeedLike | None) -> Key:
         return source.next_key()
     if isinstance(source, streams.Generator):
         return _ask(_order, source.number)
-    return streams.first_key(source)
+    # as constants the compiler would add them to the counters in integers that do not wrap
+    return _known(*streams.first_key(source))
 
 
 def derive(words: torch.Tensor, number: int) -> torch.Tensor:
@@ -65,10 +73,10 @@ class _Lanes:
     """PyTorch's functions for the formulas."""
 
     def cast(self, x: torch.Tensor, dtype: EmberDType) -> torch.Tensor:
-        return x.to(dtypes[dtype])
+        return x.to(getattr(torch, dtype.name))  # a table of dtypes is more than older compilers trace
 
     def view(self, x: torch.Tensor, dtype: EmberDType) -> torch.Tensor:
-        return x.view(dtypes[dtype])
+        return x.view(getattr(torch, dtype.name))
 
     def where(self, condition: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.where(condition, x, y)
