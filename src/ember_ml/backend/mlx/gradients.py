@@ -27,8 +27,7 @@ sees_arguments_only = True
 """Whether a checkpointed function's gradient reaches its arguments alone, not the arrays that it closes over."""
 
 _NEVER = """
-    arctan2 cbrt cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd
-    svdvals vector_norm
+    cbrt cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd svdvals
 """
 _OF_REAL_NUMBERS_ONLY = "abs cumprod power sign"
 
