@@ -26,6 +26,14 @@ def _sigmoid(x: Array) -> Array:
         return np.reciprocal(result, out=result)
 
 
+def _silu(x: Array) -> Array:
+    result = np.negative(x, out=np.empty_like(x))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        np.exp(result, out=result)
+        result += 1
+        return np.divide(x, result, out=result)
+
+
 def _gelu(x: Array, approximate: bool) -> Array:
     if not approximate:
         result = erfc(x * x.dtype.type(-math.sqrt(0.5)))
@@ -69,6 +77,7 @@ def _log_softmax(x: Array, axis: int) -> Array:
 
 
 sigmoid = in_float32(_sigmoid)
+silu = in_float32(_silu)
 gelu = in_float32(_gelu)
 softmax = in_float32(_softmax)
 log_softmax = in_float32(_log_softmax)
