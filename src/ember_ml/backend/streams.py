@@ -58,6 +58,11 @@ class Generator:
 
     __slots__ = ("__weakref__", "_counter", "_key", "_lock", "native", "number")
 
+    native: bool
+    """Whether the backend's own generator may serve its draws."""
+    number: int
+    """What tells it from every other generator of the process."""
+
     def __init__(self, seed: int | None = None, native: bool = False) -> None:
         self.number = next(_numbers)
         generators[self.number] = self
@@ -140,6 +145,9 @@ class TracedGenerator:
     """
 
     __slots__ = ("_words", "drawn", "native")
+
+    drawn: int
+    native: bool
 
     def __init__(self, words: Any) -> None:
         self._words = words

@@ -80,7 +80,7 @@ def _get_gradient(self: EmberTensor) -> EmberTensor | None:
     """What ``backward()`` has added up for this variable, or None."""
     if type(self._array) is not Var:
         is_variable = self.requires_grad and self._array.is_leaf
-        found = self._array.grad if is_variable else None  # emberlint: ignore[EMB402] PyTorch holds it
+        found = self._array.grad if is_variable else None
         return None if found is None else wrap_native(found, self._kind.backend)
     node = _variable(self)
     return None if node is None or node.grad is None else wrap(node.grad, self._array.tape.base)

@@ -181,7 +181,7 @@ def _prepare_group(call: _Call, values: list[Any]) -> Any:
     for (index, _), own in zip(op.roles, key, strict=True):
         if own in _SCALARS:
             value = values[index]
-            if own is int and bounds is not None and not bounds[0] <= value <= bounds[1]:
+            if own is int and bounds is not None and not _is_within(value, bounds):
                 raise _overflow(op, value, bounds)
             values[index] = backend.scalar(value, dtype, None)
         elif own is not _NONE and own != dtype:
@@ -201,6 +201,10 @@ def _settle(op: Op, backend: Any, key: list[Any]) -> tuple[Any, Any, tuple[int, 
     settled = op.rule.settle(op.name, tensors, scalars)
     bounds = integer_range(settled) if settled.kind in ("int", "uint") else None
     return native_dtype(backend, settled), _select(op.body(backend), settled), bounds
+
+
+def _is_within(value: int, bounds: tuple[int, int]) -> bool:
+    return bounds[0] <= value <= bounds[1]
 
 
 def _overflow(op: Op, value: int, bounds: tuple[int, int]) -> OverflowError:

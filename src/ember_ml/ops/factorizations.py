@@ -192,7 +192,7 @@ def order_of_rows(pivots: Tensor, size: int) -> Tensor:
     """The order into which exchanges of each row with the one at ``pivots`` bring ``size`` rows."""
     places = ops.arange(size, dtype=int64, device=ops.get_device(pivots))
     order = ops.broadcast_to(places, (*pivots.shape[:-1], size))
-    for k in range(pivots.shape[-1]):
+    for k in range(pivots.shape[-1]):  # emberlint: ignore[EMB801] each swap follows the last
         other = ops.cast(pivots[..., k : k + 1], int64)
         here, there = order[..., k : k + 1], ops.take_along_axis(order, other, axis=-1)
         order = ops.where(ops.equal(places, k), there, ops.where(ops.equal(places, other), here, order))

@@ -116,7 +116,7 @@ def _read_times(t: Any, form: Packed) -> list[float]:
         if form.backend.is_traced(native):
             raise UnsupportedOp("ops.odeint must know the times: in a compiled function, give them as Python numbers")
         t = form.backend.to_host(native).tolist()
-    times = [float(time) for time in t] if isinstance(t, list | tuple) else []
+    times = [float(time) for time in t] if isinstance(t, list | tuple) else []  # emberlint: ignore[EMB301] host numbers
     steps = [second - first for first, second in pairwise(times)]
     if not times:
         raise ValueError("ops.odeint needs times as a vector of one element at least")

@@ -11,7 +11,7 @@ from ember_ml.backend import active
 from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.ops.carried import Tree, is_portable, to_tensor, wrapped
 from ember_ml.promotion import promote_types
-from ember_ml.trees import flatten
+from ember_ml.trees import Structure, flatten
 
 __all__ = ["Packed", "floating"]
 
@@ -28,6 +28,11 @@ class Packed:
     """
 
     __slots__ = ("_dtypes", "_op", "_shapes", "_sizes", "backend", "dtype", "portable", "structure")
+
+    backend: Any
+    dtype: EmberDType
+    portable: bool
+    structure: Structure
 
     def __init__(self, op: str, tree: Tree, *others: Tree) -> None:
         self._op, self.backend, self.portable = op, active(), is_portable(tree, others)

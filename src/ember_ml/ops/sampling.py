@@ -91,9 +91,10 @@ def random_uniform(
         parts = 2.0**8 if asked is bfloat16 else 2.0**11
         numbers = ops.multiply(ops.floor(ops.multiply(numbers, parts)), 1.0 / parts)
     if type(low) is float and type(high) is float:
-        if low == 0.0 and high == 1.0:
+        if low == 0.0 and high == 1.0:  # emberlint: ignore[EMB303] floats
             return ops.cast(numbers, asked)
-        span = checked_number(high - low, "maxval - minval", 0.0, ops.finfo(wide).max)
+        width = high - low  # emberlint: ignore[EMB401] floats
+        span = checked_number(width, "maxval - minval", 0.0, ops.finfo(wide).max)
         last = constant(largest_below, device, high, low, asked.name)
     else:
         low, high = (end if type(end) is float else ops.cast(end, wide) for end in (low, high))
@@ -349,7 +350,8 @@ def random_gamma(
 
     def compute(key: tuple[int, int]) -> Any:
         sizes = read_parameter(scale, shape, "scale", 0.0)
-        return rejection.gamma(key, read_parameter(alpha, shape, "alpha", 0.0, positive=True)) * sizes
+        shapes = read_parameter(alpha, shape, "alpha", 0.0, positive=True)
+        return rejection.gamma(key, shapes) * sizes  # emberlint: ignore[EMB401] on the host
 
     return draw_on_host(compute, _floating(dtype, alpha, scale), device, seed)
 
@@ -425,7 +427,7 @@ def random_binomial(
     shape = as_shape(shape)
 
     def compute(key: tuple[int, int]) -> Any:
-        tries = read_parameter(n, shape, "n", 0.0, _MOST_EVENTS) // 1.0
+        tries = read_parameter(n, shape, "n", 0.0, _MOST_EVENTS) // 1.0  # emberlint: ignore[EMB401] on the host
         return rejection.binomial(key, tries, read_parameter(p, shape, "p", 0.0, 1.0))
 
     return draw_on_host(compute, DEFAULT_INT if dtype is None else as_dtype(dtype), device, seed)
@@ -473,7 +475,7 @@ def _placed(
         numbers = ops.multiply(numbers, scale)
     if type(place) is not float:
         numbers = ops.add(numbers, ops.cast(place, wide))
-    elif place != 0.0:
+    elif place != 0.0:  # emberlint: ignore[EMB303] a float
         numbers = ops.add(numbers, place)
     return ops.cast(numbers, asked)
 

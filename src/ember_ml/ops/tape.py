@@ -36,7 +36,7 @@ __all__ = [
     "unbroadcast",
 ]
 
-is_live = False
+is_live: bool = False
 """Whether any tape was ever made: until then dispatch need not look for recorded values."""
 
 
@@ -44,6 +44,9 @@ class Outline:
     """What is left of a tensor that a gradient rule does not need."""
 
     __slots__ = ("dtype", "shape")
+
+    dtype: EmberDType
+    shape: tuple[int, ...]
 
     def __init__(self, shape: tuple[int, ...], dtype: EmberDType) -> None:
         self.shape, self.dtype = shape, dtype
@@ -56,8 +59,21 @@ class Outline:
 class Tape:
     """The backend of recorded tensors: ``base`` computes, ``level`` says within how many ``grad`` calls."""
 
-    is_tape = True
-    tensor_type = Var
+    is_tape: bool = True
+    tensor_type: type = Var
+    base: Any
+    level: int
+    name: str
+    key: str
+    dtypes: dict[EmberDType, EmberDType]
+    weak_dtypes: frozenset[EmberDType]
+    families: tuple[Any, ...]
+    available_devices: Callable[[], tuple[str, ...]]
+    initial_device: Callable[[], str]
+    device_scope: Callable[[str], Any]
+    set_device: Callable[[str], None]
+    synchronize: Callable[[str | None], None]
+    memory_info: Callable[[str], dict[str, int | None]]
 
     def __init__(self, base: Any, level: int) -> None:
         self.base, self.level, self.name = base, level, base.name
@@ -208,7 +224,7 @@ def _value(x: Any) -> Any:
 def _outline(x: Any) -> Any:
     if type(x) is Var:
         return Outline(x.shape, x.dtype)
-    return [_outline(item) for item in x] if type(x) is list else x
+    return [_outline(item) for item in x] if type(x) is list else x  # emberlint: ignore[EMB801] a list
 
 
 def _recorder(op: Op, tape: Tape) -> Callable[..., Any]:

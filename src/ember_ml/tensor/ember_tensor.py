@@ -129,7 +129,7 @@ class EmberTensor(Operations):
         array = self._array
         if bool(value) == self.requires_grad:
             return
-        if hasattr(array, "requires_grad_"):  # emberlint: ignore[EMB402] PyTorch
+        if hasattr(array, "requires_grad_"):
             own = array.detach()  # emberlint: ignore[EMB202] shares the data; the caller's own tensor stays as it is
             self._array = own.requires_grad_(value)  # emberlint: ignore[EMB403] ours alone
         else:

@@ -27,11 +27,20 @@ class Node:
 
     __slots__ = ("args", "grad", "is_complex", "op", "order", "outputs", "parents", "result")
 
+    args: Any
+    grad: Any
+    is_complex: bool
+    op: Any
+    order: int
+    outputs: int
+    parents: Any
+    result: Any
+
     def __init__(self, op: Any, args: Any, result: Any, parents: Any, outputs: int, is_complex: bool) -> None:
         self.order = next(_order)
         self.op, self.args, self.result, self.parents = op, args, result, parents
         self.outputs, self.is_complex = outputs, is_complex
-        self.grad: Any = None
+        self.grad = None
 
 
 class Var(Operations):
@@ -39,6 +48,12 @@ class Var(Operations):
 
     __slots__ = ("__weakref__", "dtype", "index", "node", "tape", "value")
     __hash__ = None
+
+    dtype: EmberDType
+    index: int
+    node: Node | None
+    tape: Any
+    value: Any
 
     def __init__(self, value: Any, tape: Any, dtype: EmberDType, node: Node | None = None, index: int = 0) -> None:
         self.value, self.tape, self.dtype, self.node, self.index = value, tape, dtype, node, index
