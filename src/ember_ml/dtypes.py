@@ -118,7 +118,7 @@ _NAMES_OF_TYPES: dict[type, EmberDType] = {
     complex: DEFAULT_COMPLEX,
 }
 # By the class of the value, so that torch.compile, which must trace all keys of a table, meets no other library's.
-_KNOWN: dict[type, dict[Any, EmberDType | None]] = {str: {**_BY_NAME}, type: {**_NAMES_OF_TYPES}}
+_KNOWN: dict[type, dict[Any, EmberDType]] = {str: {**_BY_NAME}, type: {**_NAMES_OF_TYPES}}
 
 
 def find_dtype(value: object) -> EmberDType | None:
@@ -132,7 +132,7 @@ def find_dtype(value: object) -> EmberDType | None:
     except TypeError:
         return None
     found = _recognise(value)
-    if found is not None:
+    if found is not None:  # anything else may be unhashable, or large
         _KNOWN.setdefault(type(value), {})[value] = found
     return found
 

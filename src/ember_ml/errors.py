@@ -15,6 +15,7 @@ __all__ = [
     "DeviceError",
     "EmberError",
     "LinAlgError",
+    "LostGradient",
     "MissingBackend",
     "UnknownBackend",
     "UnsupportedDType",
@@ -60,6 +61,10 @@ class UnsupportedDType(UnsupportedOp, TypeError):
 
 class ConvergenceError(EmberError, ArithmeticError):
     """An iteration cannot reach the accuracy asked for; the message says how far it came."""
+
+
+class LostGradient(EmberError, RuntimeError, BufferError):
+    """A tensor that is being differentiated would become plain data, and its gradient be lost without a word."""
 
 
 class LinAlgError(EmberError, ValueError):

@@ -299,7 +299,7 @@ READABLE = [
     (np.ma.MaskedArray([1.0, 2.0]), "float64", [1.0, 2.0]),
     (OnlyArray(), "float64", [1.0, 2.0]),
     (OnlyDlpack(), "float32", [1.0, 2.0]),
-    (torch.nn.Parameter(torch.ones(2)), "float32", [1.0, 1.0]),
+    (torch.nn.Parameter(torch.ones(2), requires_grad=False), "float32", [1.0, 1.0]),
     (np.array([1.5], dtype=ml_dtypes.bfloat16), "bfloat16", [1.5]),
 ]
 

@@ -15,15 +15,16 @@ import numpy as np
 from ember_ml import dtypes as dt
 from ember_ml.backend import backend_of
 from ember_ml.dtypes import EmberDType, find_dtype
+from ember_ml.errors import LostGradient
 from ember_ml.promotion import integer_range, promote, weak_promote
 
-__all__ = ["as_host", "as_host_for", "cast_host", "host_dtypes", "read_portable_with", "shares_memory"]
+__all__ = ["as_host", "as_host_for", "cast_host", "host_dtypes", "keep_gradient", "open_portable_with", "shares_memory"]
 
 host_dtypes: dict[EmberDType, np.dtype] = {
     dtype: np.dtype(ml_dtypes.bfloat16) if dtype is dt.bfloat16 else np.dtype(dtype.name) for dtype in dt.ALL
 }
 _PYTHON_SCALARS = {bool, int, float, complex}
-_EMBER_TENSOR_HOOK: list[Callable[[Any], Any]] = []
+_openers: list[Callable[[Any], tuple[Any, Any] | None]] = []
 
 
 def _leaves(data: Any, kinds: set[type], depth: int = 0) -> None:
@@ -39,11 +40,12 @@ def _leaves(data: Any, kinds: set[type], depth: int = 0) -> None:
                 _leaves(item, kinds, depth + 1)
 
 
-def as_host(data: Any, dtype: EmberDType | None = None) -> np.ndarray:
+def as_host(data: Any, dtype: EmberDType | None = None, detach: bool = False) -> np.ndarray:
     """A NumPy array of ``data``: Python numbers take the default dtypes, typed data keeps its own.
 
     With ``dtype`` the result has that dtype; Python integers that do not fit raise ``OverflowError``, floats that
-    become integers are truncated. The result may share memory with ``data``.
+    become integers are truncated. The result may share memory with ``data``. A tensor that is being differentiated
+    raises ``LostGradient``, unless the caller says ``detach``.
     """
     kind = type(data)
     if kind is np.ndarray:
@@ -55,9 +57,9 @@ def as_host(data: Any, dtype: EmberDType | None = None) -> np.ndarray:
         _leaves(data, kinds)
         if kinds <= _PYTHON_SCALARS:
             return _of_numbers(data, kinds, dtype)
-        array = _of_mixed(data, kinds, dtype)
+        array = _of_mixed(data, kinds, dtype, detach)
     else:
-        array = _of_object(data)
+        array = _of_object(data, detach)
     own = _own_dtype(array, kind)
     native = host_dtypes[own]
     if array.dtype is not native:  # another object for the same dtype, or another byte order
@@ -121,38 +123,36 @@ def _big_integers(data: Any, dtype: EmberDType | None) -> np.ndarray:
     return array.astype(host_dtypes[dtype or dt.DEFAULT_INT])
 
 
-def _of_mixed(data: Any, kinds: set[type], dtype: EmberDType | None) -> np.ndarray:
+def _of_mixed(data: Any, kinds: set[type], dtype: EmberDType | None, detach: bool) -> np.ndarray:
     """Lists that hold tensors or typed scalars: joined in their common dtype, in which Python numbers are weak."""
     if len(kinds) == 1 and issubclass(next(iter(kinds)), np.generic):
         return np.array(data)
     if dtype is None:
         typed: list[EmberDType] = []
-        _typed_leaves(data, typed)
+        _typed_leaves(data, typed, detach)
         dtype = promote(typed, kinds & _PYTHON_SCALARS)
-    parts = [as_host(item, dtype) for item in data]
+    parts = [as_host(item, dtype, detach) for item in data]
     if len({part.shape for part in parts}) > 1:
         raise ValueError(f"a tensor cannot be made of parts of different shapes: {[part.shape for part in parts]}")
     return np.stack(parts)
 
 
-def _typed_leaves(data: Any, dtypes: list[EmberDType]) -> None:
+def _typed_leaves(data: Any, dtypes: list[EmberDType], detach: bool) -> None:
     """Collect the dtypes of the innermost elements that have one."""
     for item in data:
         if type(item) is list or type(item) is tuple:
-            _typed_leaves(item, dtypes)
+            _typed_leaves(item, dtypes, detach)
         elif type(item) not in _PYTHON_SCALARS:
-            dtypes.append(_own_dtype(as_host(item), type(item)))
+            dtypes.append(_own_dtype(as_host(item, detach=detach), type(item)))
 
 
-def _of_object(data: Any) -> np.ndarray:
+def _of_object(data: Any, detach: bool) -> np.ndarray:
     """Tensors of any library, NumPy scalars and subclasses, buffers, data frames: whatever NumPy can read."""
-    for read in _EMBER_TENSOR_HOOK:
-        found = read(data)
-        if found is not None:
-            return found
-    owner = backend_of(data)
+    owner, native = _opened(data)
     if owner is not None:
-        return owner.to_host(data)
+        if not detach:
+            keep_gradient(native, owner)
+        return owner.to_host(native)
     if data is None or isinstance(data, str | bytes | dict | set):
         raise TypeError(f"a tensor cannot be made of {type(data).__name__} {str(data)[:40]!r}")
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
@@ -165,14 +165,34 @@ def _of_object(data: Any) -> np.ndarray:
     return array
 
 
+def _opened(data: Any) -> tuple[Any, Any]:
+    """The backend that holds ``data``, and the tensor as that backend knows it; None for what is no tensor."""
+    for opened in _openers:
+        found = opened(data)
+        if found is not None:
+            return found
+    return backend_of(data), data
+
+
+def keep_gradient(native: Any, backend: Any) -> None:
+    """Raise where ``native``, a tensor of ``backend``, is being differentiated and would become plain data."""
+    is_recorded = getattr(backend, "is_recorded", None)
+    if is_recorded is not None and is_recorded(native):
+        raise LostGradient(
+            f"a tensor that is being differentiated on {backend.name} would lose its gradient here: it cannot go to "
+            "another library or backend, or into a list of numbers; compute with ops on its own backend (ops.stack "
+            "makes one tensor of several), finish the gradient first, or cut it with ops.stop_gradient(x)"
+        )
+
+
 def shares_memory(x: np.ndarray, y: np.ndarray) -> bool:
     """Whether the two arrays lie in the same memory; empty ones always do."""
     return not x.size or np.may_share_memory(x, y)
 
 
-def read_portable_with(read: Callable[[Any], Any]) -> None:
-    """Let ``read`` turn portable tensors into NumPy arrays; the floor above registers itself here."""
-    _EMBER_TENSOR_HOOK.append(read)
+def open_portable_with(opened: Callable[[Any], tuple[Any, Any] | None]) -> None:
+    """Let ``opened`` tell which backend holds a portable tensor, and what it holds; the floor above brings it."""
+    _openers.append(opened)
 
 
 def cast_host(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml.ops.declare import OPS
+from ember_ml.ops.dispatch import dispatch
 from ember_ml.ops.tape import Tape, backpropagate, leaf, tape_for
 from ember_ml.tensor.ember_tensor import EmberTensor, record_with, wrap, wrap_native
 from ember_ml.tensor.kinds import kind_of
@@ -43,6 +44,8 @@ def _backward(self: EmberTensor, gradient: TensorLike | None = None) -> None:
         raise RuntimeError("backward() of a tensor that no variable went into; make one with requires_grad=True")
     if gradient is None and self.shape != ():
         raise ValueError(f"backward() of a tensor of shape {self.shape} needs the gradient of that shape; or sum it")
+    if gradient is None and self.dtype.kind == "complex":
+        raise ValueError("backward() of a complex number needs its gradient; or take its real part or abs")
     array = self._array
     if type(array) is not Var:
         array.backward(None if gradient is None else _seed(gradient, self, self._kind.backend))
@@ -50,24 +53,18 @@ def _backward(self: EmberTensor, gradient: TensorLike | None = None) -> None:
     tape: Tape = array.tape
     node = array.node
     assert node is not None
-    seed = OPS["ones_like"].function(array.value) if gradient is None else _seed(gradient, self, tape.base)
+    ones = (OPS["ones_like"], (array.plain(), None, None), tape.base)
+    seed = dispatch(*ones) if gradient is None else _seed(gradient, self, tape.base)
     for variable, slots in backpropagate([(node, array.index, seed)], tape.base, retain=False).items():
         old = variable.grad
-        variable.grad = slots[0] if old is None else _added(old, slots[0], tape.base)
+        variable.grad = slots[0] if old is None else dispatch(OPS["add"], (old, slots[0]), tape.base)
 
 
 def _seed(gradient: Any, tensor: EmberTensor, base: Any) -> Any:
     native = EmberTensor(gradient, tensor.dtype)
     if native.shape != tensor.shape:
         raise ValueError(f"the gradient has shape {native.shape}, and the tensor {tensor.shape}")
-    host = native.numpy()
-    return native._array if native._kind.backend is base else base.from_host(host, tensor.device)
-
-
-def _added(x: Any, y: Any, base: Any) -> Any:
-    from ember_ml.ops.dispatch import dispatch
-
-    return dispatch(OPS["add"], (x, y), base)
+    return native._array if native._kind.backend is base else base.from_host(native.numpy(), tensor.device)
 
 
 def _variable(tensor: EmberTensor) -> Node | None:
@@ -80,23 +77,21 @@ def _get_gradient(self: EmberTensor) -> EmberTensor | None:
     """What ``backward()`` has added up for this variable, or None."""
     if type(self._array) is not Var:
         is_variable = self.requires_grad and self._array.is_leaf
-        found = self._array.grad if is_variable else None
-        return None if found is None else wrap_native(found, self._kind.backend)
+        found = self._array.grad if is_variable else None  # emberlint: ignore[EMB402] PyTorch holds it
+        # the next backward() adds to PyTorch's own in place
+        return None if found is None else wrap_native(found, self._kind.backend).copy()
     node = _variable(self)
     return None if node is None or node.grad is None else wrap(node.grad, self._array.tape.base)
 
 
 def _set_gradient(self: EmberTensor, value: TensorLike | None) -> None:
     node = _variable(self)
-    if node is None and type(self._array) is Var:
-        raise ValueError("only a variable has a gradient, and this tensor was computed from some")
-    native = (
-        None if value is None else _seed(value, self, self._kind.backend if node is None else self._array.tape.base)
-    )
-    if node is None:
-        self._array.grad = native
-    else:
-        node.grad = native
+    if node is not None:
+        node.grad = None if value is None else _seed(value, self, self._array.tape.base)
+    elif self.requires_grad and getattr(self._array, "is_leaf", False):  # emberlint: ignore[EMB402, EMB502] PyTorch
+        self._array.grad = None if value is None else _seed(value, self, self._kind.backend)
+    elif value is not None:
+        raise ValueError("only a variable has a gradient: a tensor that requires it and was not computed from others")
 
 
 def _detach(self: EmberTensor) -> EmberTensor:

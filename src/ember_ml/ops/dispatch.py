@@ -99,9 +99,8 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
                             return result
                     break
     if tapes.is_live:
-        tape = tapes.find_tape(args)
+        tape = tapes.find_tape(args, backend.base if type(backend) is Tape else backend)
         if tape is not None:
-            tapes.check_crossing(tape, backend)
             backend = tape
     call = _Call(op, backend, portable)
     values = list(args)
@@ -162,6 +161,8 @@ def _prepare_group(call: _Call, values: list[Any]) -> Any:
             value = values[index] = value._array
             kind = type(value)
         if kind is native:
+            if kind is Var and value.tape is not backend:  # recorded by a gradient around this one
+                value = values[index] = bring(value, backend)
             key.append(value.dtype)
         elif kind in _SCALARS or value is None:
             key.append(kind)
@@ -237,6 +238,8 @@ def _prepare(call: _Call, values: list[Any]) -> EmberDType | None:
             values[index] = native_dtype(backend, as_dtype(value))
         elif role is KEY:
             values[index] = [call.take(item) for item in (value if type(value) is tuple else (value,))]
+        elif role is DATA and type(backend) is Tape and type(value) in (list, tuple):
+            values[index] = as_host(value)  # raises where a gradient would be lost
         else:
             values[index] = call.take(value)
     if call.device is None:

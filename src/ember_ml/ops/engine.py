@@ -12,7 +12,7 @@ from ember_ml.ops.declare import OPS
 from ember_ml.ops.tape import Tape, backpropagate, leaf, mark, propagate, sources_of, tape_for
 from ember_ml.tensor.var import Node, Var
 
-__all__ = ["TapeEngine", "engine_of"]
+__all__ = ["TapeEngine", "engine_of", "tape_engine"]
 
 _level: ContextVar[int] = ContextVar("ember_ml_tape_level", default=0)
 
@@ -76,11 +76,11 @@ class TapeEngine:
         """For each output the derivatives with respect to each leaf, of shape output + leaf."""
         outputs, pull = self.pullback(function, leaves)
         found = []
-        for output in outputs:
+        for place, output in enumerate(outputs):
             shape, size = tuple(output.shape), OPS["size"].function(output)
             basis = OPS["reshape"].function(OPS["eye"].function(size, dtype=as_dtype(output.dtype)), (size, *shape))
             rows = [
-                pull([basis[index] if other is output else _zeros_like(other) for other in outputs])
+                pull([basis[index] if other == place else _zeros_like(y) for other, y in enumerate(outputs)])
                 for index in range(size)
             ]
             found.append([_stacked([row[column] for row in rows], shape, x) for column, x in enumerate(leaves)])
@@ -92,6 +92,9 @@ class TapeEngine:
         """One call per index: a library without transforms has no other way."""
         take, stack = OPS["take"].function, OPS["stack"].function
         size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
+        if not size:  # called once, on zeros, to learn what it would give
+            parts = function(*(_zero_slice(x, axis) for x, axis in zip(leaves, axes, strict=True)))
+            return [_none_of(part, out_axis) for part in parts]
         calls = [
             function(*(x if axis is None else take(x, i, axis) for x, axis in zip(leaves, axes, strict=True)))
             for i in range(size)
@@ -117,13 +120,14 @@ class TapeEngine:
         return [_attached(y, tape, node, index) for index, y in enumerate(outputs)]
 
     def custom(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Sequence[Any]:
-        """The outputs of ``function``, which also gives its own pullback."""
+        """The outputs of ``function``, which also gives its own pullback; what it closes over is constant to it."""
         recorded = [x for x in leaves if type(x) is Var]
         if not recorded:
-            return function(*leaves)[0]
+            return [_unrecorded(y) for y in function(*leaves)[0]]
         tape = max((x.tape for x in recorded), key=lambda found: found.level)
         below = [_below(x, tape) for x in leaves]
         outputs, pull = self._custom_below(function, below)
+        outputs = [_beneath(y, tape) for y in outputs]
         parents = [
             (_pull, place, x.node, x.index, x.shape)
             for place, x in enumerate(leaves)
@@ -131,7 +135,7 @@ class TapeEngine:
         ]
         if not parents:
             return [tape.constant(y) for y in outputs]
-        node = Node(_CUSTOM, [_below_closure(pull, tape.level)], list(outputs), parents, len(outputs), False)
+        node = Node(_CUSTOM, [pull, tape, _level.get()], outputs, parents, len(outputs), False)
         return [Var(y, tape, tape.constant(y).dtype, node, index) for index, y in enumerate(outputs)]
 
     def _custom_below(self, function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Sequence[Any], Any]:
@@ -151,8 +155,16 @@ class _CustomOp:
 _CUSTOM = _CustomOp()
 
 
-def _pull(gradients: Any, result: Any, pull: Any) -> Any:
-    return pull(gradients)
+def _pull(gradients: Any, result: Any, pull: Any, tape: Tape, depth: int) -> Any:
+    """The gradients that a caller's rule gives; those that it takes itself are inside all that it closes over."""
+    token = _level.set(max(_level.get(), depth))
+    try:
+        found = pull(gradients)
+    finally:
+        _level.reset(token)
+    if any(type(g) is Var and g.tape.level >= tape.level for g in gradients):  # a later gradient goes through this one
+        return found
+    return [_beneath(x, tape) for x in found]  # the rule may close over values of the tape
 
 
 def _rerun(gradients: Any, result: Any, function: Any, leaves: Any, sources: Any) -> list[Any]:
@@ -177,27 +189,31 @@ def _below(x: Any, tape: Tape) -> Any:
     return x.value if type(x) is Var and x.tape is tape else x
 
 
-def _below_closure(pull: Callable[..., Any], level: int) -> Callable[..., list[Any]]:
-    """``pull`` for a rule that closes over values which were recorded on this level and on those above.
-
-    Gradients that it takes itself are above all of them; what it gives is below.
-    """
-    depth = _level.get()
-
-    def lowered(gradients: Sequence[Any]) -> list[Any]:
-        token = _level.set(max(_level.get(), depth))
-        try:
-            return [_lowered(g, level) for g in pull(gradients)]
-        finally:
-            _level.reset(token)
-
-    return lowered
-
-
-def _lowered(x: Any, level: int) -> Any:
-    while type(x) is Var and x.tape.level >= level:
+def _beneath(x: Any, tape: Tape) -> Any:
+    """What ``x`` is below the tape and all those inside it."""
+    while type(x) is Var and x.tape.level >= tape.level:
         x = x.value
     return x
+
+
+def _unrecorded(x: Any) -> Any:
+    """``x`` as a constant of the tape that it is on."""
+    return Var(_unrecorded(x.value), x.tape, x.dtype) if type(x) is Var else x
+
+
+def _zero_slice(x: Any, axis: int | None) -> Any:
+    if axis is None:
+        return x
+    shape = list(x.shape)
+    del shape[axis]
+    return OPS["zeros"].function(tuple(shape), as_dtype(x.dtype))
+
+
+def _none_of(part: Any, axis: int) -> Any:
+    """No slices like ``part``, stacked."""
+    shape = list(part.shape)
+    shape.insert(axis % (len(shape) + 1), 0)
+    return OPS["zeros"].function(tuple(shape), as_dtype(part.dtype))
 
 
 def _zeros_like(x: Any) -> Any:
@@ -220,11 +236,19 @@ def _stacked(rows: list[Any], shape: tuple[int, ...], x: Any) -> Any:
 _tape_engines: dict[Any, TapeEngine] = {}
 
 
-def engine_of(backend: Any, leaves: Sequence[Any] = ()) -> Any:
-    """What differentiates on ``backend``: its own engine where it has one and nothing is on the tape, else the tape."""
+def engine_of(backend: Any, leaves: Sequence[Any]) -> Any:
+    """What differentiates on ``backend``: its own engine where it has one and nothing is on the tape, else the tape.
+
+    Without any leaves too: libraries refuse to differentiate by nothing.
+    """
     own = getattr(backend, "gradients", None)
-    if hasattr(own, "value_and_gradients") and not any(type(x) is Var for x in leaves):
+    if leaves and hasattr(own, "value_and_gradients") and not any(type(x) is Var for x in leaves):
         return own
+    return tape_engine(backend)
+
+
+def tape_engine(backend: Any) -> TapeEngine:
+    """The tape of ``backend`` as an engine, whether or not it has one of its own."""
     if backend not in _tape_engines:
         _tape_engines[backend] = TapeEngine(backend)
     return _tape_engines[backend]

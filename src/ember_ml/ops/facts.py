@@ -73,7 +73,7 @@ def dtype(x: TensorLike) -> EmberDType:
     if type(x) is EmberTensor or type(x) is Var:
         return x.dtype
     owner = backend_of(x)
-    return owner.dtype_of(x) if owner is not None else as_dtype(as_host(x).dtype)
+    return owner.dtype_of(x) if owner is not None else as_dtype(as_host(x, detach=True).dtype)
 
 
 @plain
@@ -84,7 +84,7 @@ def item(x: TensorLike) -> Any:
     >>> ops.item(ops.array([[2.5]]))
     2.5
     """
-    host = as_host(x)
+    host = as_host(x, detach=True)
     if host.size != 1:
         raise ValueError(f"ops.item needs exactly one element, and this tensor has shape {host.shape}")
     return to_python(host.reshape(()))
@@ -100,9 +100,9 @@ def to_numpy(x: TensorLike) -> Any:
     >>> ops.to_numpy(ops.arange(3)).tolist()
     [0, 1, 2]
     """
-    return as_host(x)
+    return as_host(x, detach=True)
 
 
 def _with_facts(x: Any) -> Any:
     """``x`` itself where it is a tensor, else the array that Python data describes."""
-    return x if is_tensor(x) else as_host(x)
+    return x if is_tensor(x) else as_host(x, detach=True)

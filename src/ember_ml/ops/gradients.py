@@ -7,9 +7,8 @@ that is active then.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from ember_ml import trees
@@ -17,11 +16,22 @@ from ember_ml.backend import active
 from ember_ml.backend.streams import bookmark, streaming
 from ember_ml.ops.closures import open_closure
 from ember_ml.ops.declare import gradient, plain, primitive
-from ember_ml.ops.dispatch import bring
-from ember_ml.ops.engine import engine_of
+from ember_ml.ops.leaves import (
+    Argument,
+    Arguments,
+    Leaves,
+    Outputs,
+    check_function,
+    fitted,
+    in_kind,
+    is_tensor_of,
+    matched,
+    one_number,
+    run,
+    while_on,
+)
 from ember_ml.ops.rules import KEEP
-from ember_ml.tensor.ember_tensor import EmberTensor, wrap
-from ember_ml.tensor.var import Var
+from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = [
@@ -36,128 +46,6 @@ __all__ = [
     "vjp",
     "vmap",
 ]
-
-Argument = int | str
-
-
-class _Leaves:
-    """The tensors in a tree as native ones, and the way back."""
-
-    __slots__ = ("backend", "natives", "portable", "structure")
-
-    def __init__(self, tree: Any, backend: Any, what: str = "") -> None:
-        leaves, self.structure = trees.flatten(tree)
-        self.backend = backend
-        own = backend.tensor_type
-        self.portable = None
-        if all(type(leaf) is own for leaf in leaves):
-            self.natives = leaves
-        else:
-            self.portable = [type(leaf) is EmberTensor for leaf in leaves]
-            self.natives = [_native(leaf, backend) for leaf in leaves]
-        for native in self.natives if what else ():
-            dtype = _dtype_of(native, backend)
-            if dtype.kind not in ("float", "complex"):
-                raise TypeError(f"{what} needs floating-point tensors, and got {dtype}; cast it first")
-
-    def tree(self, natives: Sequence[Any]) -> Any:
-        """The same tree with other tensors: portable where the first ones were."""
-        if self.portable is None:
-            return self.structure(natives)
-        pairs = zip(natives, self.portable, strict=True)
-        return self.structure([_wrapped(x, self.backend) if portable else x for x, portable in pairs])
-
-
-def _native(leaf: Any, backend: Any) -> Any:
-    if type(leaf) is EmberTensor:
-        leaf = leaf._array
-    return leaf if type(leaf) is Var else bring(leaf, backend)
-
-
-def _wrapped(x: Any, backend: Any) -> Any:
-    return wrap(x, x.tape if type(x) is Var else backend)
-
-
-def _dtype_of(native: Any, backend: Any) -> Any:
-    return native.dtype if type(native) is Var else backend.dtype_of(native)
-
-
-class _Outputs:
-    """What a function gave, with its tensors apart; the structure is known once the function has run."""
-
-    __slots__ = ("backend", "places", "portable", "rest", "structure")
-
-    def __init__(self, backend: Any) -> None:
-        self.backend = backend
-
-    def take(self, tree: Any, strict: bool) -> list[Any]:
-        """The native tensors in ``tree``; with ``strict`` whatever is no tensor becomes one."""
-        leaves, self.structure = trees.flatten(tree)
-        self.places = [i for i, leaf in enumerate(leaves) if strict or _is_tensor(leaf, self.backend)]
-        self.portable = [type(leaves[i]) is EmberTensor for i in self.places]
-        natives = [_native(leaves[i], self.backend) for i in self.places]
-        for place in self.places:
-            leaves[place] = None  # a tensor kept here would keep all that it was computed from
-        self.rest = leaves
-        return natives
-
-    def tree(self, natives: Sequence[Any]) -> Any:
-        leaves = list(self.rest)
-        for place, portable, native in zip(self.places, self.portable, natives, strict=True):
-            leaves[place] = _wrapped(native, self.backend) if portable else native
-        return self.structure(leaves)
-
-
-def _is_tensor(x: Any, backend: Any) -> bool:
-    return type(x) is EmberTensor or type(x) is Var or backend.is_native(x)
-
-
-class _Arguments:
-    """Which arguments of a function are meant by position or name, and how the others stay as they are."""
-
-    __slots__ = ("chosen", "function", "is_single", "positions")
-
-    def __init__(self, function: Callable[..., Any], argnums: Argument | Sequence[Argument]) -> None:
-        self.function = function
-        self.is_single = isinstance(argnums, int | str)
-        self.chosen: tuple[Argument, ...] = (argnums,) if isinstance(argnums, int | str) else tuple(argnums)
-        self.positions: dict[str, int] = {}
-        if any(isinstance(argument, str) for argument in self.chosen):
-            self.positions = {name: place for place, name in enumerate(inspect.signature(function).parameters)}
-
-    def pick(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(self._find(argument, args, kwargs) for argument in self.chosen)
-
-    def _find(self, argument: Argument, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if isinstance(argument, str):
-            if argument in kwargs:
-                return kwargs[argument]
-            place = self.positions.get(argument, len(args))
-        else:
-            place = argument + len(args) if argument < 0 else argument
-        if not 0 <= place < len(args):
-            name = getattr(self.function, "__name__", "the function")
-            raise ValueError(f"{name} was called without the argument {argument!r} that is to be differentiated")
-        return args[place]
-
-    def put(self, picked: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict]:
-        new_args, new_kwargs = list(args), dict(kwargs)
-        for argument, value in zip(self.chosen, picked, strict=True):
-            if isinstance(argument, str) and argument in new_kwargs:
-                new_kwargs[argument] = value
-            else:
-                new_args[self.positions[argument] if isinstance(argument, str) else argument] = value
-        return new_args, new_kwargs
-
-
-def _scalar(value: Any, backend: Any) -> Any:
-    native = _native(value, backend)
-    if tuple(native.shape) != () or _dtype_of(native, backend).kind != "float":
-        raise ValueError(
-            "the gradient is that of one real number: the function must give a 0-d float tensor, and gave "
-            f"{_dtype_of(native, backend)} of shape {tuple(native.shape)}; reduce it with ops.sum or ops.mean"
-        )
-    return native
 
 
 @plain
@@ -177,26 +65,27 @@ def value_and_grad(
     >>> ops.item(value), ops.to_numpy(gradient["w"]).tolist(), ops.item(gradient["b"])
     (5.5, [2.0, 4.0], 1.0)
     """
-    arguments = _Arguments(f, argnums)
+    arguments = Arguments(f, argnums, "grad")
 
     @wraps(f)
     def value_and_gradients(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         backend = active()
-        leaves = _Leaves(arguments.pick(args, kwargs), backend, "grad")
-        outputs, is_portable = _Outputs(backend), False
+        leaves = Leaves(arguments.pick(args, kwargs), backend, "grad")
+        outputs, is_portable = Outputs(backend), False
 
         def flat(*natives: Any) -> tuple[Any, list[Any]]:
             nonlocal is_portable
             new_args, new_kwargs = arguments.put(leaves.tree(natives), args, kwargs)
             result = f(*new_args, **new_kwargs)
+            if has_aux and not (isinstance(result, tuple) and len(result) == 2):
+                raise TypeError("with has_aux=True the function gives a pair: a number and anything else")
             value, rest = result if has_aux else (result, None)
             is_portable = type(value) is EmberTensor
-            return _scalar(value, backend), outputs.take(rest, strict=False)
+            return one_number(value, backend), outputs.take(rest, strict=False)
 
-        value, rest, gradients = engine_of(backend, leaves.natives).value_and_gradients(flat, leaves.natives)
+        value, rest, gradients = run("value_and_gradients", flat, leaves)
         found = leaves.tree(gradients)
-        if is_portable:
-            value = _wrapped(value, backend)
+        value = in_kind(value, is_portable, backend)
         return (value, outputs.tree(rest)) if has_aux else value, found[0] if arguments.is_single else found
 
     return value_and_gradients
@@ -232,30 +121,22 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     >>> ops.to_numpy(pull(ops.array([1.0, 10.0]))[0]).tolist()
     [2.0, 40.0]
     """
+    check_function(f, "vjp")
     backend = active()
-    leaves, outputs = _Leaves(primals, backend, "vjp"), _Outputs(backend)
+    leaves, outputs = Leaves(primals, backend, "vjp"), Outputs(backend)
 
     def flat(*natives: Any) -> list[Any]:
         return outputs.take(f(*leaves.tree(natives)), strict=True)
 
-    results, pull = engine_of(backend, leaves.natives).pullback(flat, leaves.natives)
+    results, pull = run("pullback", flat, leaves)
     value = outputs.tree(results)
 
     def pull_tree(cotangents: Any) -> tuple[Any, ...]:
-        given = _matched(cotangents, outputs.structure, results, backend)
-        return leaves.tree(list(pull(given)))
+        with while_on(backend):
+            given = matched(cotangents, outputs.structure, results, backend)
+            return leaves.tree(list(pull(given)))
 
     return value, pull_tree
-
-
-def _matched(tree: Any, structure: Any, like: Sequence[Any], backend: Any) -> list[Any]:
-    """The leaves of ``tree`` as native tensors of the dtypes and shapes of ``like``."""
-    natives = [_native(leaf, backend) for leaf in structure.leaves(tree)]
-    for native, other in zip(natives, like, strict=True):
-        if tuple(native.shape) != tuple(other.shape):
-            raise ValueError(f"a tensor of shape {tuple(native.shape)} stands where {tuple(other.shape)} is needed")
-    pairs = zip(natives, like, strict=True)
-    return [x if type(x) is Var else backend.cast(x, backend.dtypes[_dtype_of(y, backend)]) for x, y in pairs]
 
 
 @plain
@@ -267,14 +148,17 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     >>> ops.item(value), ops.item(slope)
     (9.0, 6.0)
     """
+    check_function(f, "jvp")
+    if not isinstance(primals, list | tuple) or not isinstance(tangents, list | tuple):
+        raise TypeError("jvp takes the arguments of the function as a tuple, and a tuple of their tangents")
     backend = active()
-    leaves, outputs = _Leaves(tuple(primals), backend, "jvp"), _Outputs(backend)
-    directions = _matched(tuple(tangents), leaves.structure, leaves.natives, backend)
+    leaves, outputs = Leaves(tuple(primals), backend, "jvp"), Outputs(backend)
+    directions = matched(tuple(tangents), leaves.structure, leaves.natives, backend)
 
     def flat(*natives: Any) -> list[Any]:
         return outputs.take(f(*leaves.tree(natives)), strict=True)
 
-    results, changes = engine_of(backend, leaves.natives).pushforward(flat, leaves.natives, directions)
+    results, changes = run("pushforward", flat, leaves, directions)
     return outputs.tree(results), outputs.tree(changes)
 
 
@@ -289,18 +173,18 @@ def jacobian(f: Callable[..., Any], argnums: Argument | Sequence[Argument] = 0) 
     >>> ops.to_numpy(ops.jacobian(lambda x: x * x)(ops.array([1.0, 2.0]))).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    arguments = _Arguments(f, argnums)
+    arguments = Arguments(f, argnums, "jacobian")
 
     @wraps(f)
     def derivatives(*args: Any, **kwargs: Any) -> Any:
         backend = active()
-        leaves, outputs = _Leaves(arguments.pick(args, kwargs), backend, "jacobian"), _Outputs(backend)
+        leaves, outputs = Leaves(arguments.pick(args, kwargs), backend, "jacobian"), Outputs(backend)
 
         def flat(*natives: Any) -> list[Any]:
             new_args, new_kwargs = arguments.put(leaves.tree(natives), args, kwargs)
-            return outputs.take(f(*new_args, **new_kwargs), strict=True)
+            return outputs.take(f(*new_args, **new_kwargs), strict=True, what="jacobian")
 
-        rows = engine_of(backend, leaves.natives).jacobian(flat, leaves.natives)
+        rows = run("jacobian", flat, leaves)
         found = [leaves.tree(list(row)) for row in rows]
         return outputs.structure([part[0] for part in found] if arguments.is_single else found)
 
@@ -333,24 +217,33 @@ def vmap(
     [3.0, 7.0]
     """
 
+    check_function(f, "vmap")
+
     @wraps(f)
     def mapped(*args: Any) -> Any:
         backend = active()
-        leaves, outputs = _Leaves(args, backend), _Outputs(backend)
+        leaves, outputs = Leaves(args, backend), Outputs(backend)
         each = (in_axes,) * len(args) if in_axes is None or isinstance(in_axes, int) else tuple(in_axes)
         if len(each) != len(args):
             raise ValueError(f"vmap got {len(args)} arguments, and in_axes for {len(each)}")
         axes = [axis for arg, axis in zip(args, each, strict=True) for _ in trees.flatten(arg)[0]]
-        lengths = {x.shape[axis] for x, axis in zip(leaves.natives, axes, strict=True) if axis is not None}
+        lengths = {_length(x, axis) for x, axis in zip(leaves.natives, axes, strict=True) if axis is not None}
         if len(lengths) != 1:
             raise ValueError(f"vmap needs one length along in_axes, and found {sorted(lengths) or 'none'}")
 
         def flat(*natives: Any) -> list[Any]:
             return outputs.take(f(*leaves.tree(natives)), strict=True)
 
-        return outputs.tree(engine_of(backend, leaves.natives).vmap(flat, leaves.natives, axes, out_axes))
+        return outputs.tree(run("vmap", flat, leaves, axes, out_axes))
 
     return mapped
+
+
+def _length(x: Any, axis: int) -> int:
+    shape = tuple(x.shape)
+    if not -len(shape) <= axis < len(shape):
+        raise IndexError(f"vmap over axis {axis} of a tensor of shape {shape}, which has no such axis")
+    return shape[axis]
 
 
 @primitive(KEEP)
@@ -371,7 +264,8 @@ gradient(stop_gradient, x=None)
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f`` with its own gradient: it gives its result and a function from the result's gradient to its arguments'.
 
-    With several results that function gets a gradient for each; with several arguments it gives a tuple of gradients.
+    With several results that function gets a gradient for each; with several arguments it gives a tuple of gradients,
+    None where there is none. Gradients flow to the arguments alone: what ``f`` closes over is constant.
 
     >>> from ember_ml import ops
     >>> @ops.custom_gradient
@@ -381,31 +275,51 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     1.0
     """
 
+    check_function(f, "custom_gradient")
+    name = getattr(f, "__name__", "the function")
+
     @wraps(f)
-    def wrapped(*args: Any) -> Any:
+    def with_own_gradient(*args: Any) -> Any:
         backend = active()
-        leaves, outputs = _Leaves(args, backend), _Outputs(backend)
+        leaves, outputs = Leaves(args, backend), Outputs(backend)
 
         def flat(*natives: Any) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-            result, rule = f(*leaves.tree(natives))
-            results = outputs.take(result, strict=True)
+            with while_on(backend):
+                result, rule = f(*leaves.tree(natives))
+                results = outputs.take(result, strict=True)
 
             def pull(gradients: Sequence[Any]) -> list[Any]:
-                tree = outputs.tree(gradients)
-                found = rule(*tree) if isinstance(tree, tuple) else rule(tree)
-                found = found if isinstance(found, tuple) and len(args) > 1 else (found,)
-                return [_native(leaf, backend) for leaf in leaves.structure.leaves(found)]
+                with while_on(backend):
+                    tree = outputs.tree(gradients)
+                    found = rule(*tree) if isinstance(tree, tuple) else rule(tree)
+                    parts = _of_arguments(found if len(args) > 1 else (found,), args, name)
+                    return [fitted(part, x, backend, name) for part, x in zip(parts, natives, strict=True)]
 
             return results, pull
 
-        return outputs.tree(list(engine_of(backend, leaves.natives).custom(flat, leaves.natives)))
+        return outputs.tree(list(run("custom", flat, leaves)))
 
-    return wrapped
+    return with_own_gradient
+
+
+def _of_arguments(found: Any, args: tuple[Any, ...], name: str) -> list[Any]:
+    """What a caller's rule gave, tensor by tensor of the arguments; None for those of which there is no gradient."""
+    if not isinstance(found, tuple) or len(found) != len(args):
+        given = f"{len(found)} gradients" if isinstance(found, tuple) else "no tuple of gradients"
+        raise ValueError(f"the gradient function of {name} gave {given} for {len(args)} arguments")
+    parts: list[Any] = []
+    for arg, part in zip(args, found, strict=True):
+        structure = trees.flatten(arg)[1]
+        parts += [None] * structure.count if part is None else structure.leaves(part)
+    return parts
 
 
 @plain
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f``, whose inner values are not kept for the gradient but computed again when it is taken: time for memory.
+
+    Gradients flow to the arguments and to whatever else ``f`` uses. Inside :func:`vmap`, and on PyTorch inside
+    :func:`jacobian`, :func:`hessian` and :func:`jvp`, nothing is saved.
 
     >>> from ember_ml import ops
     >>> block = ops.checkpoint(lambda x: ops.sin(ops.exp(x)))
@@ -415,28 +329,28 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     True
     """
 
-    @wraps(f)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        backend = active()
-        captured, rebuilt = [], None
-        if hasattr(engine_of(backend), "sees_arguments_only"):
-            captured, rebuilt = open_closure(f, lambda x: _is_tensor(x, backend))
-        leaves, outputs = _Leaves((args, captured), backend), _Outputs(backend)
-        again: Any = None
+    check_function(f, "checkpoint")
 
-        def run(natives: Sequence[Any]) -> list[Any]:
-            new_args, others = leaves.tree(natives)
-            function = f if rebuilt is None else rebuilt(others)
-            return outputs.take(function(*new_args, **kwargs), strict=True)
+    @wraps(f)
+    def computed_again(*args: Any, **kwargs: Any) -> Any:
+        backend, call = active(), partial(f, **kwargs) if kwargs else f
+        held, closed, again = [], lambda _: call, None
+        if hasattr(getattr(backend, "gradients", None), "sees_arguments_only"):
+            held, closed = open_closure(call, lambda x: is_tensor_of(x, backend))
+        leaves, outputs = Leaves((args, held), backend), Outputs(backend)
+
+        def once(natives: Sequence[Any]) -> list[Any]:
+            new_args, new_held = leaves.tree(natives)
+            return outputs.take(closed(new_held)(*new_args), strict=False)
 
         def flat(*natives: Any) -> list[Any]:
             nonlocal again
             if again is None:
                 again = bookmark()
-                return run(natives)
-            with streaming(again()):  # the second time it draws the same random numbers
-                return run(natives)
+                return once(natives)
+            with while_on(backend), streaming(again()):  # it draws the same random numbers again
+                return once(natives)
 
-        return outputs.tree(list(engine_of(backend, leaves.natives).checkpoint(flat, leaves.natives)))
+        return outputs.tree(list(run("checkpoint", flat, leaves)))
 
-    return wrapped
+    return computed_again

@@ -10,7 +10,7 @@ from ember_ml.ops.dispatch import dispatch
 from ember_ml.ops.fastpath import bind
 from ember_ml.ops.portable import on_own_backend
 from ember_ml.tensor.ember_tensor import EmberTensor
-from ember_ml.tensor.in_place import refusal, shows_living_tensor
+from ember_ml.tensor.in_place import is_fixed, refusal
 from ember_ml.tensor.operations import METHODS
 from ember_ml.tensor.var import Var
 
@@ -34,10 +34,10 @@ def _get_item(self: EmberTensor, key: Any) -> EmberTensor:
 
 def _set_item(self: EmberTensor, key: Any, value: Any) -> None:
     """Replace the part that ``key`` selects: the tensor then holds a changed copy, other tensors keep their data."""
-    if shows_living_tensor(self):
-        raise refusal("this assignment")
+    if is_fixed(self):
+        raise refusal(self, "this assignment")
     result = dispatch(OPS["index_update"], (self, key, value), self._kind.backend, portable=True)
-    self._array = result._array
+    self._array, self._kind = result._array, result._kind  # which is recorded if the value is
 
 
 def _gathered(values: tuple[Any, ...]) -> Any:

@@ -17,7 +17,7 @@ from ember_ml.ops.declare import OPS, Op
 from ember_ml.ops.dispatch import dispatch
 from ember_ml.ops.portable import on_own_backend
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
-from ember_ml.tensor.in_place import is_item_statement, refusal, shows_living_tensor
+from ember_ml.tensor.in_place import is_fixed, is_item_statement, refusal
 from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind
 from ember_ml.tensor.var import Var
 
@@ -103,7 +103,7 @@ def {method}(self, other):
 _IN_PLACE_SOURCE = """
 def {method}(self, other):
     r = self.{plain}(other)
-    if type(r) is CLS and r._kind is self._kind and r._array.shape == self._array.shape and not SHOWS(self):
+    if type(r) is CLS and r._kind is self._kind and r._array.shape == self._array.shape and not FIXED(self):
         self._array = r._array
         return self
     return REBIND(OP, self, other, r, FRAME(1))
@@ -143,8 +143,10 @@ def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any, caller: FrameT
     if result is NotImplemented:
         return result
     if type(result._array) is Var and result.dtype is tensor.dtype and result.shape == tensor.shape:
-        if shows_living_tensor(tensor):
-            raise refusal(f"ops.{op.name} in place")
+        if is_fixed(tensor):
+            if is_item_statement(caller):
+                return result
+            raise refusal(tensor, f"ops.{op.name} in place")
         tensor._array, tensor._kind = result._array, result._kind  # from now on the tensor is recorded
         return tensor
     if result._kind.backend is not tensor._kind.backend:  # in place means on the tensor's own backend
@@ -159,10 +161,10 @@ def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any, caller: FrameT
         )
     if result.shape != tensor.shape:
         raise ValueError(f"ops.{op.name} in place would change the shape from {tensor.shape} to {result.shape}")
-    if shows_living_tensor(tensor):
+    if is_fixed(tensor):
         if is_item_statement(caller):
             return result
-        raise refusal(f"ops.{op.name} in place")
+        raise refusal(tensor, f"ops.{op.name} in place")
     tensor._array = result._array
     return tensor
 
@@ -175,11 +177,11 @@ def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
     namespace = {
         "CLS": EmberTensor,
         "DIRECT": getattr(operator, method, None),
+        "FIXED": is_fixed,
         "FRAME": sys._getframe,
         "NEW": object.__new__,
         "OP": op,
         "REBIND": _rebind,
-        "SHOWS": shows_living_tensor,
         "SLOW": _operate,
     }
     kind = "k.boolean" if op.rule.result == "bool" else "k"

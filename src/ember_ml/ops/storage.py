@@ -41,7 +41,8 @@ def save(
     """
     is_single = not isinstance(tensors, Mapping)
     named = {_ONLY: tensors} if is_single else tensors
-    write_tensors(path, Contents({name: as_host(x) for name, x in named.items()}, dict(metadata or {}), is_single))
+    hosts = {name: as_host(x, detach=True) for name, x in named.items()}
+    write_tensors(path, Contents(hosts, dict(metadata or {}), is_single))
 
 
 @plain

@@ -38,6 +38,8 @@ __all__ = [
 
 is_live: bool = False
 """Whether any tape was ever made: until then dispatch need not look for recorded values."""
+has_variables = False
+"""Whether any variable of ``requires_grad`` was ever made: until then no result can depend on one."""
 
 
 class Outline:
@@ -101,11 +103,8 @@ class Tape:
         """Anything tensor-like as a constant; recorded values of other tapes keep what they recorded."""
         from ember_ml.ops.dispatch import bring
 
-        if type(value) is not Var:
-            return self.constant(bring(value, self.base, device))
-        if value.tape.base is not self.base:
-            raise _crossing(value.tape.base.name, self.name)
-        return self.constant(value)
+        is_ours = type(value) is Var and value.tape.base is self.base
+        return self.constant(value if is_ours else bring(value, self.base, device))
 
     def dtype_of(self, x: Var) -> EmberDType:
         return x.dtype
@@ -143,11 +142,20 @@ class Tape:
     def is_traced(self, x: Any) -> bool:
         return self.base.is_traced(x.plain() if type(x) is Var else x)
 
+    def is_recorded(self, x: Any) -> bool:
+        """Whether a gradient could flow through ``x``, on this floor or one below."""
+        while type(x) is Var:
+            if x.node is not None:
+                return True
+            x = x.value
+        found = getattr(self.base, "is_recorded", None)
+        return found is not None and found(x)
+
     def call(self, name: str, args: tuple[Any, ...]) -> Any:
         """The op called ``name`` on this tape."""
         from ember_ml.ops.dispatch import dispatch
 
-        op = OPS.get(name)
+        op = OPS.get(name) or _named(name)
         if op is None:
             raise TypeError(f"np.{name} is no op of Ember ML and cannot be recorded")
         defaults = (*(op.declaration.__defaults__ or ()), *(op.declaration.__kwdefaults__ or {}).values())
@@ -170,11 +178,22 @@ class Tape:
         return found
 
 
+_NUMPY_NAMES = {"conjugate": "conj", "degrees": "rad2deg", "radians": "deg2rad"}
+
+
+@cache
+def _named(name: str) -> Op | None:
+    """The op that NumPy calls ``name``."""
+    found = _NUMPY_NAMES.get(name, name)
+    return next((op for op in OPS.values() if found == op.name or found in op.aliases), None)
+
+
 @cache
 def tape_for(base: Any, level: int) -> Tape:
     """The tape of a backend at a level; ``requires_grad`` records at level 0, ``grad`` above it."""
-    global is_live
+    global is_live, has_variables
     is_live = True
+    has_variables |= not level
     return Tape(base, level)
 
 
@@ -184,32 +203,19 @@ def leaf(value: Any, tape: Tape) -> Var:
     return Var(value, tape, dtype, Node(None, None, None, (), 1, False))
 
 
-def find_tape(args: Iterable[Any], best: Tape | None = None) -> Tape | None:
-    """The innermost tape among recorded values in ``args``, or None where nothing in it is recorded."""
+def find_tape(args: Iterable[Any], base: Any, best: Tape | None = None) -> Tape | None:
+    """The innermost tape on ``base`` among recorded values in ``args``, or None where nothing in it is recorded."""
     for value in args:
         kind = type(value)
         if kind is EmberTensor:
             value = value._array
             kind = type(value)
         if kind is Var:
-            if best is None or value.tape.level > best.level:
+            if value.tape.base is base and (best is None or value.tape.level > best.level):
                 best = value.tape
         elif kind is list or kind is tuple:
-            best = find_tape(value, best)
+            best = find_tape(value, base, best)
     return best
-
-
-def _crossing(one: str, other: str) -> RuntimeError:
-    return RuntimeError(
-        f"a tensor that is being differentiated on {one} meets the backend {other}: its gradient cannot cross; "
-        "finish the gradient first, or cut it with ops.stop_gradient(x)"
-    )
-
-
-def check_crossing(tape: Tape, backend: Any) -> None:
-    """Raise where ``backend``, asked to compute, is another than the one that ``tape`` records."""
-    if backend.name != tape.name:
-        raise _crossing(tape.name, backend.name)
 
 
 def _value(x: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ember_ml.backend import active, is_installed, load
 from ember_ml.backend.devices import resolve_device
-from ember_ml.backend.host import as_host, from_bytes, read_portable_with, text_of, to_python
+from ember_ml.backend.host import as_host, from_bytes, keep_gradient, open_portable_with, text_of, to_python
 from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.tensor.kinds import Kind, kind_of
 from ember_ml.tensor.operations import Operations
@@ -28,7 +28,8 @@ class EmberTensor(Operations):
     """A portable tensor: holds a native tensor and outlives a switch of the backend.
 
     Made of anything tensor-like, on the active backend. With ``dtype`` the data is cast; with ``device`` it is put
-    there. ``requires_grad`` marks it for differentiation.
+    there. ``requires_grad`` makes it a variable, by which what is computed from it can be differentiated; of a tensor
+    that is being differentiated it stays a part of that computation.
 
     >>> from ember_ml.nn.tensor import EmberTensor
     >>> x = EmberTensor([[1.0, 2.0], [3.0, 4.0]])
@@ -45,8 +46,11 @@ class EmberTensor(Operations):
     _kind: Kind
 
     if TYPE_CHECKING:  # recording is of the floor above
-        grad: EmberTensor | None
 
+        @property
+        def grad(self) -> EmberTensor | None: ...
+        @grad.setter
+        def grad(self, value: TensorLike | None) -> None: ...
         def backward(self, gradient: TensorLike | None = None) -> None: ...
         def detach(self) -> EmberTensor: ...
 
@@ -58,6 +62,10 @@ class EmberTensor(Operations):
         requires_grad: bool = False,
     ) -> None:
         backend = active()
+        if type(data) is EmberTensor:
+            data = data._array
+        if type(data) is Var and data.tape.base is backend:
+            backend = data.tape
         native = to_native(data, backend, None if dtype is None else as_dtype(dtype), device)
         self._array = native
         self._kind = kind_of(backend, native)
@@ -126,12 +134,11 @@ class EmberTensor(Operations):
     def requires_grad(self, value: bool) -> None:
         if value and self._kind.dtype.kind not in ("float", "complex"):
             raise TypeError(f"a tensor of dtype {self.dtype} has no gradient; cast it to a float first")
-        array = self._array
         if bool(value) == self.requires_grad:
             return
-        if hasattr(array, "requires_grad_"):
-            own = array.detach()  # emberlint: ignore[EMB202] shares the data; the caller's own tensor stays as it is
-            self._array = own.requires_grad_(value)  # emberlint: ignore[EMB403] ours alone
+        engine: Any = getattr(self._kind.backend, "gradients", None)
+        if hasattr(engine, "variable"):  # emberlint: ignore[EMB502] a library that records by itself
+            self._array = engine.variable(self._array) if value else engine.stop_gradient(self._array)
         else:
             _record(self, value)
 
@@ -187,6 +194,7 @@ class EmberTensor(Operations):
         return float(self._single("float()"))
 
     def __complex__(self) -> complex:
+        keep_gradient(self._array, self._kind.backend)  # MLX's operators would take a 0-d tensor for a complex number
         return complex(self._single("complex()"))
 
     def __index__(self) -> int:
@@ -232,9 +240,11 @@ class EmberTensor(Operations):
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EmberTensor:
-        copied = self.copy()
+        """A copy that shares neither data nor recording; of a variable, a variable with the same gradient."""
+        copied = self.detach().copy()
         if self.requires_grad:
             copied.requires_grad = True
+            copied.grad = self.grad
         return copied
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -249,6 +259,7 @@ class EmberTensor(Operations):
     # For other libraries
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        keep_gradient(self._array, self._kind.backend)
         host = self.numpy()
         if dtype is not None and host.dtype != dtype:
             if copy is False:
@@ -273,10 +284,15 @@ class EmberTensor(Operations):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
+        keep_gradient(self._array, self._kind.backend)
         return self._kind.backend.to_dlpack(self._array, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         return self._kind.backend.dlpack_device(self._array)
+
+    def __mlx_array__(self) -> Any:
+        """What MLX computes with where this tensor stands to the right of one of its own and DLPack is refused."""
+        return to_native(self, load("mlx"), None, None)
 
 
 def to_native(data: Any, backend: Any, dtype: EmberDType | None, device: str | None) -> Any:
@@ -301,13 +317,13 @@ def _restore(
     return tensor
 
 
-def _read(value: Any) -> Any:
+def _opened(value: Any) -> tuple[Any, Any] | None:
     if type(value) is Var:
-        return value.tape.to_host(value)
-    return value._kind.backend.to_host(value._array) if type(value) is EmberTensor else None
+        return value.tape, value
+    return (value._kind.backend, value._array) if type(value) is EmberTensor else None
 
 
-read_portable_with(_read)
+open_portable_with(_opened)
 
 
 def _record(tensor: EmberTensor, value: bool, /) -> None:

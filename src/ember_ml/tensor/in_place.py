@@ -1,4 +1,4 @@
-"""Whether a tensor that was made by slicing may be changed in place.
+"""Whether a tensor may be changed in place: not if it is a variable, and seldom if it was made by slicing.
 
 Slices do not write through. Where the tensor that was sliced is gone, nobody can tell, and the slice may be changed;
 that is how libraries write ``u = u[:, :k]; u *= s``. While it lives, only the statement ``x[key] += y`` may. Python
@@ -12,14 +12,28 @@ from __future__ import annotations
 from types import CodeType, FrameType
 from typing import Any
 
-__all__ = ["is_item_statement", "refusal", "shows_living_tensor"]
+from ember_ml.tensor.var import Var
+
+__all__ = ["is_fixed", "is_item_statement", "refusal"]
 
 _known: dict[tuple[CodeType, int], bool] = {}
 
 
-def shows_living_tensor(tensor: Any) -> bool:
+def is_fixed(tensor: Any) -> bool:
+    """Whether ``tensor`` must not be changed: it is a slice of one that still lives, or a variable."""
+    return _shows_living_tensor(tensor) or _is_variable(tensor._array)
+
+
+def _shows_living_tensor(tensor: Any) -> bool:
     """Whether ``tensor`` is a slice of one that still lives, where its change would be expected to show."""
     return any(source() is not None for source in getattr(tensor, "_sliced_from", ()))
+
+
+def _is_variable(array: Any) -> bool:
+    """Whether gradients are asked for with respect to this one, which would be lost with it."""
+    if type(array) is Var:
+        return array.node is not None and array.node.op is None
+    return getattr(array, "requires_grad", False) and array.is_leaf  # emberlint: ignore[EMB402, EMB502] PyTorch
 
 
 def is_item_statement(caller: FrameType | None) -> bool:
@@ -44,8 +58,13 @@ def _stores_into_item(code: CodeType, offset: int) -> bool:
     return store in ("STORE_SUBSCR", "STORE_SLICE")
 
 
-def refusal(what: str) -> ValueError:
-    """The error for changing a slice in place."""
+def refusal(tensor: Any, what: str) -> Exception:
+    """The error for changing in place what must not be changed."""
+    if _is_variable(tensor._array):
+        return RuntimeError(
+            f"{what} would change a variable, and its gradient would be lost; make a new one: "
+            "x = x.detach() - step; x.requires_grad = True"
+        )
     return ValueError(
         f"{what} would change a tensor that was made by slicing, and slices do not write through; assign to the tensor "
         "that was sliced (x[:2] = ..., x[:2] += ...), or make a new one (y = y + ..., y = ops.copy(y))"

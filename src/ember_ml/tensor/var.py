@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
+from ember_ml.backend.host import keep_gradient
 from ember_ml.dtypes import EmberDType
 from ember_ml.tensor.operations import Operations
 
@@ -132,10 +133,8 @@ class Var(Operations):
     # What other libraries would make of it
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(
-            "an array made of a tensor that is being differentiated would lose its gradient; compute with ops, "
-            "or say so: ops.stop_gradient(x)"
-        )
+        keep_gradient(self, self.tape)
+        return self.tape.to_host(self).__array__(*args, **kwargs)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's ufuncs record like the ops of their names."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
 
 from ember_ml import dtypes as dt
+from ember_ml.backend.mlx import recording
 
 __all__ = [
     "WITHOUT_GRADIENT",
@@ -42,6 +44,7 @@ def value_and_gradients(
         value, rest = function(*variables)
         return (value, *rest)
 
+    flat = recording.recorded(flat)
     (value, *rest), gradients = mx.value_and_grad(flat, argnums=list(range(len(leaves))))(*leaves)
     return value, rest, [gradients] if isinstance(gradients, mx.array) else gradients
 
@@ -51,22 +54,33 @@ def pullback(
 ) -> tuple[list[mx.array], Callable[[Sequence[mx.array]], Sequence[mx.array]]]:
     """The outputs of ``function`` and the function that takes their gradients back to the leaves."""
     outputs = function(*leaves)
+    again = _apart(recording.recorded(function))
 
     def pull(gradients: Sequence[mx.array]) -> Sequence[mx.array]:
-        return mx.vjp(function, list(leaves), list(gradients))[1]
+        return mx.vjp(again, list(leaves), list(gradients))[1]
 
     return outputs, pull
+
+
+def _apart(function: Callable[..., Any]) -> Callable[..., list[mx.array]]:
+    """``function`` with every output an array of its own: of equal ones MLX differentiates the first alone."""
+
+    def apart(*variables: mx.array) -> list[mx.array]:
+        return [y if not place else mx.contiguous(y) for place, y in enumerate(function(*variables))]
+
+    return apart
 
 
 def pushforward(
     function: Callable[..., Any], leaves: Sequence[mx.array], tangents: Sequence[mx.array]
 ) -> tuple[list[mx.array], list[mx.array]]:
-    return mx.jvp(function, list(leaves), list(tangents))
+    return mx.jvp(recording.recorded(function), list(leaves), list(tangents))
 
 
 def jacobian(function: Callable[..., Any], leaves: Sequence[mx.array]) -> list[list[mx.array]]:
     """For each output the derivatives with respect to each leaf, of shape output + leaf."""
     outputs, found = function(*leaves), []
+    function = _apart(recording.recorded(function))
     for place, output in enumerate(outputs):
         basis = mx.eye(output.size, dtype=output.dtype).reshape(output.size, *output.shape)
         rows = [_row(function, leaves, outputs, place, basis[index]) for index in range(output.size)]
@@ -90,11 +104,40 @@ def _row(
 def vmap(
     function: Callable[..., Any], leaves: Sequence[mx.array], axes: Sequence[int | None], out_axis: int
 ) -> list[mx.array]:
-    return mx.vmap(function, tuple(axes), out_axis)(*leaves)
+    with recording.vectorizing():
+        return mx.vmap(function, tuple(axes), out_axis)(*leaves)
+
+
+class _ClosesOver(Exception):
+    pass
 
 
 def checkpoint(function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
-    return mx.checkpoint(function)(*leaves)
+    if recording.is_vectorizing():  # of which MLX cannot keep the order of computation
+        return function(*leaves)
+    variables = recording.variables()
+
+    def pure(*arrays: mx.array) -> Any:
+        nonlocal variables
+        if not variables:
+            return function(*arrays)
+        # views, to be told from the same arrays where the function takes them from somewhere else
+        views = [mx.squeeze(mx.expand_dims(x, 0), 0) for x in arrays]
+        outputs = function(*views)
+        if recording.depends(outputs, variables, views):
+            raise _ClosesOver
+        variables = ()  # the second run need not be checked
+        return outputs
+
+    try:
+        return mx.checkpoint(pure)(*leaves)
+    except _ClosesOver:
+        warnings.warn(
+            "MLX cannot compute this checkpointed function again: it reads tensors from somewhere else than its "
+            "arguments and the variables around it. Its gradient is right, and no memory is saved; pass it the tensors",
+            stacklevel=3,
+        )
+        return function(*leaves)
 
 
 def custom(function: Callable[..., Any], leaves: Sequence[mx.array]) -> Sequence[mx.array]:
@@ -109,6 +152,15 @@ def custom(function: Callable[..., Any], leaves: Sequence[mx.array]) -> Sequence
         primals = primals if isinstance(primals, list | tuple) else (primals,)
         gradients = cotangents if isinstance(cotangents, list | tuple) else (cotangents,)
         return tuple(function(*primals)[1](gradients))
+
+    @outputs_of.jvp
+    def _(primals: Any, tangents: Any) -> Any:
+        """The pullback is linear; its own pullback takes the tangents forward."""
+        primals = primals if isinstance(primals, list | tuple) else (primals,)
+        tangents = tangents if isinstance(tangents, list | tuple) else (tangents,)
+        outputs, pull = function(*primals)
+        zeros = [mx.zeros_like(y) for y in outputs]
+        return mx.vjp(lambda *gradients: list(pull(gradients)), zeros, list(tangents))[1]
 
     outputs: Any = outputs_of(*leaves)
     return outputs

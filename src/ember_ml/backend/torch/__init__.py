@@ -108,8 +108,6 @@ def translate(error: Exception) -> Exception | None:
 
 
 def to_dlpack(x: torch.Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    if x.requires_grad:
-        x = x.detach()
     return x.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
@@ -176,6 +174,12 @@ def memory_info(device: str) -> dict[str, int | None]:
 is_compiling = torch.compiler.is_compiling
 
 
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def is_traced(x: torch.Tensor) -> bool:
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]
-    return torch.compiler.is_compiling() or wrapped(x)
+    return torch.compiler.is_compiling() or _is_wrapped(x)
+
+
+def is_recorded(x: torch.Tensor) -> bool:
+    return x.requires_grad or _is_wrapped(x)

@@ -21,6 +21,7 @@ __all__ = [
     "pushforward",
     "stop_gradient",
     "value_and_gradients",
+    "variable",
     "vmap",
 ]
 
@@ -35,15 +36,52 @@ def _is_nested() -> bool:
 
 def _is_inside_transform() -> bool:
     """Whether torch.func or a compiler traces us: leaves of our own are not allowed there."""
-    if torch.compiler.is_compiling():
-        return True
+    return torch.compiler.is_compiling() or _is_transformed()
+
+
+def _is_transformed() -> bool:
+    """Whether torch.func traces us."""
     return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _variable(x: torch.Tensor) -> torch.Tensor:
-    """``x`` as a variable of its own, on the outer graph where it belongs to one."""
+_has_variables = False  # whether the caller ever made variables of his own, which a function may close over
+
+
+def variable(x: torch.Tensor) -> torch.Tensor:
+    """A variable that shares the data of ``x``, which stays as it is."""
+    global _has_variables
+    _has_variables = True
+    return x.detach().requires_grad_()
+
+
+def _own(x: torch.Tensor) -> torch.Tensor:
+    """``x`` as a variable of this gradient alone, on the outer graph where it belongs to one."""
     with torch.enable_grad():  # asked for inside a backward pass, too
         return x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
+
+
+def _reaches_others(outputs: Sequence[torch.Tensor], own: Sequence[torch.Tensor]) -> bool:
+    """Whether the outputs depend on variables of the caller besides ``own``: then gradients do too."""
+    known = {id(x) for x in own}
+    stack = [y.grad_fn for y in outputs if y.grad_fn is not None]
+    seen = set(stack)
+    while stack:
+        for node, _ in stack.pop().next_functions:
+            if node is None or node in seen:
+                continue
+            leaf = getattr(node, "variable", None)
+            if leaf is not None and id(leaf) not in known:
+                return True
+            seen.add(node)
+            stack.append(node)
+    return False
+
+
+def _is_kept(leaves: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], own: Sequence[torch.Tensor]) -> bool:
+    """Whether somebody may differentiate the gradients in turn."""
+    if _is_nested() or any(x.requires_grad for x in leaves):
+        return True
+    return _has_variables and _reaches_others(outputs, own)
 
 
 def _record(function: Callable[..., Any], variables: Sequence[torch.Tensor]) -> Any:
@@ -64,9 +102,9 @@ def value_and_gradients(
         transformed = torch.func.grad_and_value(function, argnums=tuple(range(len(leaves))), has_aux=True)
         gradients, (value, rest) = transformed(*leaves)
         return value, rest, gradients
-    variables = [_variable(x) for x in leaves]
+    variables = [_own(x) for x in leaves]
     value, rest = _record(function, variables)
-    keep = _is_nested() or any(x.requires_grad for x in leaves)
+    keep = _is_kept(leaves, [value], variables)
     if not value.requires_grad:
         return value, rest, [torch.zeros_like(x) for x in leaves]
     gradients = torch.autograd.grad(value, variables, create_graph=keep, allow_unused=True, materialize_grads=True)
@@ -86,9 +124,9 @@ def pullback(
     if _is_inside_transform():
         outputs, pull = torch.func.vjp(function, *leaves)[:2]
         return outputs, lambda gradients: pull(list(gradients))
-    variables = [_variable(x) for x in leaves]
+    variables = [_own(x) for x in leaves]
     outputs = _record(function, variables)
-    keep = _is_nested() or any(x.requires_grad for x in leaves)
+    keep = _is_kept(leaves, outputs, variables)
 
     def pull(gradients: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         again = keep or _is_nested() or any(g.requires_grad for g in gradients)
@@ -130,27 +168,50 @@ def vmap(
 
 
 def checkpoint(function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
+    if _is_transformed():  # torch.func keeps what it keeps
+        return function(*leaves)
     # stopping early is an exception in the midst of an op, which the op would take for a failure of its hot path
     with set_checkpoint_early_stop(False):
         return _checkpoint(function, *leaves, use_reentrant=False)
 
 
+class _Call:
+    """A function that brings its own pullback, and the pullback of its last run."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.pull = function, None
+
+
 class _Custom(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, function: Any, *leaves: torch.Tensor) -> Any:
-        outputs, pull = function(*leaves)
+    def forward(call: _Call, *leaves: torch.Tensor) -> Any:
+        outputs, call.pull = call.function(*leaves)
+        # the pullback may hold the outputs, which must not be those that hold the pullback
+        return tuple(y.detach() for y in outputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.call, *leaves = inputs
         ctx.save_for_backward(*leaves)
-        ctx.function, ctx.pull = function, pull
-        return tuple(outputs)
+        ctx.save_for_forward(*leaves)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        pull = ctx.pull
-        if torch.is_grad_enabled():  # differentiated again: the rule must know its inputs as parts of the graph
-            _, pull = ctx.function(*ctx.saved_tensors)
+        pull = ctx.call.pull
+        if torch.is_grad_enabled() or _is_transformed():  # the rule must know its inputs as parts of the graph
+            _, pull = ctx.call.function(*ctx.saved_tensors)
         return (None, *pull(gradients))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """The pullback is linear; its own pullback takes the tangents forward."""
+        outputs, pull = ctx.call.function(*ctx.saved_tensors)
+        _, push = torch.func.vjp(lambda *gradients: tuple(pull(gradients)), *map(torch.zeros_like, outputs))[:2]
+        return push(tangents[1:])
 
 
 def custom(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     """The outputs of ``function``, which also gives its own pullback."""
-    return _Custom.apply(function, *leaves)
+    return _Custom.apply(_Call(function), *leaves)

@@ -1,0 +1,91 @@
+"""Which arrays MLX is differentiating, and what depends on them: MLX says neither, but prints its graph if asked."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import StringIO
+from typing import Any
+
+import mlx.core as mx
+
+__all__ = ["depends", "is_recorded", "is_vectorizing", "recorded", "variables", "vectorizing"]
+
+
+class _State(threading.local):
+    variables: tuple[mx.array, ...] = ()
+    vectorized = 0
+
+
+_state = _State()
+_INTO = re.compile(r'^"(\w+)" -> (\d+)$', re.MULTILINE)
+_OUT_OF = re.compile(r'^(\d+) -> "(\w+)"$', re.MULTILINE)
+_STOPPED = re.compile(r'^\{ (\d+) \[label ="StopGradient"', re.MULTILINE)
+
+
+def variables() -> tuple[mx.array, ...]:
+    """The variables of every gradient inside which this thread computes."""
+    return _state.variables
+
+
+def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` for MLX to differentiate: its arguments are variables while it runs."""
+
+    def run(*arrays: mx.array) -> Any:
+        before = _state.variables
+        _state.variables = (*before, *arrays)
+        try:
+            return function(*arrays)
+        finally:
+            _state.variables = before
+
+    return run
+
+
+@contextmanager
+def vectorizing() -> Iterator[None]:
+    """What runs inside is vectorized."""
+    _state.vectorized += 1
+    try:
+        yield
+    finally:
+        _state.vectorized -= 1
+
+
+def is_vectorizing() -> bool:
+    return _state.vectorized > 0
+
+
+def is_recorded(x: mx.array) -> bool:
+    """Whether a gradient could flow through ``x``."""
+    return bool(_state.variables) and mx.issubdtype(x.dtype, mx.inexact) and depends([x], _state.variables, ())
+
+
+def depends(outputs: Sequence[mx.array], sources: Sequence[mx.array], barriers: Sequence[mx.array]) -> bool:
+    """Whether a gradient flows from any of ``outputs`` to any of ``sources`` without passing one of ``barriers``."""
+    if not sources:
+        return False
+    text = StringIO()
+    # an array has the last of its names, and an output may be a source or a barrier itself
+    names = {f"y{place}": mx.contiguous(y) for place, y in enumerate(outputs)}
+    names |= {f"v{place}": x for place, x in enumerate(sources)}
+    names |= {f"b{place}": x for place, x in enumerate(barriers)}
+    mx.export_to_dot(text, **names)
+    graph = text.getvalue()
+    stopped = set(_STOPPED.findall(graph))
+    made_by = {array: call for call, array in _OUT_OF.findall(graph) if call not in stopped}
+    inputs: dict[str, list[str]] = {}
+    for array, call in _INTO.findall(graph):
+        inputs.setdefault(call, []).append(array)
+    pending = [f"y{place}" for place in range(len(outputs))]
+    seen = set(pending)
+    while pending:
+        for array in inputs.get(made_by.get(pending.pop(), ""), ()):
+            if array[0] == "v" and array[1:].isdigit():
+                return True
+            if array not in seen and not (array[0] == "b" and array[1:].isdigit()):
+                seen.add(array)
+                pending.append(array)
+    return False
