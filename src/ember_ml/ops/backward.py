@@ -77,7 +77,7 @@ def _get_gradient(self: EmberTensor) -> EmberTensor | None:
     """What ``backward()`` has added up for this variable, or None."""
     if type(self._array) is not Var:
         is_variable = self.requires_grad and self._array.is_leaf
-        found = self._array.grad if is_variable else None  # emberlint: ignore[EMB402] PyTorch holds it
+        found = self._array.grad if is_variable else None  # PyTorch holds it
         # the next backward() adds to PyTorch's own in place
         return None if found is None else wrap_native(found, self._kind.backend).copy()
     node = _variable(self)
@@ -88,7 +88,7 @@ def _set_gradient(self: EmberTensor, value: TensorLike | None) -> None:
     node = _variable(self)
     if node is not None:
         node.grad = None if value is None else _seed(value, self, self._array.tape.base)
-    elif self.requires_grad and getattr(self._array, "is_leaf", False):  # emberlint: ignore[EMB402, EMB502] PyTorch
+    elif self.requires_grad and getattr(self._array, "is_leaf", False):  # of PyTorch
         self._array.grad = None if value is None else _seed(value, self, self._kind.backend)
     elif value is not None:
         raise ValueError("only a variable has a gradient: a tensor that requires it and was not computed from others")

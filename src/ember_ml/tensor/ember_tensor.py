@@ -137,7 +137,7 @@ class EmberTensor(Operations):
         if bool(value) == self.requires_grad:
             return
         engine: Any = getattr(self._kind.backend, "gradients", None)
-        if hasattr(engine, "variable"):  # emberlint: ignore[EMB502] a library that records by itself
+        if hasattr(engine, "variable"):  # a library that records by itself
             self._array = engine.variable(self._array) if value else engine.stop_gradient(self._array)
         else:
             _record(self, value)

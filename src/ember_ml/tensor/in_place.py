@@ -33,7 +33,7 @@ def _is_variable(array: Any) -> bool:
     """Whether gradients are asked for with respect to this one, which would be lost with it."""
     if type(array) is Var:
         return array.node is not None and array.node.op is None
-    return getattr(array, "requires_grad", False) and array.is_leaf  # emberlint: ignore[EMB402, EMB502] PyTorch
+    return getattr(array, "requires_grad", False) and array.is_leaf  # emberlint: ignore[EMB502] PyTorch
 
 
 def is_item_statement(caller: FrameType | None) -> bool:
