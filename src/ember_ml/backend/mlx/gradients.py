@@ -74,7 +74,15 @@ def _apart(function: Callable[..., Any]) -> Callable[..., list[mx.array]]:
 def pushforward(
     function: Callable[..., Any], leaves: Sequence[mx.array], tangents: Sequence[mx.array]
 ) -> tuple[list[mx.array], list[mx.array]]:
-    return mx.jvp(recording.recorded(function), list(leaves), list(tangents))
+    try:
+        return mx.jvp(recording.recorded(function), list(leaves), list(tangents))
+    except ValueError as error:
+        if "jvp" not in str(error):
+            raise
+    # MLX has fewer derivatives forward than back: the pullback is linear, and so is its own pullback
+    outputs, pull = pullback(function, leaves)
+    seeds = [mx.zeros_like(y) for y in outputs]
+    return outputs, mx.vjp(lambda *gradients: list(pull(gradients)), seeds, list(tangents))[1]
 
 
 def jacobian(function: Callable[..., Any], leaves: Sequence[mx.array]) -> list[list[mx.array]]:

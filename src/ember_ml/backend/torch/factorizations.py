@@ -15,9 +15,18 @@ from ember_ml.errors import LinAlgError
 __all__ = ["is_finite", "of_finite", "or_nan", "values_are_read"]
 
 
-def values_are_read() -> bool:
-    """Whether values are checked: not while a compiled function is traced."""
-    return checks.enabled and not torch.compiler.is_compiling()
+def values_are_read(x: torch.Tensor) -> bool:
+    """Whether the values of ``x`` are checked: not while a compiled function is traced, nor under vmap."""
+    return checks.enabled and not torch.compiler.is_compiling() and not _is_mapped(x)
+
+
+def _is_mapped(x: torch.Tensor) -> bool:
+    transforms: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
+    while transforms.is_functorch_wrapped_tensor(x):
+        if transforms.is_batchedtensor(x):
+            return True
+        x = transforms.get_unwrapped(x)
+    return False
 
 
 def is_finite(x: torch.Tensor) -> bool:
@@ -38,7 +47,7 @@ def of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Calla
 
     def body(x: torch.Tensor, *options: Any) -> Any:
         check(x)
-        if values_are_read():
+        if values_are_read(x):
             if not is_finite(x):
                 raise LinAlgError(NOT_FINITE)
             return native(x, *options)
@@ -90,7 +99,7 @@ def qr(x: torch.Tensor, mode: str) -> QRResult:
 def cholesky(x: torch.Tensor, upper: bool) -> torch.Tensor:
     check_square(x)
     factor, info = torch.linalg.cholesky_ex(x)
-    if values_are_read():
+    if values_are_read(x):
         if info.any():
             raise LinAlgError(NOT_DEFINITE)
     else:

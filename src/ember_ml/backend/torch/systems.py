@@ -15,7 +15,7 @@ from ember_ml.errors import LinAlgError
 
 def _settled(result: torch.Tensor, singular: torch.Tensor) -> torch.Tensor:
     """LinAlgError where a matrix was singular, or NaN where values are not checked."""
-    if values_are_read():
+    if values_are_read(singular):
         if singular.any():
             raise LinAlgError(SINGULAR)
         return result
@@ -49,14 +49,8 @@ def solve_triangular(a: torch.Tensor, b: torch.Tensor, lower: bool) -> torch.Ten
 def det(x: torch.Tensor) -> torch.Tensor:
     check_square(x)
     result = torch.linalg.det(x)
-    return _DetOfAny.apply(x) if _has_zero(result) else result
-
-
-def _has_zero(x: torch.Tensor) -> bool:
-    try:
-        return values_are_read() and bool((x == 0).any())
-    except RuntimeError:  # values are unknown under vmap
-        return False
+    has_singular = values_are_read(result) and bool((result == 0).any())
+    return _DetOfAny.apply(x) if has_singular else result
 
 
 class _DetOfAny(torch.autograd.Function):
