@@ -1,4 +1,4 @@
-"""The reference pages, made from the declarations when the documentation is built: one page per family of ops."""
+"""The reference pages, made from the declarations when the documentation is built: one page per op."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from mkdocs.structure.files import File, Files
 
 import ember_ml.ops  # the import declares every op
 from ember_ml.backend import installed_backends, load
-from ember_ml.ops.declare import OPS
-from ember_ml.ops.inventory import Entry, gaps, inventory
+from ember_ml.ops.declare import OPS, Op
+from ember_ml.ops.inventory import Entry, Gap, gaps, inventory
+from ember_ml.ops.rules import Rule
 
 assert ember_ml.ops
 
@@ -20,41 +21,27 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages to those in docs/."""
     backends = [load(name) for name in installed_backends()]
     entries = inventory(backends)
-    families = sorted({entry.family for entry in entries})
-    pages = {f"reference/{family}.md": _family_page(family, entries) for family in families}
-    pages["reference/index.md"] = _index_page(families, entries, backends)
+    lacking = [gap for backend in backends for gap in gaps(backend)]
+    pages = {f"reference/{entry.op}.md": _op_page(entry, backends, lacking) for entry in entries}
+    pages["reference/index.md"] = _index_page(entries, backends, lacking)
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
 
 
-def _index_page(families: list[str], entries: list[Entry], backends: list[Any]) -> str:
-    names = [backend.name for backend in backends]
+def _index_page(entries: list[Entry], backends: list[Any], lacking: list[Gap]) -> str:
+    families = sorted({entry.family for entry in entries})
     lines = [
         "# Reference",
         "",
-        f"{len(entries)} functions, each with one meaning on every backend. A page for each family:",
+        f"{len(entries)} functions, each with one meaning on {', '.join(backend.name for backend in backends)}.",
         "",
-        *(
-            f"- [{family}]({family}.md): {', '.join(e.op for e in entries if e.family == family)}"
-            for family in families
-        ),
-        "",
-        "## How each backend computes",
-        "",
-        "*native*: the library's own function; *own*: a body written for this backend; *derived*: a body written on "
-        "other ops; *plain*: a function that needs no backend. `ember-ml ops` prints this table for what is installed.",
-        "",
-        f"| op | {' | '.join(names)} |",
-        f"|---|{'---|' * len(names)}",
-        *(f"| [`{e.op}`]({e.family}.md#{e.op.lower()}) | {' | '.join(e.status[n] for n in names)} |" for e in entries),
-        "",
-        "## What a backend cannot do",
-        "",
-        "| backend | op | dtype | why |",
-        "|---|---|---|---|",
-        *(f"| {g.backend} | {_cell(g.op)} | {_cell(g.dtype)} | {g.reason} |" for b in backends for g in gaps(b)),
     ]
+    for family in families:
+        links = ", ".join(f"[{entry.op}]({entry.op}.md)" for entry in entries if entry.family == family)
+        lines += [f"## {family}", "", links, ""]
+    lines += ["## What a backend cannot do", "", "| backend | op | dtype | why |", "|---|---|---|---|"]
+    lines += [f"| {gap.backend} | {_cell(gap.op)} | {_cell(gap.dtype)} | {gap.reason} |" for gap in lacking]
     return "\n".join(lines) + "\n"
 
 
@@ -62,17 +49,71 @@ def _cell(name: str) -> str:
     return "every" if name == "*" else f"`{name}`"
 
 
-def _family_page(family: str, entries: list[Entry]) -> str:
-    ours = [entry for entry in entries if entry.family == family]
-    return f"# {family}\n\n" + "\n".join(_section(entry) for entry in ours)
-
-
-def _section(entry: Entry) -> str:
+def _op_page(entry: Entry, backends: list[Any], lacking: list[Gap]) -> str:
     op = OPS[entry.op]
-    aliases = f"Also: {', '.join(f'`{alias}`' for alias in entry.aliases)}.\n\n" if entry.aliases else ""
-    rule = f"Dtype rule: *{entry.rule}*, result {op.rule.result}.\n\n" if not op.is_plain else ""
-    signature = f"```python\nops.{entry.op}{_readable(entry.signature)}\n```\n\n"
-    return f"## {entry.op}\n\n{signature}{_documentation(op)}\n\n{aliases}{rule}"
+    parts = [f"# {entry.op}", f"```python\nops.{entry.op}{_readable(entry.signature)}\n```", _documentation(op)]
+    if entry.aliases:
+        parts.append(f"Also: {', '.join(f'`{alias}`' for alias in entry.aliases)}.")
+    if not op.is_plain:
+        parts += ["## Dtypes", _dtypes(op.rule), "## Gradient", _gradient(op)]
+        rows = [_backend_row(entry, backend, lacking) for backend in backends]
+        parts += ["## Backends", "\n".join(["| backend | how | otherwise |", "|---|---|---|", *rows])]
+    parts.append(f"Family: [{entry.family}](index.md#{entry.family}).")
+    return "\n\n".join(parts) + "\n"
+
+
+_RESULTS = {
+    "same": "the dtype in which it computes",
+    "real": "that of the parts, for complex numbers; else the dtype in which it computes",
+    "complex": "complex",
+    "wide": "the dtype in which it computes; integers in 64 bits",
+    "own": "as said above",
+}
+
+
+def _dtypes(rule: Rule) -> str:
+    """Which dtypes the op takes, how they are promoted, and the dtype of the result."""
+    accepted = ", ".join(f"`{dtype}`" for dtype in sorted(str(dtype) for dtype in rule.domain))
+    said = [f"Rule *{rule.name}*: it computes {accepted}."]
+    if rule.lift:
+        said.append(f"Integers{' and bools' if rule.lift_bool else ''} are computed in float32.")
+    if rule.promotes:
+        said.append("Several tensors are promoted to one dtype; Python numbers take that of the tensors.")
+    if rule.contraction:
+        said.append("Half precision does not mix with wider floats: `TypeError`.")
+    said.append(f"Result: {_RESULTS.get(rule.result, f'`{rule.result}`')}.")
+    return " ".join(said)
+
+
+def _gradient(op: Op) -> str:
+    """By which parameters the op is differentiable."""
+    if op.rule.result in ("bool", "int64"):
+        return "None: the result is not a float."
+    known = [f"`{name}`" for name, rule in op.gradients.items() if rule is not None]
+    flat = [f"`{name}`" for name, rule in op.gradients.items() if rule is None]
+    said = [f"Differentiable with respect to {', '.join(known)}." if known else ""]
+    if flat:
+        said.append(f"The gradient with respect to {', '.join(flat)} is zero.")
+    if not op.gradients:
+        said.append("Through the ops that it is made of." if op.derived else "Not differentiable.")
+    return " ".join(part for part in said if part)
+
+
+_HOW = {
+    "native": "the library's own function",
+    "own": "a body of its own",
+    "derived": "on other ops",
+    "missing": "not there",
+}
+
+
+def _backend_row(entry: Entry, backend: Any, lacking: list[Gap]) -> str:
+    otherwise = [f"{gap.dtype}: {gap.reason}" for gap in lacking if gap.backend == backend.name and gap.op == entry.op]
+    corrected = entry.corrected.get(backend.name)
+    if corrected:
+        otherwise.insert(0, f"corrected for {', '.join(corrected)}")
+    how = _HOW.get(entry.status[backend.name], entry.status[backend.name])
+    return f"| {backend.name} | {how} | {'; '.join(otherwise)} |"
 
 
 def _readable(signature: str) -> str:
