@@ -25,6 +25,7 @@ __all__ = [
     "close_enough",
     "integers_below",
     "is_array",
+    "largest_error",
     "numpy_dtype",
     "shapes",
     "widen",
@@ -199,6 +200,11 @@ def close(got: np.ndarray, want: Any, ulps: float, scale: Any = None) -> str | N
     where = np.argwhere(~fine)[0] if fine.ndim else ()
     index = tuple(int(i) for i in where)
     return f"{float(exact[index])!r}, not {float(want[index])!r}, at {index}"
+
+
+def largest_error(got: Any, want: Any, size: Any) -> float:
+    """The largest difference from ``want``, as a part of ``size``."""
+    return float((np.abs(np.asarray(got).astype(np.longdouble) - want) / size).max())
 
 
 Reference = Callable[..., Any]

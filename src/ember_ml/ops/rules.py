@@ -27,6 +27,7 @@ __all__ = [
     "NUMERIC",
     "ORDER",
     "REAL",
+    "REAL_CONTRACTION",
     "REAL_FLOATING",
     "REAL_TRANSFORM",
     "SAME",
@@ -102,6 +103,7 @@ LOGICAL = Rule("logical", dt.ALL, promotes=False, result="bool")
 EQUALITY = Rule("equality", dt.ALL, result="bool", by_value=True)
 ORDER = Rule("order", dt.ALL - dt.COMPLEX, result="bool", by_value=True)
 CONTRACTION = Rule("contraction", _NUMBERS, contraction=True)
+REAL_CONTRACTION = Rule("real contraction", dt.FLOATS, lift=True, contraction=True)
 FACTORIZATION = Rule("factorization", _FULL, lift=True, contraction=True)
 TRANSFORM = Rule("transform", _FULL, lift=True, result="complex")
 REAL_TRANSFORM = Rule("real transform", frozenset({dt.float32, dt.float64}), lift=True, result="complex")

@@ -1,0 +1,43 @@
+"""Attention, on PyTorch's own function, which is fused where the device has such a kernel."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from ember_ml.backend.attending import check_attention
+
+
+def dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    bias: torch.Tensor | None,
+    mask: torch.Tensor | None,
+    scale: float | None,
+    is_causal: bool,
+) -> torch.Tensor:
+    check_attention(query.shape, key.shape, value.shape, bias, mask)
+    queries, keys = query.shape[1], key.shape[1]
+    if is_causal and (queries != keys or mask is not None or bias is not None):
+        # PyTorch lets the first query see the first key; here the last query sees the last key
+        past = torch.ones(queries, keys, dtype=torch.bool, device=query.device).tril(keys - queries)
+        mask, is_causal = past if mask is None else mask & past, False
+    if bias is not None:
+        mask = bias if mask is None else torch.where(mask, bias, -math.inf)
+    if mask is not None and mask.ndim < 4:
+        mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+    # a branch, since a size that is traced as a symbol compares to no bool
+    grouped = {"enable_gqa": True} if query.shape[2] != key.shape[2] else {}
+    result = F.scaled_dot_product_attention(
+        query.transpose(1, 2),
+        key.transpose(1, 2),
+        value.transpose(1, 2),
+        attn_mask=mask,
+        is_causal=is_causal,
+        scale=scale,
+        **grouped,
+    )
+    return result.transpose(1, 2)
