@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import native_layers
 from rich.console import Console
 from rich.table import Table
 
@@ -37,15 +38,16 @@ OURS: dict[str, Callable[..., Any]] = {
     "gelu": lambda x, w: ops.gelu(x),
     "silu": lambda x, w: ops.silu(x),
 }
+CASES = OURS | native_layers.OURS
 WITHOUT_LIMIT = {("mlx", "softmax"), ("mlx", "silu"), ("mlx", "gelu")}
 """Where the native way is wrong by up to 4e-6 of a value, because its exponential is."""
 
 
-def inputs() -> dict[str, dict[str, Any]]:
+def inputs(backend: str) -> dict[str, dict[str, Any]]:
     """The arguments of each case on the active backend."""
     x = ops.sin(ops.power(ops.arange(ROWS * COLUMNS, dtype="float32"), 1.3))
     rows = {"x": ops.reshape(ops.multiply(x, 4.0), (ROWS, COLUMNS)), "w": ops.linspace(0.5, 1.5, COLUMNS)}
-    return dict.fromkeys(OURS, rows)
+    return dict.fromkeys(OURS, rows) | native_layers.inputs(backend)
 
 
 def _numpy() -> Ways:
@@ -152,13 +154,14 @@ def measure(backend_name: str, cases: list[str], seconds: float) -> list[Measure
     found: list[Measurement] = []
     with active_backend(backend_name) as backend:
         evaluate = evaluator(backend)
-        arguments, ways = inputs(), WAYS[backend_name]()
+        arguments = inputs(backend_name)
+        ways = WAYS[backend_name]() | native_layers.WAYS[backend_name]()
         for case in cases:
             names = arguments[case]
             for value in names.values():
                 evaluate(value)
-            code = f"evaluate(f({', '.join(names)}))"
-            functions = {"ops": OURS[case], **ways[case]}
+            code = f"evaluate(f({', '.join(f'{name}={name}' for name in names)}))"
+            functions = {"ops": CASES[case], **ways[case]}
             timed = {way: Timed(code, {"evaluate": evaluate, "f": f, **names}) for way, f in functions.items()}
             times = best_times(timed, seconds, least_rounds=3)
             ours = times.pop("ops")
@@ -190,12 +193,12 @@ def main() -> int:
     known = [name for name in installed_backends() if name in WAYS]
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--backend", action="append", choices=known)
-    parser.add_argument("--case", action="append", choices=[*OURS])
+    parser.add_argument("--case", action="append", choices=[*CASES])
     parser.add_argument("--seconds", type=float, default=3.0, help="time spent on each case (3)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--check", action="store_true", help="fail if the limit is exceeded")
     arguments = parser.parse_args()
-    cases = arguments.case or [*OURS]
+    cases = arguments.case or [*CASES]
     rows = {name: measure(name, cases, arguments.seconds) for name in arguments.backend or known}
     if arguments.json:
         results = [row.as_dict() for found in rows.values() for row in found]

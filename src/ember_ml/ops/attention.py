@@ -79,8 +79,8 @@ def rotary_embedding(
 
     >>> from ember_ml import ops
     >>> x = ops.reshape(ops.array([1.0, 0.0, 1.0, 0.0]), (1, 2, 2))
-    >>> ops.to_numpy(ops.round(ops.rotary_embedding(x), 3)).tolist()
-    [[[1.0, 0.0], [0.54, 0.841]]]
+    >>> [[f"{v:.3f}" for v in vector] for vector in ops.to_numpy(ops.rotary_embedding(x))[0].tolist()]
+    [['1.000', '0.000'], ['0.540', '0.841']]
     """
     along, half = axis_of(axis, x.ndim), x.shape[-1] // 2
     if along == x.ndim - 1 or x.shape[-1] % 2:
