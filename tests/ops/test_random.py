@@ -30,6 +30,7 @@ from tests.reference.randomness import (
     key_of,
     normal_of,
     order_of,
+    relative_error,
     same_bits,
     words_of,
 )
@@ -79,8 +80,8 @@ def test_integers_are_the_upper_half_of_word_times_span(seed: int, bounds: tuple
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_normal_numbers_are_the_quantiles_that_the_words_name(backend: str, dtype: str) -> None:
     for seed in range(5):
-        got, want = ops.to_numpy(ops.random_normal(100, dtype=dtype, seed=seed)), normal_of(seed, 100, dtype)
-        assert (abs(got - want) / abs(want)).max() <= (4e-7 if dtype == "float32" else 1e-15)
+        got = ops.to_numpy(ops.random_normal(100, dtype=dtype, seed=seed))
+        assert relative_error(got, normal_of(seed, 100, dtype)) <= (4e-7 if dtype == "float32" else 1e-15)
 
 
 @given(seed=SEEDS, count=st.integers(1, 40))
@@ -126,7 +127,7 @@ FEWER: dict[str, Callable[[Any, Any], Any]] = {
     "permutation": lambda shape, seed: ops.random_permutation(math.prod(shape), seed=seed),
     "choice without repetition": lambda shape, seed: ops.random_choice(math.prod(shape), 9, replace=False, seed=seed),
     "weighted choice": lambda shape, seed: ops.random_choice(4, 3, replace=False, p=[0.1, 0.2, 0.3, 0.4], seed=seed),
-    "categorical": lambda shape, seed: ops.random_categorical(ops.arange(3.0), math.prod(shape) // 3, seed=seed),
+    "categorical": lambda shape, seed: ops.random_categorical(ops.arange(3), math.prod(shape) // 3, seed=seed),
     "gamma": lambda shape, seed: ops.random_gamma(shape, 0.7, 2.0, seed=seed),
     "beta": lambda shape, seed: ops.random_beta(shape, 2.0, 0.5, seed=seed),
     "poisson": lambda shape, seed: ops.random_poisson(shape, 30.0, seed=seed),
@@ -348,14 +349,31 @@ def test_dropout_leaves_nothing_of_what_it_drops(backend: str) -> None:
     assert 300 < ops.item(ops.count_nonzero(ops.isnan(ops.dropout(x, 0.5, seed=0)))) < 700
 
 
-def test_gradients_reach_parameters_and_inputs(backend: str) -> None:
-    def total(mean: Any, stddev: Any) -> Any:
-        return ops.sum(ops.random_normal((50,), mean, stddev, seed=5))
+@pytest.mark.parametrize("name", ["normal", "truncated_normal", "laplace", "gumbel"])
+def test_gradients_reach_place_and_scale(backend: str, name: str) -> None:
+    draw = getattr(ops.random, name)
+    standard = ops.item(ops.sum(draw(50, seed=5)))
+    by_place, by_scale = ops.grad(lambda place, scale: ops.sum(draw(50, place, scale, seed=5)), argnums=(0, 1))(
+        ops.array(1.0), ops.array(2.0)
+    )
+    assert ops.item(by_place) == 50.0
+    assert ops.item(by_scale) == pytest.approx(standard, rel=1e-4)
 
-    z = ops.sum(ops.random_normal(50, seed=5))
-    by_mean, by_stddev = ops.grad(total, argnums=(0, 1))(ops.array(1.0), ops.array(2.0))
-    assert ops.item(by_mean) == 50.0
-    assert ops.item(by_stddev) == pytest.approx(ops.item(z), rel=1e-4)
+
+def test_gradients_reach_bounds_and_means(backend: str) -> None:
+    ends = ops.array(1.0), ops.array(3.0)
+    by_low, by_high = ops.grad(lambda low, high: ops.sum(ops.random_uniform(50, low, high, seed=5)), argnums=(0, 1))(
+        *ends
+    )
+    total = ops.item(ops.sum(ops.random_uniform(50, seed=5)))
+    assert ops.item(by_high) == pytest.approx(total, rel=1e-4)
+    assert ops.item(by_low) == pytest.approx(50.0 - total, rel=1e-4)
+    for draw in (ops.random_exponential, lambda n, scale, seed: ops.random_gamma(n, 2.0, scale, seed=seed)):
+        by_scale = ops.grad(lambda scale, draw=draw: ops.sum(draw(50, scale, seed=5)))(ops.array(2.0))
+        assert ops.item(by_scale) == pytest.approx(ops.item(ops.sum(draw(50, 1.0, seed=5))), rel=1e-4)
+
+
+def test_gradients_reach_what_is_dropped_or_shuffled(backend: str) -> None:
     x = ops.ones((40,))
     gradient = ops.grad(lambda x: ops.sum(ops.dropout(x, 0.5, seed=6)))(x)
     assert values(gradient) == values(ops.dropout(x, 0.5, seed=6))
@@ -503,7 +521,7 @@ def test_portable_tensors_come_out_where_they_went_in(backend: str) -> None:
 
 def test_short_names_are_the_same_functions() -> None:
     for name, op in OPS.items():
-        if op.family == "sampling":
+        if op.family in ("sampling", "choosing"):
             assert getattr(ops.random, name.removeprefix("random_")) is op.function
 
 

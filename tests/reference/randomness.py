@@ -22,6 +22,7 @@ __all__ = [
     "key_of",
     "normal_of",
     "order_of",
+    "relative_error",
     "same_bits",
     "threefry",
     "ulps_apart",
@@ -126,6 +127,11 @@ def fit(values: Any, name: str, parameters: tuple[float, ...] = ()) -> float:
     return float(
         stats.chisquare(observed[possible], expected[possible] * values.size / expected[possible].sum()).pvalue
     )
+
+
+def relative_error(got: Any, want: Any) -> float:
+    """The largest error in proportion to the value."""
+    return float((np.abs(got - want) / np.abs(want)).max())
 
 
 def same_bits(x: Any, y: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ember_ml.backend.host import as_host, host_dtypes
 from ember_ml.dtypes import as_dtype
 
-__all__ = ["checked_number", "largest_below", "rates_of", "read_parameter", "thresholds_of"]
+__all__ = ["checked_integer", "checked_number", "largest_below", "rates_of", "read_parameter", "thresholds_of"]
 
 
 def checked_number(value: float, name: str, low: float = -math.inf, high: float = math.inf) -> float:
@@ -19,6 +20,14 @@ def checked_number(value: float, name: str, low: float = -math.inf, high: float 
     if not low <= number <= high or not math.isfinite(number):
         raise ValueError(f"{name} must be {_range(low, high)}, not {value}")
     return number
+
+
+def checked_integer(value: Any, name: str) -> int:
+    """An integer as a Python int; ``TypeError`` where it is none."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from error
 
 
 def _range(low: float, high: float) -> str:

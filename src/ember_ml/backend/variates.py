@@ -265,6 +265,10 @@ class FloatVariate(NamedTuple):
     float32: Variate
     float64: Variate
 
+    def within(self, dtype: EmberDType) -> Variate:
+        """The one whose numbers are then rounded to ``dtype``."""
+        return self.float64 if dtype is float64 else self.float32
+
 
 def _in_both_precisions(name: str, formula: Callable[..., Any]) -> FloatVariate:
     return FloatVariate(

@@ -41,6 +41,7 @@ from ember_ml.ops.windows import *
 from ember_ml.ops.framing import *
 from ember_ml.ops.filtering import *
 from ember_ml.ops.sampling import *
+from ember_ml.ops.choosing import *
 from ember_ml.ops.solvers import *
 from ember_ml.ops.odes import *
 from ember_ml.ops.control import *

@@ -13,7 +13,7 @@ from ember_ml.tensor.var import Var
 
 __all__ = ["make_portable", "on_own_backend"]
 
-_FAMILIES = ("creation", "matrices", "sampling")
+_FAMILIES = ("creation", "matrices", "sampling", "choosing")
 _CONVERSIONS = ("array", "asarray", "convert_to_tensor", "from_dlpack", "from_numpy")
 
 

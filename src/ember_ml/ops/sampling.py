@@ -8,18 +8,17 @@ precision is drawn in float32 and rounded.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import ember_ml.ops as ops
 from ember_ml.backend import rejection, streams, variates
-from ember_ml.backend.draws import constant, draw, draw_on_host, permutation
-from ember_ml.backend.parameters import checked_number, largest_below, rates_of, read_parameter, thresholds_of
+from ember_ml.backend.draws import constant, draw, draw_on_host
+from ember_ml.backend.parameters import checked_integer, checked_number, largest_below, read_parameter
 from ember_ml.backend.shapes import as_shape, broadcast
 from ember_ml.backend.streams import Generator, SeedLike
 from ember_ml.dtypes import DEFAULT_INT, EmberDType, as_dtype, bfloat16, float32, float64
 from ember_ml.ops.declare import derived, plain
-from ember_ml.ops.rules import CREATION, FLOATING, KEEP, REAL_FLOATING
+from ember_ml.ops.rules import CREATION, FLOATING
 from ember_ml.promotion import integer_range
 from ember_ml.typing import DataLike, DeviceLike, DTypeLike, ShapeLike, Tensor, TensorLike
 
@@ -29,20 +28,16 @@ __all__ = [
     "random_bernoulli",
     "random_beta",
     "random_binomial",
-    "random_categorical",
-    "random_choice",
     "random_exponential",
     "random_gamma",
     "random_gumbel",
     "random_integers",
     "random_laplace",
     "random_normal",
-    "random_permutation",
     "random_poisson",
     "random_truncated_normal",
     "random_uniform",
     "seed",
-    "shuffle",
 ]
 
 _MOST_EVENTS = 2.0**52  # beyond it float64 does not hold every integer with a fraction to spare
@@ -86,20 +81,20 @@ def random_uniform(
     low, high = _parameter("minval", minval, shape), _parameter("maxval", maxval, shape)
     asked = _floating(dtype, low, high)
     wide = float64 if asked is float64 else float32
-    numbers = draw(_in(wide, variates.UNIFORM), shape, device, seed)
+    numbers = draw(variates.UNIFORM.within(asked), shape, device, seed)
     if asked.itemsize == 2:  # rounding to nearest could give 1
         parts = 2.0**8 if asked is bfloat16 else 2.0**11
         numbers = ops.multiply(ops.floor(ops.multiply(numbers, parts)), 1.0 / parts)
-    if type(low) is float and type(high) is float:
-        if low == 0.0 and high == 1.0:  # emberlint: ignore[EMB303] floats
+    if isinstance(low, float) and isinstance(high, float):
+        if low == 0.0 and high == 1.0:
             return ops.cast(numbers, asked)
-        width = high - low  # emberlint: ignore[EMB401] floats
-        span = checked_number(width, "maxval - minval", 0.0, ops.finfo(wide).max)
+        span = checked_number(high - low, "maxval - minval", 0.0, ops.finfo(wide).max)
         last = constant(largest_below, device, high, low, asked.name)
     else:
-        low, high = (end if type(end) is float else ops.cast(end, wide) for end in (low, high))
+        low, high = (end if isinstance(end, float) else ops.cast(end, wide) for end in (low, high))
         span = ops.subtract(high, low)
-        last = ops.nextafter(ops.cast(high, asked), ops.cast(low, asked))
+        ends = (ops.stop_gradient(ops.cast(end, asked)) for end in (high, low))
+        last = ops.nextafter(*ends)
     numbers = ops.cast(ops.add(ops.multiply(numbers, span), low), asked)
     return ops.where(ops.greater(numbers, last), last, numbers)  # the sum may have been rounded up to maxval
 
@@ -213,7 +208,7 @@ def random_bernoulli(
     """
     shape = as_shape(shape)
     p = _parameter("p", p, shape)
-    if type(p) is float:
+    if isinstance(p, float):
         chosen = draw(variates.bernoulli(checked_number(p, "p", 0.0, 1.0)), shape, device, seed)
     else:
         p = p if _dtype_of(p) is float64 else ops.cast(p, float32)
@@ -240,7 +235,7 @@ def random_integers(
     >>> ops.to_numpy(ops.random_integers(5, 0, 10, seed=1)).tolist()
     [0, 4, 3, 2, 3]
     """
-    low, high = _integer("minval", minval), _integer("maxval", maxval)
+    low, high = checked_integer(minval, "minval"), checked_integer(maxval, "maxval")
     asked = DEFAULT_INT if dtype is None else as_dtype(dtype)
     if asked.kind not in ("int", "uint"):
         raise TypeError(f"random integers have an integer dtype, not {asked}; cast them, or use random_uniform")
@@ -250,83 +245,6 @@ def random_integers(
     if low < smallest or high > largest + 1:
         raise OverflowError(f"the integers from {low} up to {high} do not fit {asked} ({smallest} to {largest})")
     return ops.cast(draw(variates.integers(low, high - low), as_shape(shape), device, seed), asked)
-
-
-@derived(REAL_FLOATING.giving("own"))
-def random_categorical(
-    logits: TensorLike, num_samples: int = 1, dtype: DTypeLike | None = None, seed: SeedLike | None = None
-) -> Tensor:
-    """Classes drawn from each row of ``logits``: logarithms of probabilities, up to a constant, along the last axis.
-
-    ``num_samples`` draws take the place of that axis; int64 unless ``dtype`` says otherwise. Each is the place of the
-    largest sum of a logit and a Gumbel number, so that one draw costs as many random numbers as there are classes; for
-    many draws from few probabilities ``random_choice(n, shape, p=...)`` is faster.
-
-    >>> from ember_ml import ops
-    >>> ops.to_numpy(ops.random_categorical([[0.0, float("-inf")], [float("-inf"), 0.0]], 3)).tolist()
-    [[0, 0, 0], [1, 1, 1]]
-    """
-    *rows, classes = _nonempty(logits.shape, "logits")
-    wide = float64 if as_dtype(logits.dtype) is float64 else float32
-    shape = as_shape((*rows, num_samples, classes))
-    noise = draw(_in(wide, variates.GUMBEL), shape, ops.get_device(logits), seed)
-    found = ops.argmax(ops.add(ops.expand_dims(ops.cast(logits, wide), -2), noise), -1)
-    return found if dtype is None else ops.cast(found, dtype)
-
-
-@derived(CREATION)
-def random_permutation(
-    x: DataLike, axis: int = 0, device: DeviceLike | None = None, seed: SeedLike | None = None
-) -> Tensor:
-    """The parts of ``x`` along ``axis`` in random order; of an integer ``n``, the int64 integers below it.
-
-    It is the order of as many random words, equal ones in their place.
-
-    >>> from ember_ml import ops
-    >>> ops.to_numpy(ops.sort(ops.random_permutation(4))).tolist()
-    [0, 1, 2, 3]
-    """
-    if _is_count(x):
-        return permutation(_count(x), device, seed)
-    return shuffle(x, axis, seed)
-
-
-@derived(KEEP.giving("own"))
-def shuffle(x: TensorLike, axis: int = 0, seed: SeedLike | None = None) -> Tensor:
-    """The parts of ``x`` along ``axis`` in random order; ``x`` itself stays as it is.
-
-    >>> from ember_ml import ops
-    >>> ops.to_numpy(ops.sort(ops.shuffle([3.0, 1.0, 2.0]))).tolist()
-    [1.0, 2.0, 3.0]
-    """
-    places = permutation(_length(x, axis), ops.get_device(x), seed)
-    return ops.take(x, places, axis)
-
-
-@derived(CREATION)
-def random_choice(
-    x: DataLike,
-    shape: ShapeLike = (),
-    replace: bool = True,
-    p: DataLike | None = None,
-    axis: int = 0,
-    device: DeviceLike | None = None,
-    seed: SeedLike | None = None,
-) -> Tensor:
-    """Parts of ``x`` along ``axis``, chosen at random; of an integer ``n``, from the integers below it.
-
-    ``shape`` takes the place of the axis. With ``replace=False`` no part is chosen twice. ``p`` gives the probability
-    of each part, and is read on the host; without it all are equally likely.
-
-    >>> from ember_ml import ops
-    >>> ops.to_numpy(ops.random_choice([10.0, 20.0], 3, p=[0.0, 1.0])).tolist()
-    [20.0, 20.0, 20.0]
-    >>> ops.to_numpy(ops.sort(ops.random_choice(3, 3, replace=False))).tolist()
-    [0, 1, 2]
-    """
-    count = _count(x) if _is_count(x) else _length(x, axis)
-    places = _places(count, as_shape(shape), replace, p, device, seed)
-    return places if _is_count(x) else ops.take(x, places, axis)
 
 
 @derived(CREATION)
@@ -340,20 +258,22 @@ def random_gamma(
 ) -> Tensor:
     """Numbers of the gamma distribution with the shape parameter ``alpha`` and that scale: their mean is the product.
 
-    Drawn by rejection on the host, in float64, whatever the backend; a compiled function raises ``UnsupportedOp``.
+    Drawn by rejection on the host, in float64, whatever the backend; a compiled function raises ``UnsupportedOp``. The
+    gradient reaches a tensor ``scale``, but not ``alpha``.
 
     >>> from ember_ml import ops
     >>> bool(ops.item(ops.all(ops.greater(ops.random_gamma(1000, 2.0), 0.0))))
     True
     """
     shape = as_shape(shape)
+    scale = _parameter("scale", scale, shape)
+    asked = _floating(dtype, alpha, scale)
 
     def compute(key: tuple[int, int]) -> Any:
-        sizes = read_parameter(scale, shape, "scale", 0.0)
-        shapes = read_parameter(alpha, shape, "alpha", 0.0, positive=True)
-        return rejection.gamma(key, shapes) * sizes  # emberlint: ignore[EMB401] on the host
+        return rejection.gamma(key, read_parameter(alpha, shape, "alpha", 0.0, positive=True))
 
-    return draw_on_host(compute, _floating(dtype, alpha, scale), device, seed)
+    numbers = draw_on_host(compute, float64 if asked is float64 else float32, device, seed)
+    return ops.cast(_scaled(numbers, "scale", scale), asked)
 
 
 @derived(CREATION)
@@ -367,7 +287,8 @@ def random_beta(
 ) -> Tensor:
     """Numbers from 0 to 1 of the beta distribution with the parameters ``alpha`` and ``beta``.
 
-    Drawn by rejection on the host, in float64, whatever the backend; a compiled function raises ``UnsupportedOp``.
+    Drawn by rejection on the host, in float64, whatever the backend; a compiled function raises ``UnsupportedOp``. No
+    gradient reaches the parameters.
 
     >>> from ember_ml import ops
     >>> bool(ops.item(ops.all(ops.less_equal(ops.random_beta(1000, 2.0, 3.0), 1.0))))
@@ -427,7 +348,7 @@ def random_binomial(
     shape = as_shape(shape)
 
     def compute(key: tuple[int, int]) -> Any:
-        tries = read_parameter(n, shape, "n", 0.0, _MOST_EVENTS) // 1.0  # emberlint: ignore[EMB401] on the host
+        tries = read_parameter(n, shape, "n", 0.0, _MOST_EVENTS) // 1.0
         return rejection.binomial(key, tries, read_parameter(p, shape, "p", 0.0, 1.0))
 
     return draw_on_host(compute, DEFAULT_INT if dtype is None else as_dtype(dtype), device, seed)
@@ -467,17 +388,18 @@ def _placed(
     shape = as_shape(shape)
     place, scale = _parameter(place_name, place, shape), _parameter(scale_name, scale, shape)
     asked = _floating(dtype, place, scale)
-    wide = float64 if asked is float64 else float32
-    numbers = draw(_in(wide, kind), shape, device, seed)
-    if type(scale) is not float:
-        numbers = ops.multiply(numbers, ops.cast(scale, wide))
-    elif checked_number(scale, scale_name, 0.0) != 1.0:
-        numbers = ops.multiply(numbers, scale)
-    if type(place) is not float:
-        numbers = ops.add(numbers, ops.cast(place, wide))
-    elif place != 0.0:  # emberlint: ignore[EMB303] a float
+    numbers = _scaled(draw(kind.within(asked), shape, device, seed), scale_name, scale)
+    if not isinstance(place, float):
+        numbers = ops.add(numbers, ops.cast(place, _dtype_of(numbers)))
+    elif place != 0.0:
         numbers = ops.add(numbers, place)
     return ops.cast(numbers, asked)
+
+
+def _scaled(numbers: Tensor, name: str, scale: Any) -> Tensor:
+    if not isinstance(scale, float):
+        return ops.multiply(numbers, ops.cast(scale, _dtype_of(numbers)))
+    return numbers if checked_number(scale, name, 0.0) == 1.0 else ops.multiply(numbers, scale)
 
 
 def _parameter(name: str, value: Any, shape: tuple[int, ...]) -> Any:
@@ -504,66 +426,3 @@ def _floating(dtype: Any, *parameters: Any) -> EmberDType:
     found = [_dtype_of(value) for value in parameters if not isinstance(value, int | float)]
     found = [own for own in found if own.kind == "float"]
     return ops.result_type(*found) if found else float32
-
-
-def _in(dtype: EmberDType, kind: variates.FloatVariate) -> variates.Variate:
-    return kind.float64 if dtype is float64 else kind.float32
-
-
-def _integer(name: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError as error:
-        raise TypeError(f"{name} must be an integer, not {value!r}") from error
-
-
-def _is_count(x: Any) -> bool:
-    """Whether ``x`` is a number of things rather than the things."""
-    return isinstance(x, int) or (hasattr(x, "__index__") and getattr(x, "shape", None) == ())
-
-
-def _count(x: Any) -> int:
-    count = _integer("the number of things", x)
-    if count < 0:
-        raise ValueError(f"the number of things must not be negative, and is {count}")
-    return count
-
-
-def _length(x: Any, axis: int) -> int:
-    own = ops.shape(x) if not hasattr(x, "shape") else tuple(x.shape)
-    if not own:
-        raise ValueError("a 0-d tensor has no parts to choose from")
-    if not -len(own) <= operator.index(axis) < len(own):
-        raise IndexError(f"axis {axis} is out of range for a tensor of {len(own)} dimensions")
-    return own[axis]
-
-
-def _nonempty(shape: Any, name: str) -> tuple[int, ...]:
-    """The shape of a tensor with at least one element along its last axis."""
-    if not len(shape) or not shape[-1]:
-        raise ValueError(f"{name} of shape {tuple(shape)} have no class to draw")
-    return tuple(shape)
-
-
-def _places(count: int, shape: tuple[int, ...], replace: bool, p: Any, device: Any, seed: SeedLike | None) -> Tensor:
-    """The int64 places that a choice among ``count`` things falls on."""
-    wanted = 1
-    for length in shape:
-        wanted *= length
-    if wanted and not count:
-        raise ValueError("there is nothing to choose from")
-    if not replace and wanted > count:
-        raise ValueError(f"{wanted} different things cannot be chosen from {count}; allow repetition: replace=True")
-    if not replace:
-        order = permutation(count, device, seed) if p is None else _by_weight(count, p, wanted, device, seed)
-        return ops.reshape(order[:wanted], shape)
-    if p is None:
-        return draw(variates.integers(0, max(count, 1)), shape, device, seed)
-    bounds = constant(thresholds_of, device, p, count)
-    return ops.searchsorted(bounds, draw(variates.LONG_WORD, shape, device, seed), "right")
-
-
-def _by_weight(count: int, p: Any, wanted: int, device: Any, seed: SeedLike | None) -> Tensor:
-    """All things in the order in which they are chosen without repetition: by waiting times with the rates ``p``."""
-    weights = constant(rates_of, device, p, count, wanted)
-    return ops.argsort(ops.divide(draw(variates.EXPONENTIAL.float32, (count,), device, seed), weights))

@@ -4,6 +4,7 @@ The functions are the ops. Those that make tensors give portable ones here, on t
 kind of their arguments, as everywhere.
 """
 
+from ember_ml.ops.choosing import *
 from ember_ml.ops.conversion import *
 from ember_ml.ops.creation import *
 from ember_ml.ops.device import *
