@@ -9,30 +9,33 @@ import pytest
 
 import ember_ml
 from ember_ml import ops
+from ember_ml.errors import LostGradient
 from ember_ml.ops.declare import DATA, OPS, SEQUENCE, TENSOR, VALUE, Op
 from tests.autodiff import test_ops  # noqa: F401  (it collects the cases)
 from tests.autodiff.case import CASES, NOT_DIFFERENTIABLE
 
-_REJECTION = "numbers drawn by rejection are no smooth function of the parameters"
 CONSTANT = {
     "empty_like": "its values are arbitrary",
     "stop_gradient": "that is what it is for",
     "random_bernoulli": "whole numbers are no smooth function of a probability",
     "random_categorical": "whole numbers are no smooth function of a probability",
-    "random_beta": _REJECTION,
-    "random_binomial": _REJECTION,
-    "random_poisson": _REJECTION,
 }
 """Ops that pass no gradient on."""
+
+ON_THE_HOST: dict[str, Callable[[Any], Any]] = {
+    "random_beta": lambda x: ops.random_beta(2, x, 1.0),
+    "random_binomial": lambda x: ops.random_binomial(2, 3, ops.multiply(x, 0.3), "float32"),
+    "random_choice": lambda x: ops.random_choice(ops.array([1.0, 2.0]), 2, p=ops.divide(x, 3.0)),
+    "random_gamma": lambda x: ops.random_gamma(2, x),
+    "random_poisson": lambda x: ops.random_poisson(2, x, "float32"),
+}
+"""Calls of ops that read a parameter on the host, where its gradient would be lost."""
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "random_bernoulli": lambda x: ops.random_bernoulli(2, ops.multiply(x, 0.3), "float32"),
     "random_categorical": lambda x: ops.random_categorical(x, 3, "float32"),
-    "random_beta": lambda x: ops.random_beta(2, x, 1.0),
-    "random_binomial": lambda x: ops.random_binomial(2, 3, ops.multiply(x, 0.3), "float32"),
-    "random_poisson": lambda x: ops.random_poisson(2, x, "float32"),
 }
-"""How those of them are called whose tensor does not come first."""
+"""How those are called whose tensor does not come first."""
 
 ARGUMENTS: dict[str, dict[str, Any]] = {"nextafter": {"y": 2.0}, "view": {"dtype": "float32"}}
 """What the ops without a gradient take besides a vector."""
@@ -49,12 +52,12 @@ def _names() -> list[str]:
 
 
 def test_every_op_has_a_case_or_a_reason() -> None:
-    known = {case.op for case in CASES} | NOT_DIFFERENTIABLE.keys() | CONSTANT.keys()
+    known = {case.op for case in CASES} | NOT_DIFFERENTIABLE.keys() | CONSTANT.keys() | ON_THE_HOST.keys()
     assert sorted(set(_names()) - known) == []
 
 
 def test_no_reason_outlives_its_op() -> None:
-    assert sorted((NOT_DIFFERENTIABLE.keys() | CONSTANT.keys()) - set(_names())) == []
+    assert sorted((NOT_DIFFERENTIABLE.keys() | CONSTANT.keys() | ON_THE_HOST.keys()) - set(_names())) == []
 
 
 def test_every_parameter_of_floats_is_differentiated() -> None:
@@ -87,6 +90,14 @@ def test_constants_have_gradient_0(backend: str, name: str) -> None:
     weight = 0.0 if name == "empty_like" else 1.0
     gradient = ops.grad(lambda x: ops.sum(ops.multiply(call(x), weight)))(ops.array([1.0, 2.0]))
     assert ops.to_numpy(gradient).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", sorted(ON_THE_HOST))
+def test_no_gradient_is_lost_on_the_host(backend: str, name: str) -> None:
+    with pytest.raises(LostGradient):
+        ops.grad(lambda x: ops.sum(ON_THE_HOST[name](x)))(ops.array([1.0, 2.0]))
+    cut = ops.grad(lambda x: ops.sum(ops.add(x, ON_THE_HOST[name](ops.stop_gradient(x)))))(ops.array([1.0, 2.0]))
+    assert ops.to_numpy(cut).tolist() == [1.0, 1.0]
 
 
 def test_a_histogram_is_differentiated_by_its_weights_alone() -> None:

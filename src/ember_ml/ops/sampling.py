@@ -259,7 +259,7 @@ def random_gamma(
     """Numbers of the gamma distribution with the shape parameter ``alpha`` and that scale: their mean is the product.
 
     Drawn by rejection on the host, in float64, whatever the backend; a compiled function raises ``UnsupportedOp``. The
-    gradient reaches a tensor ``scale``, but not ``alpha``.
+    gradient reaches a tensor ``scale``; asking for that by ``alpha`` raises ``LostGradient``.
 
     >>> from ember_ml import ops
     >>> bool(ops.item(ops.all(ops.greater(ops.random_gamma(1000, 2.0), 0.0))))
@@ -287,8 +287,8 @@ def random_beta(
 ) -> Tensor:
     """Numbers from 0 to 1 of the beta distribution with the parameters ``alpha`` and ``beta``.
 
-    Drawn by rejection on the host, in float64, whatever the backend; a compiled function raises ``UnsupportedOp``. No
-    gradient reaches the parameters.
+    Drawn by rejection on the host, in float64, whatever the backend; a compiled function raises ``UnsupportedOp``, and
+    asking for the gradient by a parameter ``LostGradient``.
 
     >>> from ember_ml import ops
     >>> bool(ops.item(ops.all(ops.less_equal(ops.random_beta(1000, 2.0, 3.0), 1.0))))
