@@ -374,6 +374,23 @@ def test_inside_second_derivatives(backend: str) -> None:
     assert close(closing(w), ops.grad(ops.grad(lambda w: ops.sin(w * w * 2.0)))(w))
 
 
+@pytest.mark.parametrize("start", [2.0, "variable"])
+def test_a_gradient_inside_a_checkpoint_inside_a_gradient(start: Any, backend: str) -> None:
+    """Steps of gradient descent, differentiated by what the loss closes over."""
+
+    def descended(scale: Any, step_of: Any) -> Any:
+        slope = ops.grad(lambda w, scale: w * w * w * scale)
+        w = scale * 4.0 if start == "variable" else ops.array(start)
+        for _ in range(3):
+            w = step_of(lambda w: w - 0.01 * slope(w, scale))(w)
+        return w
+
+    found = ops.value_and_grad(lambda scale: descended(scale, ops.checkpoint))(0.5)
+    assert close(found, ops.value_and_grad(lambda scale: descended(scale, lambda f: f))(0.5))
+    second = ops.grad(ops.grad(lambda scale: descended(scale, ops.checkpoint)))(0.5)
+    assert close(second, ops.grad(ops.grad(lambda scale: descended(scale, lambda f: f)))(0.5))
+
+
 def test_under_backward(backend: str) -> None:
     x, w = EmberTensor(X, requires_grad=True), EmberTensor([3.0, 4.0], requires_grad=True)
     ops.checkpoint(lambda x: x * x * w)(x).sum().backward()

@@ -101,10 +101,11 @@ class TapeEngine:
         ]
         return [stack(list(parts), out_axis) for parts in zip(*calls, strict=True)]
 
-    def checkpoint(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Sequence[Any]:
+    def checkpoint(self, function: Callable[..., Any], leaves: Sequence[Any], is_complete: bool) -> Sequence[Any]:
         """What ``function`` gives; its inner values are let go, and computed again when the gradient asks for them.
 
-        What it was computed from is found in the record itself, so that values which the function closes over count.
+        What it was computed from is found in the record itself, so that values which the function closes over count,
+        whether or not the leaves are complete.
         """
         start = mark()
         outputs = function(*leaves)
@@ -116,7 +117,7 @@ class TapeEngine:
         sources = sources_of(roots, start)
         parents = [(_rerun, place, *source) for place, source in enumerate(sources)]
         values = [_below(y, tape) for y in outputs]
-        node = Node(_CUSTOM, [function, leaves, sources], values, parents, len(values), False)
+        node = Node(_CUSTOM, [function, leaves, sources, _level.get()], values, parents, len(values), False)
         return [_attached(y, tape, node, index) for index, y in enumerate(outputs)]
 
     def custom(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Sequence[Any]:
@@ -155,22 +156,30 @@ class _CustomOp:
 _CUSTOM = _CustomOp()
 
 
-def _pull(gradients: Any, result: Any, pull: Any, tape: Tape, depth: int) -> Any:
-    """The gradients that a caller's rule gives; those that it takes itself are inside all that it closes over."""
+@contextmanager
+def _at_least(depth: int) -> Iterator[None]:
+    """A block that is inside so many gradients: those taken in it are told from those that were taken around it."""
     token = _level.set(max(_level.get(), depth))
     try:
-        found = pull(gradients)
+        yield
     finally:
         _level.reset(token)
+
+
+def _pull(gradients: Any, result: Any, pull: Any, tape: Tape, depth: int) -> Any:
+    """The gradients that a caller's rule gives; those that it takes itself are inside all that it closes over."""
+    with _at_least(depth):
+        found = pull(gradients)
     if any(type(g) is Var and g.tape.level >= tape.level for g in gradients):  # a later gradient goes through this one
         return found
     return [_beneath(x, tape) for x in found]  # the rule may close over values of the tape
 
 
-def _rerun(gradients: Any, result: Any, function: Any, leaves: Any, sources: Any) -> list[Any]:
+def _rerun(gradients: Any, result: Any, function: Any, leaves: Any, sources: Any, depth: int) -> list[Any]:
     """The gradients of what a checkpointed function was computed from: it runs again, now recorded to its end."""
     start = mark()
-    outputs = function(*leaves)
+    with _at_least(depth):
+        outputs = function(*leaves)
     seeds = [
         (y.node, y.index, g)
         for y, g in zip(outputs, gradients, strict=True)

@@ -14,7 +14,7 @@ from typing import Any
 from ember_ml import trees
 from ember_ml.backend import active
 from ember_ml.backend.streams import bookmark, streaming
-from ember_ml.ops.closures import open_closure
+from ember_ml.ops.closures import Closure, open_closure
 from ember_ml.ops.declare import gradient, plain, primitive
 from ember_ml.ops.leaves import (
     Argument,
@@ -334,14 +334,14 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(f)
     def computed_again(*args: Any, **kwargs: Any) -> Any:
         backend, call = active(), partial(f, **kwargs) if kwargs else f
-        held, closed, again = [], lambda _: call, None
+        closure, again = Closure([], lambda _: call, True), None
         if hasattr(getattr(backend, "gradients", None), "sees_arguments_only"):
-            held, closed = open_closure(call, lambda x: is_tensor_of(x, backend))
-        leaves, outputs = Leaves((args, held), backend), Outputs(backend)
+            closure = open_closure(call, lambda x: is_tensor_of(x, backend))
+        leaves, outputs = Leaves((args, closure.tensors), backend), Outputs(backend)
 
         def once(natives: Sequence[Any]) -> list[Any]:
-            new_args, new_held = leaves.tree(natives)
-            return outputs.take(closed(new_held)(*new_args), strict=False)
+            new_args, others = leaves.tree(natives)
+            return outputs.take(closure.rebuild(others)(*new_args), strict=False)
 
         def flat(*natives: Any) -> list[Any]:
             nonlocal again
@@ -351,6 +351,6 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             with while_on(backend), streaming(again()):  # it draws the same random numbers again
                 return once(natives)
 
-        return outputs.tree(list(run("checkpoint", flat, leaves)))
+        return outputs.tree(list(run("checkpoint", flat, leaves, closure.is_complete)))
 
     return computed_again

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from typing import Any
 
 from ember_ml import backend as backends
@@ -169,6 +170,16 @@ class Arguments:
             else:
                 new_args[slot] = value
         return new_args, new_kwargs
+
+
+def _with_function(arguments: Arguments, parts: list[Any]) -> Arguments:
+    made = copy(arguments)
+    (made.function,) = parts
+    return made
+
+
+# so that what a function holds is found through its gradient too
+trees.register_node(Arguments, lambda arguments: ((arguments.function,), arguments), _with_function)
 
 
 def _listed(argnums: Any) -> tuple[Argument, ...]:

@@ -120,10 +120,11 @@ class _ClosesOver(Exception):
     pass
 
 
-def checkpoint(function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
+def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete: bool) -> Any:
+    """What ``function`` gives; gradients reach the leaves alone, so that the caller says whether they are complete."""
     if recording.is_vectorizing():  # of which MLX cannot keep the order of computation
         return function(*leaves)
-    variables = recording.variables()
+    variables = () if is_complete else recording.variables()
 
     def pure(*arrays: mx.array) -> Any:
         nonlocal variables

@@ -167,12 +167,23 @@ def vmap(
     return torch.func.vmap(function, tuple(axes), out_axis)(*leaves)
 
 
-def checkpoint(function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
+def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete: bool) -> Any:
     if _is_transformed():  # torch.func keeps what it keeps
         return function(*leaves)
+    depth = getattr(_nesting, "depth", 0)
+
+    def nested(*again: Any) -> Any:
+        """The function inside as many gradients as the first time, also when it runs in a backward pass."""
+        before = getattr(_nesting, "depth", 0)
+        _nesting.depth = max(before, depth)
+        try:
+            return function(*again)
+        finally:
+            _nesting.depth = before
+
     # stopping early is an exception in the midst of an op, which the op would take for a failure of its hot path
     with set_checkpoint_early_stop(False):
-        return _checkpoint(function, *leaves, use_reentrant=False)
+        return _checkpoint(nested, *leaves, use_reentrant=False)
 
 
 class _Call:
