@@ -28,7 +28,7 @@ def conv(
     if _has_no_kernel(x):
         return conv(x.float(), kernel.float(), strides, padding, data_format, dilation_rate).half()
     first = is_channels_first(data_format, x.ndim)
-    images, weights = images_of(x, first), _weights(kernel)
+    images, weights = images_of(x, first), _weights(kernel, first)
     even = [min(pair) for pair in sliding.padding]
     if any(before != after for before, after in sliding.padding):
         images = F.pad(images, sides([(b - e, a - e) for (b, a), e in zip(sliding.padding, even, strict=True)]))
@@ -59,7 +59,7 @@ def conv_transpose(
         wide = conv_transpose(x.float(), kernel.float(), strides, padding, output_padding, data_format, dilation_rate)
         return wide.half()
     first = is_channels_first(data_format, x.ndim)
-    images, weights = images_of(x, first), _weights(kernel)
+    images, weights = images_of(x, first), _weights(kernel, first)
     even = [max(min(crop), 0) for crop in plan.crops]
     function = F.conv_transpose3d if images.ndim == 5 else F.conv_transpose2d
     result = function(
@@ -81,7 +81,10 @@ def _has_no_kernel(x: torch.Tensor) -> bool:
     return x.dtype is torch.float16 and x.device.type == "cpu"
 
 
-def _weights(kernel: torch.Tensor) -> torch.Tensor:
+def _weights(kernel: torch.Tensor, first: bool) -> torch.Tensor:
+    """The kernel as PyTorch wants it, in the memory format of the images; some gradients of a view of it raise."""
     weights = kernel.movedim((-1, -2), (0, 1))
     weights = weights.unsqueeze(2) if weights.ndim == 3 else weights
-    return weights.clone(memory_format=torch.contiguous_format)  # some gradients of a permuted kernel raise
+    if first or weights.shape[1] == 1:
+        return weights.clone(memory_format=torch.contiguous_format)
+    return weights.clone(memory_format=torch.channels_last if weights.ndim == 4 else torch.channels_last_3d)
