@@ -76,6 +76,13 @@ def test_rounding_integers_to_tens(dtype: str, backend: str) -> None:
     assert _lists(ops.round(ops.array(values, dtype=dtype), 3)) == values
 
 
+def test_rounding_doubles_to_decimals(backend: str) -> None:
+    x = ops.array([1.0, 0.5403, -12345.6789], dtype="float64")
+    assert _lists(ops.round(x, 3)) == [1.0, 0.54, -12345.679]
+    assert _lists(ops.round(x, -2)) == [0.0, 0.0, -12300.0]
+    assert _lists(ops.round(x)) == [1.0, 1.0, -12346.0]
+
+
 def test_floor_division_is_that_of_the_exact_quotient(backend: str) -> None:
     tenth = ops.array([0.1], dtype="float64")  # a little more than a tenth, so that it goes into 1 nine times
     assert _lists(ops.floor_divide(ops.array([1.0], dtype="float64"), tenth)) == [9.0]

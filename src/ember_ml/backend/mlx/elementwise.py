@@ -139,9 +139,17 @@ def _round_complex(x: mx.array, decimals: int) -> mx.array:
     return of_parts(mx.round(mx.real(x), decimals), mx.round(mx.imag(x), decimals))
 
 
+def _round_float64(x: mx.array, decimals: int) -> mx.array:
+    """MLX takes the power of ten from float32."""
+    unit = mx.array(10.0 ** abs(decimals), dtype=x.dtype)
+    return mx.round(x * unit) / unit if decimals > 0 else mx.round(x / unit) * unit
+
+
 round = ByDType(
     mx.round,
-    dict.fromkeys(dt.INTEGERS, _round_integer) | {dt.complex64: _round_complex} | in_float32(mx.round),
+    dict.fromkeys(dt.INTEGERS, _round_integer)
+    | {dt.complex64: _round_complex, dt.float64: _round_float64}
+    | in_float32(mx.round),
 )
 
 
