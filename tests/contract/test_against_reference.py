@@ -38,14 +38,21 @@ def _check(backend: str, name: str, dtype: str, data: st.DataObject) -> None:
     spec = SPECS[name]
     arguments = spec.draw(data.draw, dtype)
     wide = {key: widen(value) for key, value in arguments.items()}
-    want = spec.reference(**wide)
-    scale = spec.scale(**wide) if spec.scale else None
-    got = getattr(ops, name)(**{key: _brought(value) for key, value in arguments.items()})
-    wanted = want if isinstance(want, tuple | list) else (want,)
+    starred = wide.pop("*", [])
+    brought = {key: _brought(value) for key, value in arguments.items()}
+    got = getattr(ops, name)(*brought.pop("*", []), **brought)
     results = got if isinstance(got, tuple | list) else (got,)
+    assert all(type(result) is ember_ml.backend.load(backend).tensor_type for result in results)
+    if spec.fault is not None:
+        fault = spec.fault([ops.to_numpy(result) for result in results], *starred, **wide)
+        assert fault is None, f"ops.{name} in {dtype} on {backend}: {fault}; {arguments}"
+        return
+    assert spec.reference is not None
+    want = spec.reference(*starred, **wide)
+    scale = spec.scale(*starred, **wide) if spec.scale else None
+    wanted = want if isinstance(want, tuple | list) else (want,)
     assert len(results) == len(wanted)
     for result, expected in zip(results, wanted, strict=True):
-        assert type(result) is ember_ml.backend.load(backend).tensor_type
         difference = close(ops.to_numpy(result), expected, spec.ulps, scale)
         assert difference is None, f"ops.{name} in {dtype} on {backend}: {difference}; {arguments}"
 

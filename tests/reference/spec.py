@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.reference import COMPLEX, FLOATS, arrays, broadcastable, shapes
 
-__all__ = ["SPECS", "Spec", "binary", "reduction", "spec", "unary"]
+__all__ = ["SPECS", "Spec", "binary", "law", "reduction", "spec", "unary"]
 
 Draw = Callable[[st.DrawFn, str], dict[str, Any]]
 
@@ -21,13 +21,16 @@ class Spec:
     """``draw(draw, dtype)`` gives the op's arguments by name, arrays among them; ``reference`` gets the same, widened.
 
     ``ulps`` is the tolerance in units of the result's precision. ``scale``, of the same arguments, gives the magnitude
-    against which sums are measured.
+    against which sums are measured. Where a result is not unique, ``fault`` takes the place of the reference: it gets
+    the results as a list and the widened arguments, and says what is wrong, or None. Arguments named ``*`` are a list
+    that is passed by position.
     """
 
     draw: Draw
-    reference: Callable[..., Any]
+    reference: Callable[..., Any] | None
     ulps: float = 4.0
     scale: Callable[..., Any] | None = None
+    fault: Callable[..., str | None] | None = None
 
 
 SPECS: dict[str, Spec] = {}
@@ -35,6 +38,11 @@ SPECS: dict[str, Spec] = {}
 
 def spec(name: str, draw: Draw, reference: Callable[..., Any], ulps: float = 4.0, scale: Any = None) -> None:
     SPECS[name] = Spec(draw, reference, ulps, scale)
+
+
+def law(name: str, draw: Draw, fault: Callable[..., str | None]) -> None:
+    """An op whose result is known by what holds of it."""
+    SPECS[name] = Spec(draw, None, fault=fault)
 
 
 def unary(

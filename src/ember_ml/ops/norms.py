@@ -11,6 +11,7 @@ from typing import Any
 from ember_ml import dtypes as dt
 from ember_ml import ops
 from ember_ml.backend.axes import axes_of, reduced_shape
+from ember_ml.dtypes import as_dtype
 from ember_ml.ops.adjoints import extremes
 from ember_ml.ops.declare import derived, gradient
 from ember_ml.ops.halves import in_float32, is_half
@@ -113,9 +114,12 @@ def matrix_norm(x: TensorLike, keepdims: bool = False, ord: float | str = "fro")
     if ord == "fro":
         return vector_norm(x, (-2, -1), keepdims, 2)
     if ord in ("nuc", 2, -2):
-        values = ops.svdvals(x)
+        dtype = as_dtype(x.dtype)
+        values = ops.svdvals(ops.cast(x, dt.float32) if dtype in dt.HALVES else x)
         pick: Any = {"nuc": ops.sum, 2: ops.max, -2: ops.min}[ord]
         result = pick(values, axis=-1)
+        if dtype in dt.HALVES:
+            result = ops.cast(result, dtype)
     elif ord in (1, -1, math.inf, -math.inf):
         sums = vector_norm(x, -2 if abs(ord) == 1 else -1, False, 1)
         result = (ops.max if ord > 0 else ops.min)(sums, axis=-1)

@@ -43,7 +43,8 @@ def einsum(subscripts: str, operands: Sequence[np.ndarray]) -> Any:
     if any(x.dtype == _BFLOAT16 for x in operands):
         wide = [x.astype(np.float32) for x in operands]
         return np.asarray(np.einsum(subscripts, *wide, optimize=True)).astype(_BFLOAT16)
-    return np.einsum(subscripts, *operands, optimize=True)  # without that it multiplies matrices element by element
+    # without ``optimize`` it multiplies matrices element by element; sums of everything come as NumPy's scalars
+    return np.asarray(np.einsum(subscripts, *operands, optimize=True))
 
 
 diagonal = np.diagonal
