@@ -123,7 +123,7 @@ def test_known_gap_is_still_true(key: tuple[str, str, str]) -> None:
     ops.set_backend(backend_name)
     try:
         x: Any = ops.ones((4, 4), dtype=dtype)
-        others = {"fftconvolve": (x,), "resample": (8,)}.get(op, ())
+        others = {"fftconvolve": (x,), "resample": (8,), "polar": (x,)}.get(op, ())
         with pytest.raises(UnsupportedDType):
             getattr(ops, op)(x, *others)
     finally:

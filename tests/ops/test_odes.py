@@ -7,8 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import ember_ml
 from ember_ml import ops
+from ember_ml.backend import installed_backends
 from ember_ml.errors import ConvergenceError
 from ember_ml.nn.tensor import EmberTensor
 from tests.reference.odes import error, exp, integrate, oscillator
@@ -30,6 +34,24 @@ def test_adaptive_steps_keep_the_tolerance(dtype: str, backend: str) -> None:
         assert ops.shape(y) == (5, 2)
         assert error(ops.to_numpy(y), oscillator(TIMES)) < 10 * tolerance
     assert ops.to_numpy(ops.odeint(spring, y0, TIMES)).tolist()[0] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("name", installed_backends())
+@given(
+    rates=st.lists(st.floats(-3.0, 1.0), min_size=1, max_size=3),
+    times=st.lists(st.floats(-2.0, 2.0), min_size=1, max_size=5),
+    falling=st.booleans(),
+)
+def test_linear_equations_have_exponential_solutions(
+    name: str, rates: list[float], times: list[float], falling: bool
+) -> None:
+    times = sorted(times, reverse=falling)
+    with ember_ml.use_backend(name):
+        rate = ops.array(rates, dtype="float64")
+        y = ops.odeint(lambda t, y: ops.multiply(rate, y), ops.ones_like(rate), times, rtol=1e-9, atol=1e-9)
+        wanted = [[math.exp(r * (t - times[0])) for r in rates] for t in times]
+        scale = max(abs(value) for row in wanted for value in row)
+        assert error(ops.to_numpy(y), wanted) < 1e-7 * scale
 
 
 @pytest.mark.parametrize("times", [TIMES[::-1], [-x for x in TIMES], [2.0, 2.0, 1.0, 1.0]])

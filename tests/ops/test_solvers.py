@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import ember_ml
 from ember_ml import ops
+from ember_ml.backend import installed_backends
 from ember_ml.errors import LinAlgError
 from ember_ml.nn.tensor import EmberTensor
 from tests.reference.matrices import definite, difference, linalg, numpy, random, regular, wide
@@ -49,6 +53,30 @@ def test_gmres_solves_any_regular_system(size: int, restart: int, dtype: str) ->
     assert ops.item(info) == 0
     assert ops.dtype(x) == dtype
     assert relative(x, linalg.solve(wide(A), wide(b))) < 20 * PRECISION[dtype]
+
+
+@pytest.mark.parametrize("name", installed_backends())
+@given(size=st.integers(1, 12), seed=st.integers(0, 1000), tolerance=st.sampled_from([1e-2, 1e-6, 1e-10]))
+def test_residual_is_as_small_as_asked(name: str, size: int, seed: int, tolerance: float) -> None:
+    b = random((size,), seed=seed + 1)
+    with ember_ml.use_backend(name):
+        for method, A in (
+            ("conjugate_gradient", definite((size, size), seed=seed)),
+            ("gmres", regular((size, size), seed=seed)),
+        ):
+            x, info = getattr(ops, method)(ops.asarray(A), ops.asarray(b), tol=tolerance)
+            assert ops.item(info) == 0
+            assert linalg.norm(A @ ops.to_numpy(x) - b) <= 1.000001 * tolerance * linalg.norm(b)
+
+
+@pytest.mark.parametrize("name", installed_backends())
+@given(roots=st.lists(st.floats(0.5, 3.0), min_size=1, max_size=4))
+def test_newton_root_finds_roots_that_are_known(name: str, roots: list[float]) -> None:
+    with ember_ml.use_backend(name):
+        wanted = ops.array(roots, dtype="float64")
+        x, info = ops.newton_root(lambda x: ops.subtract(ops.exp(x), ops.exp(wanted)), ops.add(wanted, 0.3))
+        assert ops.item(info) == 0
+        assert relative(x, ops.to_numpy(wanted)) < 1e-14
 
 
 def test_conjugate_gradient_ends_after_as_many_steps_as_there_are_eigenvalues(backend: str) -> None:

@@ -22,8 +22,8 @@ class Spec:
 
     ``ulps`` is the tolerance in units of the result's precision. ``scale``, of the same arguments, gives the magnitude
     against which sums are measured. Where a result is not unique, ``fault`` takes the place of the reference: it gets
-    the results as a list and the widened arguments, and says what is wrong, or None. Arguments named ``*`` are a list
-    that is passed by position.
+    the results as a list and the arguments, and says what is wrong, or None. Arguments named ``*`` are a list that is
+    passed by position. Without ``widens`` the reference gets the arguments as they are.
     """
 
     draw: Draw
@@ -31,6 +31,7 @@ class Spec:
     ulps: float = 4.0
     scale: Callable[..., Any] | None = None
     fault: Callable[..., str | None] | None = None
+    widens: bool = True
 
 
 SPECS: dict[str, Spec] = {}
@@ -42,7 +43,7 @@ def spec(name: str, draw: Draw, reference: Callable[..., Any], ulps: float = 4.0
 
 def law(name: str, draw: Draw, fault: Callable[..., str | None]) -> None:
     """An op whose result is known by what holds of it."""
-    SPECS[name] = Spec(draw, None, fault=fault)
+    SPECS[name] = Spec(draw, None, fault=fault, widens=False)
 
 
 def unary(

@@ -18,7 +18,7 @@ GAPS: dict[tuple[str, str, str], str] = {
         *("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn"),
         *("rfft", "irfft", "rfft2", "irfft2", "rfftn", "irfftn", "hfft", "ihfft"),
         *("stft", "istft", "spectrogram", "fftconvolve", "resample"),
-        *("eig", "eigvals"),
+        *("eig", "eigvals", "polar"),
     )
 }
 """(backend, op or ANY, dtype) to the reason why that backend raises ``UnsupportedDType`` there."""
