@@ -74,3 +74,14 @@ def test_mlx_compiles_integration_with_fixed_steps_and_no_loop_that_ends_by_a_va
         mx.compile(_integrated_adaptively)(y)
     with pytest.raises(UnsupportedOp, match="cannot end a loop by a value"):
         mx.compile(lambda A, b: ops.conjugate_gradient(A, b).x)(mx.eye(2), mx.ones(2))
+
+
+def test_expm_compiles(torch: Any) -> None:
+    x = ops.array([[1.0, 2.0], [-3.0, 0.5]])
+    compiled = torch.compile(ops.expm, backend="eager", fullgraph=True)
+    assert error(compiled(x), ops.to_numpy(ops.expm(x))) < 1e-5
+
+
+def test_mlx_compiles_expm(mx: Any) -> None:
+    x = ops.multiply(ops.array([[1.0, 2.0], [-3.0, 0.5]]), 10.0)
+    assert error(mx.compile(ops.expm)(x), ops.to_numpy(ops.expm(x))) < 1e-3 * float(mx.max(mx.abs(ops.expm(x))))

@@ -13,6 +13,7 @@ from ember_ml.errors import LinAlgError, UnsupportedDType
 from tests.reference.matrices import (
     definite,
     difference,
+    exact_expm,
     expm,
     linalg,
     mixed,
@@ -421,3 +422,23 @@ def test_systems_that_do_not_fit(backend: str, name: str, left: tuple[int, ...],
         ops.lstsq(ops.ones((2, 2, 2)), ops.ones((2,)))
     with pytest.raises(ValueError, match="mode"):
         ops.qr(ops.ones((2, 2)), mode="raw")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_expm_of_matrices_far_from_normal(dtype: str, backend: str) -> None:
+    """The exponential of [[a, c], [0, b]] has c (exp(a) - exp(b)) / (a - b) in its corner, however large c is."""
+    if backend == "torch":
+        pytest.skip("PyTorch's own halves such matrices too often")
+    a, b = 1.0, -1.0
+    corner = (math.exp(a) - math.exp(b)) / (a - b)
+    stack = [[[a, c], [0.0, b]] for c in (0.5, 1e3, 1e6)]
+    got = ops.to_numpy(ops.expm(ops.array(stack, dtype=dtype)))
+    for matrix, (row, _) in zip(got, stack, strict=True):
+        assert difference(matrix, numpy.array([[math.exp(a), row[1] * corner], [0.0, math.exp(b)]])) < 8
+
+
+def test_expm_in_a_stack_scales_each_matrix_by_itself(backend: str) -> None:
+    x = numpy.stack([scale * random((4, 4), seed=3) for scale in (1e-8, 1.0, 5.0)])
+    got = ops.to_numpy(ops.expm(ops.asarray(x)))
+    for matrix, one in zip(got, x, strict=True):
+        assert difference(matrix, exact_expm(one)) < 40

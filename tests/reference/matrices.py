@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import mpmath
 import numpy as np
 import scipy.fft
 import scipy.linalg
@@ -17,6 +18,7 @@ __all__ = [
     "definite",
     "difference",
     "distances",
+    "exact_expm",
     "expm",
     "integer_product",
     "integers",
@@ -37,6 +39,13 @@ signals: Any = scipy.fft
 distances: Any = scipy.spatial.distance
 solve_triangular = scipy.linalg.solve_triangular
 expm = scipy.linalg.expm
+
+
+def exact_expm(x: np.ndarray) -> np.ndarray:
+    """The exponential of one real matrix, computed with fifty digits."""
+    with mpmath.workdps(50):
+        found = mpmath.expm(mpmath.matrix(x.tolist()), method="taylor")
+    return np.array(found.tolist(), dtype=object).astype(np.float64)
 
 
 def random(shape: tuple[int, ...], dtype: str = "float64", seed: int = 0) -> np.ndarray:
