@@ -18,7 +18,7 @@ from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.var import Var
 from ember_ml.trees import Structure, flatten
 
-__all__ = ["Carried", "Tree", "constant", "is_portable", "native_form", "read", "to_tensor", "wrapped"]
+__all__ = ["Carried", "Tree", "constant", "device_of", "is_portable", "native_form", "read", "to_tensor", "wrapped"]
 
 Tree = Any
 """A tensor, or a dict, list, tuple or named tuple of trees, or None."""
@@ -31,7 +31,18 @@ def is_portable(*trees: Any) -> bool:
     return any(type(leaf) is EmberTensor for leaf in flatten(trees)[0])
 
 
-def to_tensor(leaf: Any, backend: Any, dtype: EmberDType | None = None) -> Any:
+def device_of(trees: Any, backend: Any) -> str:
+    """The device of the first tensor in the trees, which numbers and new tensors join; the default one without any."""
+    for leaf in flatten(trees)[0]:
+        native = leaf._array if type(leaf) is EmberTensor else leaf
+        if type(native) is Var:
+            native = native.plain()
+        if backend.is_native(native):
+            return backend.device_of(native)
+    return default_device(backend)
+
+
+def to_tensor(leaf: Any, backend: Any, dtype: EmberDType | None = None, device: str | None = None) -> Any:
     """``leaf`` as a native tensor; a Python number takes ``dtype``, or else the default dtype of its kind."""
     if type(leaf) is EmberTensor:
         leaf = leaf._array
@@ -39,8 +50,8 @@ def to_tensor(leaf: Any, backend: Any, dtype: EmberDType | None = None) -> Any:
         return leaf
     if type(leaf) in _NUMBERS:
         native = native_dtype(backend, dtype or as_dtype(type(leaf)))
-        return backend.scalar(leaf, native, default_device(backend))
-    return bring(leaf, backend, default_device(backend))
+        return backend.scalar(leaf, native, device or default_device(backend))
+    return bring(leaf, backend, device or default_device(backend))
 
 
 def wrapped(native: Any, backend: Any) -> EmberTensor:
@@ -71,17 +82,18 @@ def constant(x: Any) -> Any:
 class Carried:
     """A tree of tensors whose structure, dtypes and shapes every step of a loop keeps."""
 
-    __slots__ = ("_facts", "_op", "_thing", "backend", "leaves", "portable", "structure")
+    __slots__ = ("_facts", "_op", "_thing", "backend", "device", "leaves", "portable", "structure")
 
     backend: Any
     structure: Structure
     leaves: list[Any]
     portable: bool
 
-    def __init__(self, op: str, thing: str, tree: Any, backend: Any, portable: bool) -> None:
+    def __init__(self, op: str, thing: str, tree: Any, backend: Any, portable: bool, device: str | None = None) -> None:
         leaves, self.structure = flatten(tree)
+        self.device = device or device_of(leaves, backend)
         self._op, self._thing, self.backend, self.portable = op, thing, backend, portable
-        self.leaves = [to_tensor(leaf, backend) for leaf in leaves]
+        self.leaves = [to_tensor(leaf, backend, None, self.device) for leaf in leaves]
         self._facts = [_facts(leaf) for leaf in self.leaves]
 
     def tree(self, leaves: Sequence[Any]) -> Any:
@@ -100,9 +112,9 @@ class Carried:
         dtype, shape = self._facts[place]
         if type(leaf) in _NUMBERS:
             check_scalar(self._op, leaf, dtype)
-            native = to_tensor(leaf, self.backend, dtype)
+            native = to_tensor(leaf, self.backend, dtype, self.device)
         else:
-            native = to_tensor(leaf, self.backend)
+            native = to_tensor(leaf, self.backend, None, self.device)
         found = _facts(native)
         if found[0] is not dtype:
             raise TypeError(

@@ -15,7 +15,7 @@ from ember_ml import ops
 from ember_ml.backend import active
 from ember_ml.dtypes import as_dtype
 from ember_ml.errors import UnsupportedOp
-from ember_ml.ops.carried import Carried, Tree, is_portable, native_form, read, to_tensor, wrapped
+from ember_ml.ops.carried import Carried, Tree, device_of, is_portable, native_form, read, to_tensor, wrapped
 from ember_ml.ops.declare import plain
 from ember_ml.trees import map_tree
 from ember_ml.typing import TensorLike
@@ -25,9 +25,9 @@ __all__ = ["cond", "fori_loop", "switch", "while_loop"]
 _BOOL, _INTEGER = ("bool",), ("int", "uint")
 
 
-def _read(op: str, value: Any, kinds: tuple[str, ...], backend: Any) -> tuple[Any, Any]:
+def _read(op: str, value: Any, kinds: tuple[str, ...], backend: Any, device: str | None = None) -> tuple[Any, Any]:
     """The Python value of one number, or None where it cannot be known yet; and the number as a native tensor."""
-    native = to_tensor(value, backend)
+    native = to_tensor(value, backend, None, device)
     dtype, shape = as_dtype(native.dtype), tuple(native.shape)
     if dtype.kind not in kinds:
         hint = "compare it first: x != 0" if kinds is _BOOL else "cast it first"
@@ -70,12 +70,14 @@ def _undecided(
     """A branch that the compiled function will take: the backend's own form of it, or a selection of both results."""
     form = native_form(backend, "cond")
     if form is None:
-        first = Carried(op, "result of the branches", branches[0](), backend, portable)
+        first = Carried(op, "result of the branches", branches[0](), backend, portable, device_of(pred, backend))
         pairs = zip(first.leaves, first.keep(branches[1]()), strict=True)
         return first.tree([ops.where(pred, x, y) for x, y in pairs])
 
+    device = device_of(pred, backend)
+
     def natives(function: Callable[[], Tree]) -> Callable[[], Tree]:
-        return lambda: map_tree(lambda leaf: to_tensor(leaf, backend), function())
+        return lambda: map_tree(lambda leaf: to_tensor(leaf, backend, None, device), function())
 
     result = form(pred, natives(branches[0]), natives(branches[1]))
     return map_tree(lambda x: wrapped(x, backend), result) if portable else result
@@ -184,7 +186,8 @@ def _undecided_loop(
     def counted_step(leaves: Sequence[Any]) -> list[Any]:
         return [ops.add(leaves[0], 1), *step(leaves[1:])]
 
-    return form(counted_test, counted_step, [to_tensor(0, backend), *leaves])[1:]
+    count = to_tensor(0, backend, None, device_of(leaves, backend))
+    return form(counted_test, counted_step, [count, *leaves])[1:]
 
 
 @plain
@@ -201,14 +204,15 @@ def fori_loop(lower: TensorLike, upper: TensorLike, body_fun: Callable[[Any, Tre
     """
     backend = active()
     portable = is_portable(lower, upper, init_val)
-    carried = Carried("fori_loop", "value", init_val, backend, portable)
-    (first, start), (last, stop) = (_read("fori_loop", bound, _INTEGER, backend) for bound in (lower, upper))
+    device = device_of((init_val, lower, upper), backend)
+    carried = Carried("fori_loop", "value", init_val, backend, portable, device)
+    (first, start), (last, stop) = (_read("fori_loop", bound, _INTEGER, backend, device) for bound in (lower, upper))
 
     def step(i: Any, leaves: Sequence[Any]) -> list[Any]:
         return carried.keep(body_fun(i, carried.tree(leaves)))
 
     def counter(i: Any) -> Any:
-        native = ops.cast(to_tensor(i, backend), "int64")
+        native = ops.cast(to_tensor(i, backend, None, device), "int64")
         return wrapped(native, backend) if portable else native
 
     if first is None or last is None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml.errors import ConvergenceError, UnsupportedOp
-from ember_ml.ops.carried import Tree, constant, read, to_tensor
+from ember_ml.ops.carried import Tree, constant, read
 from ember_ml.ops.declare import plain
 from ember_ml.ops.packed import Packed
 from ember_ml.typing import TensorLike
@@ -112,7 +112,7 @@ def odeint(
 
 def _read_times(t: Any, form: Packed) -> list[float]:
     if not isinstance(t, list | tuple):
-        native = constant(to_tensor(t, form.backend))
+        native = constant(form.tensor(t))
         if form.backend.is_traced(native):
             raise UnsupportedOp("ops.odeint must know the times: in a compiled function, give them as Python numbers")
         t = form.backend.to_host(native).tolist()
@@ -134,7 +134,7 @@ class _Equation:
         self._weights, self._error = self._row(method.weights), self._row(method.error)
 
     def _row(self, weights: Sequence[float]) -> Any:
-        return ops.array(list(weights), dtype=self._form.dtype) if weights else None
+        return ops.array(list(weights), dtype=self._form.dtype, device=self._form.device) if weights else None
 
     def slope(self, t: float, y: Any) -> Any:
         return self._form.vector(self._f(self._form.number(t), self._form.tree(y)), "what f gives")

@@ -9,7 +9,7 @@ from ember_ml import dtypes as dt
 from ember_ml import ops
 from ember_ml.backend import active
 from ember_ml.dtypes import EmberDType, as_dtype
-from ember_ml.ops.carried import Tree, is_portable, to_tensor, wrapped
+from ember_ml.ops.carried import Tree, device_of, is_portable, to_tensor, wrapped
 from ember_ml.promotion import promote_types
 from ember_ml.trees import Structure, flatten
 
@@ -27,7 +27,7 @@ class Packed:
     The vector's dtype is the common one of all tensors and of ``others``, at least float32.
     """
 
-    __slots__ = ("_dtypes", "_op", "_shapes", "_sizes", "backend", "dtype", "portable", "structure")
+    __slots__ = ("_dtypes", "_op", "_shapes", "_sizes", "backend", "device", "dtype", "portable", "structure")
 
     backend: Any
     dtype: EmberDType
@@ -37,12 +37,13 @@ class Packed:
     def __init__(self, op: str, tree: Tree, *others: Tree) -> None:
         self._op, self.backend, self.portable = op, active(), is_portable(tree, others)
         leaves, self.structure = flatten(tree)
-        tensors = [to_tensor(leaf, self.backend) for leaf in leaves]
+        self.device = device_of((leaves, others), self.backend)
+        tensors = [self.tensor(leaf) for leaf in leaves]
         self._shapes = [tuple(x.shape) for x in tensors]
         self._sizes = [math.prod(shape) for shape in self._shapes]
         self._dtypes = [floating(as_dtype(x.dtype)) for x in tensors]
         self.dtype = dt.float32
-        for dtype in (*self._dtypes, *(as_dtype(to_tensor(x, self.backend).dtype) for x in flatten(others)[0])):
+        for dtype in (*self._dtypes, *(as_dtype(self.tensor(x).dtype) for x in flatten(others)[0])):
             self.dtype = promote_types(self.dtype, dtype)
 
     @property
@@ -50,13 +51,17 @@ class Packed:
         """The length of the vector."""
         return sum(self._sizes)
 
+    def tensor(self, value: Any) -> Any:
+        """Anything tensor-like as a native tensor on the device of the unknowns."""
+        return to_tensor(value, self.backend, None, self.device)
+
     def vector(self, tree: Tree, what: str) -> Any:
         """The elements of ``tree`` one after the other; ``what`` it is, for the message where it has another form."""
         try:
             leaves = self.structure.leaves(tree)
         except ValueError as error:
             raise ValueError(f"ops.{self._op}: {what} must have the structure of the unknowns, and {error}") from None
-        tensors = [to_tensor(leaf, self.backend) for leaf in leaves]
+        tensors = [self.tensor(leaf) for leaf in leaves]
         for tensor, shape in zip(tensors, self._shapes, strict=True):
             if tuple(tensor.shape) != shape:
                 raise ValueError(
@@ -71,7 +76,7 @@ class Packed:
 
     def number(self, value: float) -> Any:
         """A Python number as a 0-d tensor in the real dtype of the computation, as the caller's functions see it."""
-        native = to_tensor(value, self.backend, ops.finfo(self.dtype).dtype)
+        native = to_tensor(value, self.backend, ops.finfo(self.dtype).dtype, self.device)
         return wrapped(native, self.backend) if self.portable else native
 
     def tree(self, vector: Any) -> Tree:

@@ -8,7 +8,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.backend import active
 from ember_ml.errors import UnsupportedOp
-from ember_ml.ops.carried import Carried, Tree, is_portable, native_form, to_tensor, wrapped
+from ember_ml.ops.carried import Carried, Tree, device_of, is_portable, native_form, to_tensor, wrapped
 from ember_ml.ops.declare import plain
 from ember_ml.trees import flatten, map_tree
 
@@ -18,11 +18,12 @@ __all__ = ["associative_scan", "map", "scan", "vectorized_map"]
 class _Slices:
     """The slices of the tensors in a tree along their common first dimension."""
 
-    __slots__ = ("backend", "leaves", "length", "portable", "structure")
+    __slots__ = ("backend", "device", "leaves", "length", "portable", "structure")
 
     def __init__(self, op: str, tree: Tree, length: int | None, backend: Any, portable: bool) -> None:
         leaves, self.structure = flatten(tree)
-        self.leaves = [to_tensor(leaf, backend) for leaf in leaves]
+        self.device = device_of(leaves, backend)
+        self.leaves = [to_tensor(leaf, backend, None, self.device) for leaf in leaves]
         self.backend, self.portable = backend, portable
         if any(leaf.ndim == 0 for leaf in self.leaves):
             raise ValueError(f"ops.{op} goes over the first dimension, and one of the tensors has none")
@@ -46,7 +47,7 @@ class _Slices:
 
     def zeros(self) -> Tree:
         """What a slice would look like, where there is none."""
-        return self.tree([ops.zeros(tuple(x.shape)[1:], dtype=x.dtype) for x in self.leaves])
+        return self.tree([ops.zeros(tuple(x.shape)[1:], dtype=x.dtype, device=self.device) for x in self.leaves])
 
 
 def _pair(result: Any) -> Any:
@@ -78,7 +79,8 @@ def scan(
     backend = active()
     portable = is_portable(init, xs)
     slices = _Slices("scan", xs, length, backend, portable)
-    carried = Carried("scan", "carried value", init, backend, portable)
+    device = device_of((xs, init), backend)
+    carried = Carried("scan", "carried value", init, backend, portable, device)
     if slices.length == 0:
         return carried.tree(carried.leaves), _empty(
             "scan", _pair(f(carried.tree(carried.leaves), slices.zeros()))[1], slices
@@ -88,7 +90,7 @@ def scan(
 
         def step(leaves: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Any], Tree]:
             carry, y = _pair(f(carried.tree(leaves), slices.tree(parts)))
-            return carried.keep(carry), map_tree(lambda leaf: to_tensor(leaf, backend), y)
+            return carried.keep(carry), map_tree(lambda leaf: to_tensor(leaf, backend, None, device), y)
 
         leaves, ys = form(step, carried.leaves, slices.leaves, slices.length, reverse)
         return carried.tree(leaves), map_tree(lambda x: wrapped(x, backend), ys) if portable else ys
@@ -110,7 +112,8 @@ class _Outputs:
 
     def add(self, tree: Tree) -> None:
         if self.shared is None:
-            self.shared = Carried(self.op, "output", tree, self.slices.backend, self.slices.portable)
+            slices = self.slices
+            self.shared = Carried(self.op, "output", tree, slices.backend, slices.portable, slices.device)
             self.rows.append(self.shared.leaves)
         else:
             self.rows.append(self.shared.keep(tree))
@@ -123,8 +126,8 @@ class _Outputs:
 
 def _empty(op: str, output: Tree, slices: _Slices) -> Tree:
     """Outputs like ``output``, of which there are none."""
-    like = Carried(op, "output", output, slices.backend, slices.portable)
-    return like.tree([ops.zeros((0, *x.shape), dtype=x.dtype) for x in like.leaves])
+    like = Carried(op, "output", output, slices.backend, slices.portable, slices.device)
+    return like.tree([ops.zeros((0, *x.shape), dtype=x.dtype, device=like.device) for x in like.leaves])
 
 
 @plain

@@ -15,7 +15,7 @@ from ember_ml import ops
 from ember_ml.backend import active
 from ember_ml.backend.contract import is_compiling
 from ember_ml.backend.results import SolverResult
-from ember_ml.ops.carried import Tree, constant, to_tensor
+from ember_ml.ops.carried import Tree, constant
 from ember_ml.ops.declare import plain
 from ember_ml.ops.packed import Packed
 from ember_ml.typing import Tensor, TensorLike
@@ -43,7 +43,7 @@ class _System:
         form = self.form
         if callable(A):
             return lambda v: form.vector(A(form.tree(v)), f"what {name} gives")
-        matrix = to_tensor(A, form.backend)
+        matrix = form.tensor(A)
         if tuple(matrix.shape) != (form.size, form.size):
             raise ValueError(
                 f"ops.{self.op}: for {form.size} unknowns {name} must be a matrix of shape {(form.size, form.size)}, "
@@ -160,7 +160,7 @@ def _conjugate_gradient(A: Operator, M: Operator, b: Any, x: Any, target: Any, l
         p = ops.add(z, ops.multiply(ops.divide(rz, before), p))
         return x, r, p, rz, ops.vector_norm(r), ops.add(steps, 1)
 
-    steps = ops.zeros((), dtype="int64")
+    steps = ops.zeros((), dtype="int64", device=ops.get_device(b))
     r = residual(x)
     # The residual that the iteration carries along drifts from the true one, from which the second pass starts.
     for _ in range(2):
@@ -235,7 +235,7 @@ def _gmres(A: Operator, M: Operator, b: Any, x: Any, target: Any, length: int, l
         r = residual(x)
         return x, r, ops.vector_norm(r), ops.add(cycles, 1), ops.add(steps, taken)
 
-    r, zero = residual(x), ops.zeros((), dtype="int64")
+    r, zero = residual(x), ops.zeros((), dtype="int64", device=ops.get_device(b))
     x, _, size, _, steps = ops.while_loop(
         lambda x, r, size, cycles, steps: ops.logical_and(ops.greater(size, target), ops.less(cycles, limit)),
         cycle,
@@ -251,10 +251,11 @@ def _krylov(A: Operator, M: Operator, r: Any, size: Any, target: Any, length: in
     basis is kept as its QR decomposition: ``Q`` is the adjoint of the orthogonal factor, ``R`` holds the columns of the
     triangle in its rows.
     """
-    dtype, n = ops.dtype(r), r.shape[0]
+    dtype, n, device = ops.dtype(r), r.shape[0], ops.get_device(r)
     first = ops.divide(r, _nonzero(size))
-    V = ops.concatenate([ops.expand_dims(first, 0), ops.zeros((length, n), dtype=dtype)])
-    Q, R = ops.eye(length + 1, dtype=dtype), ops.zeros((length, length + 1), dtype=dtype)
+    V = ops.concatenate([ops.expand_dims(first, 0), ops.zeros((length, n), dtype=dtype, device=device)])
+    Q = ops.eye(length + 1, dtype=dtype, device=device)
+    R = ops.zeros((length, length + 1), dtype=dtype, device=device)
 
     def step(V: Any, Q: Any, R: Any, left: Any, j: Any) -> tuple[Any, ...]:
         w = _unrecorded(A(_unrecorded(M(ops.take(V, j, axis=0)))))
@@ -279,7 +280,7 @@ def _krylov(A: Operator, M: Operator, r: Any, size: Any, target: Any, length: in
     V, Q, R, _, steps = ops.while_loop(
         lambda V, Q, R, left, j: ops.logical_and(ops.greater(left, target), ops.less(j, length)),
         step,
-        (V, Q, R, size, ops.zeros((), dtype="int64")),
+        (V, Q, R, size, 0),
     )
     R = ops.matrix_transpose(ops.get_item(R, (slice(None), slice(length))))
     # Columns that were not reached, or that break down, are left out: a one on the diagonal, and nothing to match.
@@ -334,10 +335,7 @@ def newton_root(
         return form.vector(f(form.tree(x)), "what f gives")
 
     def derivatives(x: Any) -> Any:
-        if own is None:
-            found = ops.jacobian(values)(x)
-        else:
-            found = ops.cast(to_tensor(own(form.tree(x)), form.backend), form.dtype)
+        found = ops.jacobian(values)(x) if own is None else ops.cast(form.tensor(own(form.tree(x))), form.dtype)
         return ops.reshape(found, (size, size))
 
     precision = float(ops.finfo(form.dtype).eps) ** (2 / 3) if tol is None else tol
@@ -352,7 +350,7 @@ def newton_root(
     x, change, steps = ops.while_loop(
         lambda x, change, steps: ops.greater(change, precision),
         step,
-        (x, ops.full((), float("inf"), dtype=ops.dtype(ops.real(x))), 0),
+        (x, ops.full_like(ops.max(ops.abs(x)), float("inf")), 0),
         maximum_iterations=maxiter,
     )
     info = ops.where(ops.less_equal(change, precision), ops.zeros_like(steps), ops.maximum(steps, 1))

@@ -79,7 +79,7 @@ def scan(
     reverse: bool,
 ) -> tuple[Sequence[torch.Tensor], Any]:
     # PyTorch wants something to carry, something to go over and something to give
-    nothing = torch.zeros(())
+    nothing = torch.zeros((), device=next((x.device for x in (*leaves, *xs)), None))
     parts = [nothing.expand(length), *xs]
 
     def counted(carry: list[torch.Tensor], parts: list[torch.Tensor]) -> tuple[list[torch.Tensor], Any]:
