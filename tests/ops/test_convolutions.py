@@ -116,6 +116,7 @@ def test_single_channels_of_any_memory_layout(backend: str, size: tuple[int, ...
         (((2, 4), (2, 4)), "3, 4 or 5"),
         (((2, 4, 3), (2, 2, 3, 1)), "equally many"),
         (((2, 4, 3), (2, 2, 1)), "do not divide"),
+        (((2, 4, 0), (2, 2, 1)), "do not divide"),
         (((2, 4, 4), (2, 2, 3)), "shared out"),
         (((2, 4, 3), (5, 3, 1)), "does not fit"),
         (((2, 4, 3), (0, 3, 1)), "no elements"),

@@ -174,7 +174,7 @@ def convolution(
     """The convolution of a tensor of shape ``x`` with a kernel of shape (window..., channels of a group, results)."""
     channels, sizes = _channels_and_sizes(x, kernel, data_format)
     *window, inside, outside = kernel
-    if channels % inside:
+    if channels % inside or channels == 0:
         raise ValueError(f"the kernel takes {inside} channels, which do not divide the {channels} of x into groups")
     groups = channels // inside
     if outside % groups:
