@@ -18,7 +18,7 @@ from ember_ml.ops.dispatch import dispatch
 from ember_ml.ops.portable import on_own_backend
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.in_place import is_fixed, is_item_statement, refusal
-from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind
+from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind, before_first_kind
 from ember_ml.tensor.var import Var
 
 __all__: list[str] = []
@@ -195,18 +195,23 @@ def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
     setattr(EmberTensor, method, function)
 
 
-for _short, _name in UNARY_OPERATORS.items():
-    _bind(f"__{_short}__", OPS[_name], _UNARY_SOURCE)
-for _short, _name in (BINARY_OPERATORS | COMPARISONS).items():
-    _bind(f"__{_short}__", OPS[_name], _BINARY_SOURCE, _SYMBOLS[_short])
-for _short, _name in BINARY_OPERATORS.items():
-    _bind(f"__i{_short}__", OPS[_name], _IN_PLACE_SOURCE)
-    if _short in _COMMUTATIVE:
-        _bind(f"__r{_short}__", OPS[_name], _BINARY_SOURCE, _SYMBOLS[_short])
-    elif _short in _REFLECTED:
-        _bind(f"__r{_short}__", OPS[_name], _REFLECTED_SOURCE, _SYMBOLS[_short])
-    else:
-        _bind(f"__r{_short}__", OPS[_name], _REFLECTED_SLOW_SOURCE)
+def _bind_operators() -> None:
+    """Give EmberTensor its operators."""
+    for short, name in UNARY_OPERATORS.items():
+        _bind(f"__{short}__", OPS[name], _UNARY_SOURCE)
+    for short, name in (BINARY_OPERATORS | COMPARISONS).items():
+        _bind(f"__{short}__", OPS[name], _BINARY_SOURCE, _SYMBOLS[short])
+    for short, name in BINARY_OPERATORS.items():
+        _bind(f"__i{short}__", OPS[name], _IN_PLACE_SOURCE)
+        if short in _COMMUTATIVE:
+            _bind(f"__r{short}__", OPS[name], _BINARY_SOURCE, _SYMBOLS[short])
+        elif short in _REFLECTED:
+            _bind(f"__r{short}__", OPS[name], _REFLECTED_SOURCE, _SYMBOLS[short])
+        else:
+            _bind(f"__r{short}__", OPS[name], _REFLECTED_SLOW_SOURCE)
+
+
+before_first_kind(_bind_operators)
 
 
 def _record(op: Op, is_reflected: bool = False) -> Any:

@@ -5,12 +5,13 @@ There is one object per pair, so that an operator learns in one comparison that 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ember_ml.backend.contract import key_of
 from ember_ml.dtypes import EmberDType, bool_, float32, float64
 
-__all__ = ["BINARY_OPERATORS", "COMPARISONS", "UNARY_OPERATORS", "Kind", "kind_of", "kinds_of"]
+__all__ = ["BINARY_OPERATORS", "COMPARISONS", "UNARY_OPERATORS", "Kind", "before_first_kind", "kind_of", "kinds_of"]
 
 
 # The ops behind EmberTensor's operators, by the name between the underscores.
@@ -70,12 +71,20 @@ class Kind:
 
 
 _KINDS: dict[Any, dict[EmberDType, Kind]] = {}
+_waiting: list[Callable[[], None]] = []
+
+
+def before_first_kind(function: Callable[[], None]) -> None:
+    """Call ``function`` before there is any kind, and so any portable tensor: importing is quicker without it."""
+    _waiting.append(function)
 
 
 def kinds_of(backend: Any) -> dict[EmberDType, Kind]:
     """The kinds of a backend by dtype."""
     found = _KINDS.get(key_of(backend))
     if found is None:
+        while _waiting:
+            _waiting.pop()()
         found = {dtype: Kind(backend, dtype) for dtype in backend.dtypes}
         for kind in found.values():
             kind.boolean = found[bool_]

@@ -18,8 +18,9 @@ def sparse_categorical_crossentropy(target: np.ndarray, output: np.ndarray, from
     rows = rows.astype(np.float32) if output.dtype.itemsize < 4 else rows
     classes = target.reshape(-1)
     if checks.enabled:
-        if classes.size and (classes.min() < 0 or classes.max() >= count):
-            raise IndexError(f"the classes are numbers from 0 to {count - 1}, and some are not")
+        low, high = (int(classes.min()), int(classes.max())) if classes.size else (0, -1)
+        if low < 0 or high >= count:
+            raise IndexError(f"index {low if low < 0 else high} is out of bounds for a dimension of size {count}")
     else:
         classes = np.clip(classes, 0, count - 1)
     places = np.arange(classes.size)
