@@ -348,7 +348,7 @@ def random_binomial(
     shape = as_shape(shape)
 
     def compute(key: tuple[int, int]) -> Any:
-        tries = read_parameter(n, shape, "n", 0.0, _MOST_EVENTS) // 1.0
+        tries = read_parameter(n, shape, "n", 0.0, _MOST_EVENTS) // 1.0  # emberlint: ignore[EMB401] on the host
         return rejection.binomial(key, tries, read_parameter(p, shape, "p", 0.0, 1.0))
 
     return draw_on_host(compute, DEFAULT_INT if dtype is None else as_dtype(dtype), device, seed)
