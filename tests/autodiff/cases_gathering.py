@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ember_ml import ops
-from tests.autodiff.case import NOT_DIFFERENTIABLE, binary, case, numbers, unary
+from tests.autodiff.case import binary, case, numbers, unary
 
 # cells
 IDS = [0, 2, 2, 0, 1]
@@ -44,6 +44,7 @@ case("gaussian", ("x", "mu", "sigma"), x=numbers(3), mu=numbers(seed=1), sigma=n
 # tensors of tensors
 case("array", "data", data=numbers(2, 3))
 case("asarray", x=numbers(2, 3))
+case("from_dlpack", x=numbers(2, 3))
 case("convert_to_tensor", "data", data=numbers(2, 3))
 case("saturate_cast", x=numbers(2, 3), dtype="float64", label="to float64")
 case("full", "fill_value", shape=(2, 3), fill_value=numbers(3))
@@ -61,7 +62,3 @@ unary("i0")
 points = numbers(6, seed=1)
 case("histogram", "weights", x=points, bins=[-1.0, 0.0, 2.0], weights=numbers(6))
 case("histogram", "weights", x=points, bins=3, weights=numbers(6, low=0.5), density=True, label="density")
-
-NOT_DIFFERENTIABLE.update(
-    from_dlpack="it takes tensors of other libraries, which are not recorded",
-)

@@ -1,19 +1,41 @@
-"""Gradients for ops of which a library's own engine has none: the rules beside the op, handed to that engine."""
+"""Bodies for a library's own engine: the rules beside the op where it has no gradient, an error where there is none."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 from ember_ml import backend as backends
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.ops.declare import OPS, TENSOR, Op
-from ember_ml.ops.tape import conjugated, unbroadcast
+from ember_ml.ops.tape import conjugated, is_tracked, not_differentiable, unbroadcast
 
-__all__ = ["with_rules"]
+__all__ = ["refusing", "with_rules"]
+
+
+def refusing(op: Op, body: Body | ByDType, backend: Any) -> Body | ByDType:
+    """``body`` of an op that has no gradient, which says so rather than give zeros."""
+    tensors = [index for index, role in op.roles if role is TENSOR]
+
+    def refused(found: Body) -> Body:
+        @wraps(found)
+        def checked(*args: Any) -> Any:
+            result = found(*args)
+            for index in tensors:
+                if backend.is_native(args[index]) and backend.is_recorded(args[index]) and is_tracked(result, backend):
+                    raise not_differentiable(op, op.parameters[index])
+            return result
+
+        return checked
+
+    if not isinstance(body, ByDType):
+        return refused(body)
+    others = {dtype: refused(other) for dtype, other in body.others.items()}
+    return ByDType(refused(body.native), others, body.general and refused(body.general), body.when)
 
 
 def with_rules(op: Op, body: Body | ByDType, backend: Any, dtypes: frozenset[EmberDType]) -> Body | ByDType:

@@ -126,6 +126,9 @@ def from_dlpack(x: DataLike, device: DeviceLike | None = None, copy: bool | None
     return _convert(x, None, device, copy)
 
 
+gradient(from_dlpack, x=lambda g, _r, _x, _device, _copy: adjoints.cast_back(g, _x))
+
+
 @primitive(KEEP)
 def copy(x: TensorLike) -> Tensor:
     """A tensor with the same values in memory of its own.

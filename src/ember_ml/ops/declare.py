@@ -174,7 +174,18 @@ class Op:
             from ember_ml.ops.attached import with_rules
 
             return with_rules(self, found, backend, lacking)
+        if hasattr(backend, "is_recorded") and self._has_no_gradient():
+            from ember_ml.ops.attached import refusing
+
+            return refusing(self, found, backend)
         return found
+
+    def _has_no_gradient(self) -> bool:
+        """Whether the op takes and gives floats, and no rule nor a body on other ops says how it is differentiated."""
+        takes_floats = any(role is TENSOR for _, role in self.roles) and any(
+            d.kind == "float" for d in self.rule.domain
+        )
+        return takes_floats and not self.derived and not self.gradients and self.rule.result not in ("bool", "int64")
 
 
 def _signed_part(function: Any) -> Any:

@@ -28,8 +28,10 @@ __all__ = [
     "backpropagate",
     "conjugated",
     "find_tape",
+    "is_tracked",
     "leaf",
     "mark",
+    "not_differentiable",
     "propagate",
     "sources_of",
     "tape_for",
@@ -253,16 +255,16 @@ def _recorder(op: Op, tape: Tape) -> Callable[..., Any]:
             if kind is Var:
                 if arg.node is not None and rules[index] is not None:
                     if rules[index] is _UNKNOWN:
-                        if _is_tracked(result, base):
-                            raise _not_differentiable(op, op.parameters[index])
+                        if is_tracked(result, base):
+                            raise not_differentiable(op, op.parameters[index])
                         continue
                     parents.append((rules[index], None, arg.node, arg.index, arg.shape))
             elif kind is list and rules[index] is not None:
                 for place, item in enumerate(arg):
                     if type(item) is Var and item.node is not None:
                         if rules[index] is _UNKNOWN:
-                            if _is_tracked(result, base):
-                                raise _not_differentiable(op, op.parameters[index])
+                            if is_tracked(result, base):
+                                raise not_differentiable(op, op.parameters[index])
                             continue
                         parents.append((rules[index], place, item.node, item.index, item.shape))
         if not parents:
@@ -399,10 +401,10 @@ def _quick(op: Op, tape: Tape) -> Callable[[tuple[Any, ...]], Any] | None:
     return record_one if places == [0] else record_several
 
 
-def _is_tracked(result: Any, base: Any) -> bool:
+def is_tracked(result: Any, base: Any) -> bool:
     """Whether a gradient could flow out of ``result``."""
     if isinstance(result, list | tuple):
-        return any(_is_tracked(part, base) for part in result)
+        return any(is_tracked(part, base) for part in result)
     dtype = result.dtype if type(result) is Var else base.dtype_of(result) if base.is_native(result) else None
     return dtype is not None and dtype.kind in ("float", "complex")
 
@@ -431,7 +433,8 @@ def _constants(result: Any, tape: Tape) -> Any:
     return tape.constant(result) if type(result) is Var or tape.base.is_native(result) else result
 
 
-def _not_differentiable(op: Op, parameter: str) -> TypeError:
+def not_differentiable(op: Op, parameter: str) -> TypeError:
+    """The error for asking for a gradient that there is not."""
     return TypeError(
         f"ops.{op.name} is not differentiable with respect to {parameter!r}; "
         f"cut the gradient there if that is meant: ops.stop_gradient({parameter})"
