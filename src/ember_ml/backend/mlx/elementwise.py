@@ -141,7 +141,7 @@ def _round_complex(x: mx.array, decimals: int) -> mx.array:
 
 def _round_float64(x: mx.array, decimals: int) -> mx.array:
     """MLX takes the power of ten from float32."""
-    unit = mx.array(10.0 ** abs(decimals), dtype=x.dtype)
+    unit = mx.array(10.0 ** (decimals if decimals > 0 else -decimals), dtype=x.dtype)
     return mx.round(x * unit) / unit if decimals > 0 else mx.round(x / unit) * unit
 
 
