@@ -77,6 +77,7 @@ class _HostLanes:
 
 
 HOST_LANES = _HostLanes()
+_MOST_NUMBERS = 2**32  # as many blocks as counters
 _SIGNED_WORD = Variate("signed word", int32, False, lambda lanes, word: word)
 
 
@@ -89,6 +90,8 @@ def host_draw(variate: Variate, key: tuple[int, int], count: int) -> np.ndarray:
 
 def draw(variate: Variate, shape: tuple[int, ...], device: str | None, seed: SeedLike | None) -> Any:
     """A native tensor of random numbers on the active backend."""
+    if math.prod(shape) > _MOST_NUMBERS:
+        raise ValueError(f"one call draws at most 2**32 random numbers; draw {shape} in several calls")
     backend = active()
     own, key, native = _key(backend, seed)
     if native:
@@ -102,12 +105,12 @@ def draw(variate: Variate, shape: tuple[int, ...], device: str | None, seed: See
 
 def permutation(count: int, device: str | None, seed: SeedLike | None) -> Any:
     """The integers below ``count`` in random order: the stable order of as many words, as int64."""
+    if count > _MOST_NUMBERS:
+        raise ValueError(f"at most 2**32 things can be put in random order, not {count}")
     backend = active()
     own, key, _ = _key(backend, seed)
     if own is not None and (is_compiling(backend) or type(key) is not tuple):
         return own.order(own.draw(_SIGNED_WORD, key, (count,), device))
-    if count > 2**32:
-        raise ValueError(f"at most 2**32 things can be put in random order, not {count}")
     # sorting pairs of word and index is many times faster than a stable sort of words, and gives the same
     pairs = host_draw(_SIGNED_WORD, key, count).astype(np.int64) << 32
     pairs |= np.arange(count)

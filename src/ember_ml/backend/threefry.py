@@ -19,7 +19,6 @@ CHUNK = 16384  # blocks at a time: the buffers and a formula's temporaries stay 
 
 _PARITY = 0x1BD11BDA
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_MOST_WORDS = 2**33  # two for each 32-bit counter
 
 
 def signed(word: int) -> int:
@@ -86,8 +85,6 @@ def fill(out: np.ndarray, key: tuple[int, int], formula: Callable[..., Any], wid
     """
     count = len(out)
     blocks = count if wide else (count + 1) // 2
-    if blocks > _MOST_WORDS // 2:
-        raise ValueError(f"one call draws at most {_MOST_WORDS} words; draw {count} numbers in several calls")
     size = min(CHUNK, blocks)
     numbers = np.arange(size, dtype=np.uint32)
     x, y, spare = (np.empty(size, dtype=np.uint32) for _ in range(3))
