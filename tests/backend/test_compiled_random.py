@@ -119,6 +119,8 @@ def test_stream_of_the_process_goes_on_in_a_function_of_torch(torch: Any, compil
     compiled = torch.compile(_three_draws, fullgraph=True, backend=compiler)
     ops.seed(31)
     assert [_values(compiled(x)) for _ in range(3)] == want
+    with streaming(ops.Generator(31)):
+        assert [_values(compiled(x)) for _ in range(3)] == want
     generator = ops.Generator(31)
     assert [_values(compiled(x, generator)) for _ in range(3)] == want
 

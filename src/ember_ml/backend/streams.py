@@ -23,10 +23,10 @@ __all__ = [
     "SeedLike",
     "TracedGenerator",
     "bookmark",
-    "current",
     "default_generator",
     "first_key",
     "generators",
+    "lent",
     "next_key",
     "seed",
     "streaming",
@@ -226,7 +226,7 @@ class streaming:
         self.generator = generator
 
     def __enter__(self) -> Generator | TracedGenerator:
-        self.before = getattr(_scope, "generator", None)
+        self.before = lent()
         _scope.generator = self.generator
         return self.generator
 
@@ -234,16 +234,14 @@ class streaming:
         _scope.generator = self.before
 
 
-def current(seed: SeedLike | None) -> Generator | TracedGenerator | int | None:
-    """What a draw takes its key from: a generator, an integer seed, or None for that of the process."""
-    return getattr(_scope, "generator", None) if seed is None else seed
+def lent() -> Generator | TracedGenerator | None:
+    """The generator that :class:`streaming` lends to this thread, if any."""
+    return getattr(_scope, "generator", None)
 
 
 def next_key(seed: SeedLike | None) -> tuple[Key, bool]:
     """The key for one draw, and whether the backend's own generator may serve it."""
-    source = current(seed)
-    if source is None:
-        source = default_generator()
+    source = lent() or default_generator() if seed is None else seed
     if isinstance(source, Generator | TracedGenerator):
         return source.next_key(), source.native
     return first_key(source), False
@@ -251,9 +249,9 @@ def next_key(seed: SeedLike | None) -> tuple[Key, bool]:
 
 def bookmark() -> Callable[[], Generator | TracedGenerator]:
     """A function that gives a generator which stands where the stream of this thread stands now."""
-    source = current(None)
-    if not isinstance(source, TracedGenerator):
-        state = (source if isinstance(source, Generator) else default_generator()).state()
+    source = lent() or default_generator()
+    if isinstance(source, Generator):
+        state = source.state()
         return lambda: Generator.from_state(state)
     words, drawn = source._words, source.drawn
 

@@ -27,8 +27,8 @@ _order = torch.zeros(1)
 
 
 def _next_key(order: torch.Tensor, generator: int) -> torch.Tensor:
-    """The next key of the generator with that number; 0 is the process's."""
-    source = streams.generators[generator] if generator else streams.default_generator()
+    """The next key of the generator with that number; 0 is the one that draws without a seed come from just now."""
+    source = streams.generators[generator] if generator else streams.lent() or streams.default_generator()
     return _key(*source.next_key())
 
 
@@ -48,11 +48,11 @@ _known = torch.ops.ember_ml.key.default
 
 
 def traced_key(seed: SeedLike | None) -> Key:
-    source = streams.current(seed)
-    if source is None:
-        return _ask(_order, 0)
+    source = streams.lent() if seed is None else seed
     if isinstance(source, TracedGenerator):
         return source.next_key()
+    if seed is None or source is None:
+        return _ask(_order, 0)
     if isinstance(source, streams.Generator):
         return _ask(_order, source.number)
     # as constants the compiler would add them to the counters in integers that do not wrap
