@@ -15,7 +15,9 @@ import pytest
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops
+from ember_ml.backend.contract import BackendModule
 from ember_ml.errors import BrokenBackend, UnknownBackend, UnsupportedDType, UnsupportedOp
+from ember_ml.nn.tensor import EmberTensor
 from ember_ml.ops.declare import OPS
 from ember_ml.ops.inventory import inventory
 
@@ -86,6 +88,22 @@ def test_derived_ops_work_without_a_body(counting: Any) -> None:
     assert derived.status == {"counting": "derived"}
     assert ops.ravel([[1.0, 2.0], [3.0, 4.0]]).tolist() == [1.0, 2.0, 3.0, 4.0]
     assert counting.calls == {"reshape": 1}
+
+
+def test_the_example_fulfils_the_whole_contract(counting: Any) -> None:
+    wanted = {name for name in (*BackendModule.__annotations__, *vars(BackendModule)) if not name.startswith("_")}
+    assert {name for name in wanted if not hasattr(counting, name)} == set()
+
+
+def test_it_has_gradients_by_the_rules_of_ember_ml(counting: Any) -> None:
+    gradient = ops.grad(lambda x: ops.sum(ops.multiply(ops.sqrt(x), x)))(ops.array([1.0, 4.0]))
+    assert type(gradient) is counting.Counted
+    assert ops.to_numpy(gradient).tolist() == [1.5, 3.0]
+    assert ops.item(ops.grad(ops.grad(lambda x: ops.multiply(ops.multiply(x, x), x)))(2.0)) == 12.0
+    variable = EmberTensor([1.0, 2.0], requires_grad=True)
+    (variable * variable).sum().backward()
+    assert variable.grad is not None
+    assert variable.grad.tolist() == [2.0, 4.0]
 
 
 def test_ops_that_it_lacks_say_so(counting: Any) -> None:

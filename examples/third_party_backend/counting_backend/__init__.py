@@ -6,6 +6,7 @@ contract of ``ember_ml.backend.contract.BackendModule``; the bodies of the ops a
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,14 @@ def available_devices() -> tuple[str, ...]:
 
 def initial_device() -> str:
     return "cpu"
+
+
+def set_device(device: str) -> None:
+    pass
+
+
+def device_scope(device: str) -> AbstractContextManager[Any]:
+    return nullcontext()
 
 
 def synchronize(device: str | None) -> None:

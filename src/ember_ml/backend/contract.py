@@ -167,3 +167,5 @@ class BackendModule(Protocol):
     def is_traced(self, x: Any) -> bool:
         """Whether the value of ``x`` cannot be read now, because a compiled function is being traced."""
         ...
+
+    # A library that differentiates also has ``is_recorded(x)``: whether a gradient could flow through ``x``.

@@ -85,6 +85,7 @@ class Carried:
     __slots__ = ("_facts", "_op", "_thing", "backend", "device", "leaves", "portable", "structure")
 
     backend: Any
+    device: str
     structure: Structure
     leaves: list[Any]
     portable: bool

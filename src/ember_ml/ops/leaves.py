@@ -40,6 +40,11 @@ class Leaves:
 
     __slots__ = ("backend", "natives", "portable", "structure")
 
+    backend: Any
+    natives: list[Any]
+    portable: list[bool] | None
+    structure: trees.Structure
+
     def __init__(self, tree: Any, backend: Any, what: str = "") -> None:
         leaves, self.structure = trees.flatten(tree)
         self.backend = backend
@@ -88,6 +93,12 @@ class Outputs:
 
     __slots__ = ("backend", "places", "portable", "rest", "structure")
 
+    backend: Any
+    places: list[int]
+    portable: list[bool]
+    rest: list[Any]
+    structure: trees.Structure
+
     def __init__(self, backend: Any) -> None:
         self.backend = backend
 
@@ -129,12 +140,17 @@ class Arguments:
 
     __slots__ = ("chosen", "function", "is_single", "positions")
 
+    chosen: tuple[Argument, ...]
+    function: Callable[..., Any]
+    is_single: bool
+    positions: dict[str, int]
+
     def __init__(self, function: Callable[..., Any], argnums: Argument | Sequence[Argument], what: str) -> None:
         check_function(function, what)
         self.function = function
         self.is_single = isinstance(argnums, int | str)
-        self.chosen: tuple[Argument, ...] = (argnums,) if isinstance(argnums, int | str) else _listed(argnums)
-        self.positions: dict[str, int] = {}
+        self.chosen = (argnums,) if isinstance(argnums, int | str) else _listed(argnums)
+        self.positions = {}
         if any(isinstance(argument, str) for argument in self.chosen):
             parameters = inspect.signature(function).parameters.values()
             named = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
@@ -160,7 +176,9 @@ class Arguments:
             raise ValueError(f"{name} was called without the argument {argument!r} that is to be differentiated")
         return place
 
-    def put(self, picked: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict]:
+    def put(
+        self, picked: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
         """All arguments, with others for the chosen ones."""
         new_args, new_kwargs = list(args), dict(kwargs)
         for argument, value in zip(self.chosen, picked, strict=True):

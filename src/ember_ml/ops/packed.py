@@ -30,6 +30,7 @@ class Packed:
     __slots__ = ("_dtypes", "_op", "_shapes", "_sizes", "backend", "device", "dtype", "portable", "structure")
 
     backend: Any
+    device: str
     dtype: EmberDType
     portable: bool
     structure: Structure

@@ -40,7 +40,7 @@ __all__ = [
 
 is_live: bool = False
 """Whether any tape was ever made: until then dispatch need not look for recorded values."""
-has_variables = False
+has_variables: bool = False
 """Whether any variable of ``requires_grad`` was ever made: until then no result can depend on one."""
 
 
