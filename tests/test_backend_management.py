@@ -354,10 +354,13 @@ def test_import_loads_no_tensor_library_but_numpy_and_prints_nothing(own_home: P
 
 
 def test_import_costs_at_most_60_ms_more_than_numpy(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its bytecode cached, as on any installed copy; in processor time, which other programs do not lengthen."""
+    """With its bytecode cached, as on any installed copy; in processor time of the thread that imports.
+
+    Other programs do not lengthen that, nor do the threads of the BLAS of NumPy, which spin a while after its import.
+    """
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(own_home / "bytecode"))
-    code = "import numpy, time; t = time.process_time(); import ember_ml; print(time.process_time() - t)"
+    code = "import numpy, time; t = time.thread_time(); import ember_ml; print(time.thread_time() - t)"
     taken = [float(run_python(code, own_home).stdout) for _ in range(8)]
     assert min(taken) < 0.06
 

@@ -96,6 +96,13 @@ def test_neighbours_of_halves(backend: str) -> None:
     assert _lists(ops.cast(found, "float32"))[1:3] == [1 + 2.0**-7, -1 - 2.0**-7]
 
 
+@pytest.mark.parametrize("size", [1, 3, 9])
+def test_zero_to_the_power_of_zero_is_one(backend: str, size: int) -> None:
+    for dtype in ("float32", "complex64"):
+        zero = ops.zeros(size, dtype=dtype)
+        assert ops.to_numpy(ops.power(zero, zero)).tolist() == [1] * size
+
+
 def test_exponents_beyond_the_range_of_their_own_power(backend: str) -> None:
     x = ops.array([1.0, 1.0, 3.0, 2.0**-140], dtype="float32")
     assert _lists(ops.ldexp(x, ops.array([127, -149, 400, 150]))) == [2.0**127, 2.0**-149, math.inf, 2.0**10]

@@ -139,9 +139,16 @@ def _uint64_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return result.view(torch.uint64)
 
 
+def _complex_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """0 to the power of 0 is 1, which torch gives for real numbers only."""
+    return torch.pow(torch.where((x == 0) & (y == 0), 1, x), y)
+
+
 power = ByDType(
     torch.pow,
-    dict.fromkeys(dt.SIGNED, _integer_power) | unsigned(torch.pow, _uint64_power),
+    dict.fromkeys(dt.SIGNED, _integer_power)
+    | unsigned(torch.pow, _uint64_power)
+    | dict.fromkeys(dt.COMPLEX, _complex_power),
 )
 
 
