@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from ember_ml import backend, dtypes, einops_support, errors, memory, nn, ops
 from ember_ml.backend import (
     auto_select_backend,
@@ -60,7 +63,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> str:
+_LAZY = ("distributed", "features", "registry", "training")
+"""Parts that not every program needs; importing the package does not load them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return import_module(f"ember_ml.{name}")
     if name == "__version__":
         from importlib.metadata import version  # slow to import, and rarely asked for
 

@@ -104,7 +104,14 @@ def _integer_power(x: mx.array, y: mx.array) -> mx.array:
     return mx.where(y < 0, mx.zeros_like(y), mx.power(x, mx.maximum(y, 0)))
 
 
-power = ByDType(mx.power, dict.fromkeys(dt.SIGNED, _integer_power) | in_float32(mx.power))
+def _complex_power(x: mx.array, y: mx.array) -> mx.array:
+    """0 to the power of 0 is 1, which MLX gives for real numbers only."""
+    return mx.power(mx.where((x == 0) & (y == 0), mx.ones_like(x), x), y)
+
+
+power = ByDType(
+    mx.power, dict.fromkeys(dt.SIGNED, _integer_power) | in_float32(mx.power) | {dt.complex64: _complex_power}
+)
 
 
 def fmax(x: mx.array, y: mx.array) -> mx.array:
