@@ -51,6 +51,18 @@ einsum("i,j->ij", (2,), (3,), label="outer")
 einsum(",i->i", (), (3,), label="0-d")
 einsum("ij,j->i", (0, 3), (3,), label="empty")
 einsum("ij,jk->ki", (2, 3), (3, 2), label="complex", kind="complex")
+for label, shape in (("rows", (3, 4)), ("one", (4,)), ("stack", (2, 3, 4)), ("empty", (0, 4))):
+    layer = {"x": numbers(*shape), "weight": numbers(2, 4, seed=1), "bias": numbers(2, seed=2)}
+    case("linear", ("x", "weight", "bias"), label, **layer)
+case("linear", ("x", "weight"), "no bias", x=numbers(3, 4), weight=numbers(2, 4, seed=1))
+case(
+    "linear",
+    ("x", "weight", "bias"),
+    "complex",
+    x=numbers(3, 2, kind="complex"),
+    weight=numbers(2, 2, kind="complex", seed=1),
+    bias=numbers(2, kind="complex", seed=2),
+)
 pair("dot", (2, 3), (3, 2))
 pair("dot", (3,), (3,), "vectors")
 pair("dot", (2, 2, 3), (2, 3, 2), "stacks")

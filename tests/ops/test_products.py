@@ -195,7 +195,27 @@ def test_product_refuses_shapes_that_do_not_fit(
         getattr(ops, name)(ops.ones(left, dtype=kind), ops.ones(right, dtype=kind))
 
 
-@pytest.mark.parametrize("name", ["matmul", "dot", "vdot", "vecdot", "inner", "tensordot"])
+@pytest.mark.parametrize(
+    ("x", "weight", "bias"),
+    [
+        ((2, 3), (4, 2), (4,)),
+        ((2, 3), (4, 3), (1,)),
+        ((2, 3), (4, 3), ()),
+        ((2, 3), (4, 3), (2, 4)),
+        ((4, 3), (4, 3), (3,)),
+        ((3,), (3,), None),
+        ((2, 3), (1, 4, 3), None),
+        ((), (4, 3), (4,)),
+    ],
+)
+@pytest.mark.parametrize("kind", ["float32", "float16", "int32", "uint16"])
+def test_linear_refuses_shapes_that_do_not_fit(backend: str, kind: str, x: Any, weight: Any, bias: Any) -> None:
+    given = [None if shape is None else ops.ones(shape, dtype=kind) for shape in (x, weight, bias)]
+    with pytest.raises(ValueError, match="linear"):
+        ops.linear(*given)
+
+
+@pytest.mark.parametrize("name", ["linear", "matmul", "dot", "vdot", "vecdot", "inner", "tensordot"])
 @pytest.mark.parametrize(("left", "right"), [("float16", "float32"), ("bfloat16", "float64"), ("float16", "bfloat16")])
 def test_contraction_refuses_to_mix_half_precision(backend: str, name: str, left: str, right: str) -> None:
     x, y = ops.ones((2, 2), dtype=left), ops.ones((2, 2), dtype=right)

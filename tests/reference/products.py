@@ -151,6 +151,29 @@ def _contracted(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
 
 
 _product("matmul", lambda draw, dtype: _pair(draw, dtype, *draw(_matmul_shapes())), np.matmul)
+
+
+def _linear_shapes(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
+    inside, out = draw(SIDE), draw(SIDE)
+    bias = _filled(draw, dtype, (out,)) if draw(st.booleans()) else None
+    x, weight = _filled(draw, dtype, (*draw(shapes()), inside)), _filled(draw, dtype, (out, inside))
+    return {"x": x, "weight": weight, "bias": bias}
+
+
+def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> Any:
+    if x.dtype.kind in "iu":
+        return wrapped(_linear(*(None if a is None else a.astype(object) for a in (x, weight, bias))), x.dtype)
+    product = np.einsum("...i,oi->...o", x, weight)
+    return product if bias is None else product + bias
+
+
+def _linear_terms(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> Any:
+    if x.dtype.kind in "iu":
+        return None
+    return _linear(np.abs(x), np.abs(weight), None if bias is None else np.abs(bias))
+
+
+spec("linear", _linear_shapes, _linear, 8.0, _linear_terms)
 _product("dot", lambda draw, dtype: _pair(draw, dtype, *draw(_dot_shapes())), _dot)
 _product("vdot", _same_size, lambda x, y: np.dot(np.conj(x.ravel()), y.ravel()))
 _product("vecdot", _vectors, _vecdot)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["NOT_DEFINITE", "NOT_FINITE", "SINGULAR", "check_matrix", "check_square", "check_system"]
+__all__ = ["NOT_DEFINITE", "NOT_FINITE", "SINGULAR", "check_linear", "check_matrix", "check_square", "check_system"]
 
 SINGULAR = "the matrix is singular"
 NOT_DEFINITE = "the matrix is not positive definite"
@@ -32,3 +32,11 @@ def check_system(a: Any, b: Any) -> None:
     rows = b.shape[0] if b.ndim == 1 else b.shape[-2]
     if rows != a.shape[-1]:
         raise ValueError(f"a system of {a.shape[-1]} equations has a right side of {rows}")
+
+
+def check_linear(weight: Any, bias: Any) -> None:
+    """A matrix, and a vector as long as it has rows, or None."""
+    shape = weight.shape
+    if len(shape) != 2 or (bias is not None and bias.shape != (shape[0],)):
+        given = "no bias" if bias is None else f"a bias of {tuple(bias.shape)}"
+        raise ValueError(f"a weight has shape (out, in) and a bias (out,); these are {tuple(shape)} and {given}")

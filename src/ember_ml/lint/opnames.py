@@ -33,8 +33,8 @@ reduce_mean reduce_std reduce_sum reduce_max reduce_min reduce_prod reduce_var
 cumprod cumulative_sum cumulative_prod diff trapezoid corrcoef cov correlate logsumexp gaussian
 nansum nanmean nanvar nanstd nanmax nanmin nanmedian nanpercentile nanquantile nanprod nanargmax nanargmin nancumsum
 nancumprod
-matmul dot vdot vecdot inner outer tensordot einsum kron cross trace diagonal solve solve_triangular inv pinv svdvals
-eigvals eigvalsh det logdet norm vector_norm matrix_norm matrix_rank matrix_power cholesky
+matmul linear dot vdot vecdot inner outer tensordot einsum kron cross trace diagonal solve solve_triangular inv pinv
+svdvals eigvals eigvalsh det logdet norm vector_norm matrix_norm matrix_rank matrix_power cholesky
 cholesky_inverse lu_solve expm cdist cosine_similarity euclidean_distance
 random_normal random_uniform random_bernoulli random_integers random_truncated_normal random_categorical
 random_permutation shuffle random_choice random_gamma random_beta random_binomial random_poisson random_exponential
@@ -82,7 +82,7 @@ DTYPES = words(
     """
 )
 
-CONTRACTIONS = words("matmul dot vdot vecdot inner outer tensordot einsum conv dot_product_attention")
+CONTRACTIONS = words("matmul linear dot vdot vecdot inner outer tensordot einsum conv dot_product_attention")
 
 CREATION = words("zeros ones full empty eye identity arange linspace logspace geomspace")
 

@@ -24,7 +24,8 @@ from ember_ml.tensor.kinds import kinds_of
 
 __all__ = ["bind", "code_for"]
 
-_SLOW_ROLES = {INDEX, INDICES, MASK, MASKS, KEY, VALUE, DATA}  # they have rules of their own, which dispatch applies
+_SLOW_ROLES = {INDICES, MASKS, KEY, VALUE, DATA}  # they have rules of their own, which dispatch applies
+_TENSOR_ROLES = (TENSOR, INDEX, MASK)
 
 
 def code_for(op: Op, backend: Any) -> CodeType:
@@ -72,14 +73,22 @@ def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
     if any(role in _SLOW_ROLES for _, role in op.roles) or op.rule.result == "own" or not (tensors or sequences):
         return ()
     path: FastPath = backend.fast_path(op, body)
-    if sequences and not tensors and len(sequences) == 1:
-        template, x, y = path.sequence, sequences[0], ""
-    elif len(tensors) == 1 and not sequences:
-        template, x, y = path.unary, tensors[0], ""
-    elif len(tensors) == 2 and not sequences:
+    roles = {op.parameters[index]: role for index, role in op.roles if role in _TENSOR_ROLES}
+    y, beside = "", {}
+    if sequences:
+        if roles or len(sequences) > 1:
+            return ()
+        template, x = path.sequence, sequences[0]
+    elif len(roles) == 1:
+        template, x = path.unary, tensors[0]
+    elif len(tensors) == 2 == len(roles) and not _is_optional(op, tensors[1]):
         template, x, y = path.binary, *tensors
-    else:
+    elif _is_optional(op, tensors[0]):
         return ()
+    else:
+        x = tensors[0]
+        beside = {name: role for name, role in roles.items() if name != x}
+        template = f"if type({x}) is NATIVE:\n    if {_tests(op, x, beside)}:\n" + _indent(_indent(path.unary))
     fast = {dtype for dtype in op.rule.domain if dtype in backend.dtypes and dtype not in others}
     suffix = backend.name
     kinds = kinds_of(backend)
@@ -90,13 +99,16 @@ def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
         "KINDS": frozenset(kinds[dtype] for dtype in fast),
         "WEAK": frozenset(backend.dtypes[dtype] for dtype in fast & backend.weak_dtypes),
         "F32": backend.dtypes[dt.float32],
+        "BOOL": backend.dtypes[dt.bool_],
+        "INTEGERS": frozenset(backend.dtypes[dtype] for dtype in dt.INTEGERS if dtype in backend.dtypes),
+        "INTEGER_KINDS": frozenset(kinds[dtype] for dtype in dt.INTEGERS if dtype in kinds),
         "BACKEND": backend,
     }
     op.namespace.update({f"{name}_{suffix}": value for name, value in names.items()})
     op.namespace.update(CLS=EmberTensor, NEW=object.__new__, WRAP=wrap)
     source = template.format(x=x, y=y, args=", ".join(op.parameters))
     if not sequences:
-        source += "\n" + _portable_lines(op, x, y)
+        source = source.rstrip("\n") + "\n" + _portable_lines(op, x, y, beside)
     for name in names:
         source = re.sub(rf"\b{name}\b", f"{name}_{suffix}", source)
     # a dtype or device that the caller names is for dispatch to resolve
@@ -109,13 +121,32 @@ def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _portable_lines(op: Op, x: str, y: str) -> str:
+def _is_optional(op: Op, parameter: str) -> bool:
+    return op.declaration.__annotations__[parameter].endswith(" | None")
+
+
+def _tests(op: Op, x: str, beside: dict[str, str], portable: bool = False) -> str:
+    """The condition that the tensors beside ``x`` are of its kind, indices integers and masks bools, or None."""
+    if portable:
+        right = {TENSOR: "{p}._kind is k", INDEX: "{p}._kind in INTEGER_KINDS", MASK: "{p}._kind is k.boolean"}
+    else:
+        right = {TENSOR: "{p}.dtype == {x}.dtype", INDEX: "{p}.dtype in INTEGERS", MASK: "{p}.dtype == BOOL"}
+    tests = []
+    for p, role in beside.items():
+        test = f"type({p}) is {'CLS' if portable else 'NATIVE'} and {right[role].format(p=p, x=x)}"
+        tests.append(f"({p} is None or {test})" if _is_optional(op, p) else test)
+    return " and ".join(tests)
+
+
+def _portable_lines(op: Op, x: str, y: str, beside: dict[str, str]) -> str:
     """The hot path of portable tensors of one kind: the native function on what they hold, its result wrapped.
 
     It is the last branch of the statement that tries native tensors, which therefore pay nothing for it.
     """
-    unwrapped = [f"{name}._array" if name in (x, y) else name for name in op.parameters]
-    one_weak = [f"{name}._array" if name == x else name for name in op.parameters]
+    held = {name: f"{name}._array" for name in (x, y, *beside)}
+    held |= {p: f"None if {p} is None else {p}._array" for p in beside if _is_optional(op, p)}
+    unwrapped = [held.get(name, name) for name in op.parameters]
+    one_weak = [held[x] if name == x else name for name in op.parameters]
     if op.rule.result in ("same", "bool"):
         kind = "k" if op.rule.result == "same" else "k.boolean"
         finish = f"if type(r) is NATIVE:\n    t = NEW(CLS)\n    t._array = r\n    t._kind = {kind}\n    return t\n"
@@ -123,7 +154,9 @@ def _portable_lines(op: Op, x: str, y: str) -> str:
         finish = "return WRAP(r if type(r) is NATIVE else BACKEND.finish(r), BACKEND)\n"
     call = f"r = BODY({', '.join(unwrapped)})\n" + finish
     weak = f"r = BODY({', '.join(one_weak)})\n" + finish
-    if not y:
+    if beside:
+        inside = _indent(f"if {_tests(op, x, beside, portable=True)}:\n" + _indent(call))
+    elif not y:
         inside = _indent(call)
     else:
         inside = _indent(f"if type({y}) is CLS:\n    if {y}._kind is k:\n" + _indent(_indent(call)))

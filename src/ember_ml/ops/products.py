@@ -14,6 +14,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.einsum import read_subscripts
+from ember_ml.backend.matrices import check_linear
 from ember_ml.dtypes import as_dtype
 from ember_ml.ops import adjoints
 from ember_ml.ops.declare import derived, gradient, primitive
@@ -27,6 +28,7 @@ __all__ = [
     "einsum",
     "inner",
     "kron",
+    "linear",
     "matmul",
     "outer",
     "tensordot",
@@ -51,6 +53,30 @@ def matmul(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 gradient(matmul, x=lambda g, _r, _x, y: _left_back(g, _x, y), y=lambda g, _r, x, _y: _right_back(g, x, _y))
+
+
+@derived(CONTRACTION)
+def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """``x @ weight.T + bias``: what a layer of ``out`` neurons with ``weight`` of shape ``(out, in)`` computes.
+
+    ``x`` has ``in`` as its last dimension and any others before it; ``bias`` has shape ``(out,)``. Other shapes raise
+    ``ValueError``.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.linear([[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0], [7.0, 8.0]], [0.5, 0.0, -1.0])).tolist()
+    [[11.5, 17.0, 22.0]]
+    """
+    check_linear(weight, bias)
+    product = matmul(x, ops.matrix_transpose(weight))
+    return product if bias is None else ops.add(product, bias)
+
+
+gradient(
+    linear,
+    x=lambda g, _r, _x, weight, _bias: linear(g, ops.matrix_transpose(weight)),
+    weight=lambda g, _r, x, _weight, _bias: matmul(ops.matrix_transpose(_rows(g)), _rows(x)),
+    bias=lambda g, _r, _x, _weight, _bias: ops.sum(g, 0) if g.ndim == 2 else ops.sum(_rows(g), 0),
+)
 
 
 @derived(CONTRACTION)
@@ -265,6 +291,11 @@ def trace(x: TensorLike, offset: int = 0, axis1: int = -2, axis2: int = -1, dtyp
     5
     """
     return ops.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """``x`` as a matrix: its last dimension, and all others as one."""
+    return x if x.ndim == 2 else ops.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 def _left_back(g: Tensor, x: Any, y: Tensor) -> Tensor:

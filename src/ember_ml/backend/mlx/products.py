@@ -9,6 +9,7 @@ import mlx.core as mx
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.einsum import contract
+from ember_ml.backend.matrices import check_linear
 from ember_ml.backend.mlx.reduce import sum_along
 
 _PIECE = 16  # bits; products of two pieces add up exactly in float64, 2**21 of them
@@ -45,6 +46,23 @@ def _piece(x: mx.array, number: int, count: int) -> mx.array:
 
 
 matmul = ByDType(mx.matmul, dict.fromkeys(dt.INTEGERS, _matmul_integers))
+
+
+def _linear(x: mx.array, weight: mx.array, bias: mx.array | None) -> mx.array:
+    check_linear(weight, bias)
+    if bias is None:
+        return mx.matmul(x, weight.T)
+    # addmm cannot flatten stacks of empty rows
+    return mx.addmm(bias, x, weight.T) if weight.size else mx.matmul(x, weight.T) + bias
+
+
+def _linear_integers(x: mx.array, weight: mx.array, bias: mx.array | None) -> mx.array:
+    check_linear(weight, bias)
+    product = _matmul_integers(x, weight.T)
+    return product if bias is None else product + bias
+
+
+linear = ByDType(_linear, dict.fromkeys(dt.INTEGERS, _linear_integers))
 
 
 class _Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.host import host_dtypes
+from ember_ml.backend.matrices import check_linear
 
 _BFLOAT16 = host_dtypes[dt.bfloat16]
 
@@ -26,6 +28,32 @@ def _matmul_float16(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 matmul = ByDType(np.matmul, {dt.bfloat16: _matmul_bfloat16, dt.float16: _matmul_float16})
+
+
+def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    """One product of all rows, which NumPy would multiply stack by stack; the bias is added in place."""
+    check_linear(weight, bias)
+    if x.ndim > 2:
+        rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+        result = np.matmul(rows, weight.T).reshape(*x.shape[:-1], len(weight))
+    else:
+        result = np.matmul(x, weight.T)
+    if bias is not None:
+        result += bias
+    return result
+
+
+def _linear_bfloat16(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    wide = None if bias is None else bias.astype(np.float32)
+    return _linear(x.astype(np.float32), weight.astype(np.float32), wide).astype(_BFLOAT16)
+
+
+def _linear_float16(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return _linear(x, weight, bias)
+
+
+linear = ByDType(_linear, {dt.bfloat16: _linear_bfloat16, dt.float16: _linear_float16})
 
 
 def _vecdot(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:

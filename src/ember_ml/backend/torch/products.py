@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch.nn import functional
 
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.einsum import contract
+from ember_ml.backend.matrices import check_linear
 from ember_ml.backend.torch.unsigned import unsigned
 
 _PIECE = 16  # bits; products of two pieces add up exactly in float64, 2**21 of them
@@ -50,6 +52,21 @@ def _piece(x: torch.Tensor, number: int, count: int) -> torch.Tensor:
 
 _INTEGERS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
 matmul = ByDType(torch.matmul, dict.fromkeys(_INTEGERS, _matmul_integers) | unsigned(_matmul_integers))
+
+
+def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """PyTorch broadcasts the bias in some cases and not in others."""
+    check_linear(weight, bias)
+    return functional.linear(x, weight, bias)
+
+
+def _linear_integers(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    check_linear(weight, bias)
+    product = _matmul_integers(x, weight.T)
+    return product if bias is None else product + bias
+
+
+linear = ByDType(_linear, dict.fromkeys(_INTEGERS, _linear_integers) | unsigned(_linear_integers))
 
 
 class _Integers:
