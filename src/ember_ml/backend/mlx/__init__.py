@@ -14,7 +14,7 @@ import mlx.core as mx
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath, load_families
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.mlx import compilation, draws  # noqa: F401
+from ember_ml.backend.mlx import compilation, draws, updates  # noqa: F401
 from ember_ml.backend.mlx.recording import is_recorded  # noqa: F401
 from ember_ml.backend.mlx.transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
 from ember_ml.dtypes import EmberDType

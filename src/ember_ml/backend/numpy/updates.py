@@ -1,0 +1,83 @@
+"""Updates of parameters on NumPy: in place, in pieces that stay in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+__all__ = ["adam", "sgd"]
+
+Arrays = Sequence[np.ndarray]
+IS_IN_PLACE = True
+TAKES_HALVES = False  # NumPy would round every step of the rule to half precision
+_PIECE = 1 << 15
+
+
+def _pieces(*columns: Arrays) -> Iterator[tuple[np.ndarray, ...]]:
+    """The arrays of each row as vectors, cut where they are long; writing to them writes to the arrays."""
+    for row in zip(*columns, strict=True):
+        flat = [x.reshape(-1) for x in row]
+        size = flat[0].size
+        if size <= _PIECE:
+            yield tuple(flat)
+        else:
+            for start in range(0, size, _PIECE):
+                yield tuple([x[start : start + _PIECE] for x in flat])
+
+
+def _owned(column: Arrays) -> Arrays:
+    """The arrays, copied where writing to a flat view of them would not reach them."""
+    return [x if x.flags.c_contiguous and x.flags.writeable else np.array(x, order="C") for x in column]
+
+
+def adam(
+    parameters: Arrays,
+    gradients: Arrays,
+    first: Arrays,
+    second: Arrays,
+    rate: float,
+    factor: float,
+    epsilon: float,
+    step: int,
+    beta1: float,
+    beta2: float,
+    unscaled_epsilon: float,
+    decay: float,
+    is_decoupled: bool,
+) -> list[Arrays]:
+    parameters, first, second = _owned(parameters), _owned(first), _owned(second)
+    rest1, rest2 = 1.0 - beta1, 1.0 - beta2
+    for p, g, m, v in _pieces(parameters, gradients, first, second):
+        if decay and is_decoupled:
+            p *= 1.0 - rate * decay
+        elif decay:
+            g = g + decay * p
+        scratch = np.multiply(g, rest1)
+        m *= beta1
+        m += scratch
+        np.multiply(g, g, out=scratch)
+        scratch *= rest2
+        v *= beta2
+        v += scratch
+        np.sqrt(v, out=scratch)
+        scratch += epsilon
+        np.divide(m, scratch, out=scratch)
+        scratch *= factor
+        p -= scratch
+    return [parameters, first, second]
+
+
+def sgd(parameters: Arrays, gradients: Arrays, *rest: Arrays | float) -> list[Arrays]:
+    *slots, rate, momentum, nesterov, decay = rest
+    parameters, slots = _owned(parameters), [_owned(slot) for slot in slots]
+    for p, g, *velocity in _pieces(parameters, gradients, *slots):
+        if decay:
+            g = g + decay * p
+        if velocity:
+            v = velocity[0]
+            v *= momentum
+            v += g
+            g = g + momentum * v if nesterov else v
+        p -= rate * g
+    return [parameters, *slots]

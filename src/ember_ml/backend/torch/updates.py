@@ -1,0 +1,131 @@
+"""Updates of parameters on PyTorch: all at once, in place, by its fused kernels and by those for lists of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+__all__ = ["adagrad", "adam", "lion", "rmsprop", "sgd"]
+
+Tensors = Sequence[torch.Tensor]
+IS_IN_PLACE = True
+TAKES_HALVES = True
+"""Whether the parameters and slots that are passed are changed, rather than new ones given."""
+
+
+def _grouped(*columns: Tensors) -> list[tuple[list[torch.Tensor], ...]]:
+    """The rows of the columns, those apart whose parameters differ in dtype or device, as the kernels need them."""
+    parameters = columns[0]
+    first = parameters[0]
+    if all(x.dtype is first.dtype and x.device == first.device for x in parameters):
+        return [tuple(list(column) for column in columns)]
+    groups: dict[tuple[torch.dtype, torch.device], list[tuple[torch.Tensor, ...]]] = {}
+    for row in zip(*columns, strict=True):
+        groups.setdefault((row[0].dtype, row[0].device), []).append(row)
+    return [tuple(list(column) for column in zip(*rows, strict=True)) for rows in groups.values()]
+
+
+@torch.no_grad()
+def adam(
+    parameters: Tensors,
+    gradients: Tensors,
+    first: Tensors,
+    second: Tensors,
+    rate: float,
+    factor: float,
+    scaled_epsilon: float,
+    step: int,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    decay: float,
+    is_decoupled: bool,
+) -> list[Tensors]:
+    kernel = torch._fused_adamw_ if is_decoupled else torch._fused_adam_
+    for p, g, m, v in _grouped(parameters, gradients, first, second) if parameters else ():
+        count = torch.full((), step, dtype=torch.float32, device=p[0].device)
+        kernel(
+            p, g, m, v, [], [count] * len(p), lr=rate, beta1=beta1, beta2=beta2, weight_decay=decay, eps=epsilon,
+            amsgrad=False, maximize=False,
+        )  # fmt: skip
+    return [parameters, first, second]
+
+
+def _decayed(parameters: Tensors, gradients: Tensors, decay: float) -> Tensors:
+    return torch._foreach_add(gradients, parameters, alpha=decay) if decay else gradients
+
+
+@torch.no_grad()
+def sgd(
+    parameters: Tensors,
+    gradients: Tensors,
+    *rest: Tensors | float,
+) -> list[Tensors]:
+    *slots, rate, momentum, nesterov, decay = rest
+    gradients = _decayed(parameters, gradients, decay)
+    if not slots:
+        torch._foreach_add_(parameters, gradients, alpha=-rate)
+        return [parameters]
+    (velocity,) = slots
+    torch._foreach_mul_(velocity, momentum)
+    torch._foreach_add_(velocity, gradients)
+    step = torch._foreach_add(gradients, velocity, alpha=momentum) if nesterov else velocity
+    torch._foreach_add_(parameters, step, alpha=-rate)
+    return [parameters, velocity]
+
+
+@torch.no_grad()
+def lion(
+    parameters: Tensors,
+    gradients: Tensors,
+    mean: Tensors,
+    rate: float,
+    beta1: float,
+    beta2: float,
+    decay: float,
+) -> list[Tensors]:
+    step = torch._foreach_mul(mean, beta1)
+    torch._foreach_add_(step, gradients, alpha=1.0 - beta1)
+    torch._foreach_sign_(step)
+    if decay:
+        torch._foreach_add_(step, parameters, alpha=decay)
+    torch._foreach_add_(parameters, step, alpha=-rate)
+    torch._foreach_mul_(mean, beta2)
+    torch._foreach_add_(mean, gradients, alpha=1.0 - beta2)
+    return [parameters, mean]
+
+
+@torch.no_grad()
+def rmsprop(
+    parameters: Tensors,
+    gradients: Tensors,
+    square: Tensors,
+    *rest: Tensors | float,
+) -> list[Tensors]:
+    *slots, rate, smoothing, epsilon, momentum, decay = rest
+    gradients = _decayed(parameters, gradients, decay)
+    torch._foreach_mul_(square, smoothing)
+    torch._foreach_addcmul_(square, gradients, gradients, value=1.0 - smoothing)
+    size = torch._foreach_sqrt(square)
+    torch._foreach_add_(size, epsilon)
+    if not slots:
+        torch._foreach_addcdiv_(parameters, gradients, size, value=-rate)
+        return [parameters, square]
+    (velocity,) = slots
+    torch._foreach_mul_(velocity, momentum)
+    torch._foreach_addcdiv_(velocity, gradients, size)
+    torch._foreach_add_(parameters, velocity, alpha=-rate)
+    return [parameters, square, velocity]
+
+
+@torch.no_grad()
+def adagrad(
+    parameters: Tensors, gradients: Tensors, square: Tensors, rate: float, epsilon: float, decay: float
+) -> list[Tensors]:
+    gradients = _decayed(parameters, gradients, decay)
+    torch._foreach_addcmul_(square, gradients, gradients, value=1.0)
+    size = torch._foreach_sqrt(square)
+    torch._foreach_add_(size, epsilon)
+    torch._foreach_addcdiv_(parameters, gradients, size, value=-rate)
+    return [parameters, square]

@@ -1,0 +1,101 @@
+"""Gradients of a loss with respect to the parameters of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from ember_ml.backend import active
+from ember_ml.nn.modules.module import Module
+from ember_ml.ops.leaves import Outputs, in_kind, one_number, run
+from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.variable import Variable, values_of
+from ember_ml.typing import Tensor
+
+__all__ = ["value_and_grad"]
+
+
+class _Natives:
+    """Native tensors of one backend, as the engines of gradients take them."""
+
+    __slots__ = ("backend", "natives")
+
+    def __init__(self, natives: list[Any], backend: Any) -> None:
+        self.natives, self.backend = natives, backend
+
+
+def differentiate(
+    function: Callable[[], tuple[Any, list[Any]]], variables: Sequence[Variable], backend: Any
+) -> tuple[Any, list[Any], Sequence[Any]]:
+    """The value of ``function``, what else it gives, and the gradients with respect to ``variables``, which it reads.
+
+    The value is a native 0-d tensor, the rest a list of native tensors. While the function runs, the variables hold
+    tensors that are being differentiated; afterwards they are as before.
+    """
+    natives = values_of(variables)
+    homes = [variable.home for variable in variables]
+
+    def flat(*recorded: Any) -> tuple[Any, list[Any]]:
+        for variable, x in zip(variables, recorded, strict=True):
+            variable.held, variable.home = x, backend
+        try:
+            return function()
+        finally:
+            for variable, x, home in zip(variables, natives, homes, strict=True):
+                variable.held, variable.home = x, home
+
+    return run("value_and_gradients", flat, _Natives(natives, backend))
+
+
+def value_and_grad(
+    model: Module, f: Callable[..., Any], has_aux: bool = False
+) -> Callable[..., tuple[Any, dict[str, Tensor]]]:
+    """A function that gives the value of ``f`` and its gradients by name with respect to ``model``'s parameters.
+
+    It takes the arguments of ``f``, which computes one number with the model; with ``has_aux`` that and anything else,
+    which is passed on. Frozen parameters have no gradient. What :meth:`Optimizer.update` takes.
+
+    >>> from ember_ml import nn, ops
+    >>> model = nn.Linear(2, 1, bias=False).load_state_dict({"weight": [[1.0, 2.0]]})
+    >>> step = nn.value_and_grad(model, lambda x: ops.sum(ops.square(model(x))))
+    >>> value, gradients = step(ops.array([[3.0, 1.0]]))
+    >>> ops.item(value), ops.to_numpy(gradients["weight"]).tolist()
+    (25.0, [[30.0, 10.0]])
+    """
+    if not isinstance(model, Module) or not callable(f):
+        raise TypeError("nn.value_and_grad takes a module and a function that computes a number with it")
+
+    @wraps(f)
+    def value_and_gradients(*args: Any, **kwargs: Any) -> tuple[Any, dict[str, Tensor]]:
+        build(model, f, args, kwargs)
+        backend = active()
+        named = model.trainable()
+        outputs, is_portable = Outputs(backend), False
+
+        def function() -> tuple[Any, list[Any]]:
+            nonlocal is_portable
+            value, rest = f(*args, **kwargs) if has_aux else (f(*args, **kwargs), None)
+            is_portable = type(value) is EmberTensor
+            return one_number(value, backend), outputs.take(rest, strict=False)
+
+        value, rest, gradients = differentiate(function, list(named.values()), backend)
+        value = in_kind(value, is_portable, backend)
+        found = dict(zip(named, gradients, strict=True))
+        return ((value, outputs.tree(rest)) if has_aux else value), found
+
+    return value_and_gradients
+
+
+def build(model: Module, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Let layers whose sizes are unknown learn them, before anything is differentiated: one call as in use."""
+    modules = [module for _, module in model.named_modules()]
+    if all(module.is_built for module in modules):
+        return
+    modes = [module.training for module in modules]
+    model.eval()
+    try:
+        f(*args, **kwargs)
+    finally:
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode

@@ -1,0 +1,149 @@
+"""Where parameters start: functions of a shape that give a tensor, the same numbers on every backend from one seed.
+
+Weights of layers have their outputs first: of shape ``(out, in)``, or ``(out, ..., in)`` for convolutions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.typing import DTypeLike, Tensor
+
+__all__ = [
+    "Initializer",
+    "constant",
+    "get",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "zeros",
+]
+
+Initializer = Callable[[Sequence[int], Any], Tensor]
+"""Takes a shape and a dtype, and gives a tensor."""
+
+
+def zeros(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
+    """Zeros."""
+    return ops.zeros(shape, dtype=dtype)
+
+
+def ones(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
+    """Ones."""
+    return ops.ones(shape, dtype=dtype)
+
+
+def constant(value: float) -> Initializer:
+    """An initializer that gives ``value`` everywhere."""
+    return lambda shape, dtype="float32": ops.full(shape, value, dtype=dtype)
+
+
+def normal(deviation: float = 0.02, mean: float = 0.0) -> Initializer:
+    """An initializer that draws from a normal distribution."""
+    return lambda shape, dtype="float32": ops.random_normal(shape, mean, deviation, dtype=dtype)
+
+
+def truncated_normal(deviation: float = 0.02, mean: float = 0.0) -> Initializer:
+    """An initializer that draws from a normal distribution, within two deviations of its mean."""
+    return lambda shape, dtype="float32": ops.random_truncated_normal(shape, mean, deviation, dtype=dtype)
+
+
+def uniform(low: float = -0.05, high: float = 0.05) -> Initializer:
+    """An initializer that draws uniformly from ``low`` to ``high``."""
+    return lambda shape, dtype="float32": ops.random_uniform(shape, low, high, dtype=dtype)
+
+
+def fans(shape: Sequence[int]) -> tuple[int, int]:
+    """How many inputs each output of a weight of this shape has, and how many outputs each input."""
+    if len(shape) < 2:
+        return shape[0] if shape else 1, shape[0] if shape else 1
+    places = math.prod(shape[1:-1])
+    return shape[-1] * places, shape[0] * places
+
+
+def _scaled(power: float, by: Callable[[int, int], float], is_normal: bool) -> Initializer:
+    """An initializer with variance ``power`` over the fans."""
+
+    def draw(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
+        variance = power / max(by(*fans(shape)), 1.0)
+        if is_normal:
+            return ops.random_normal(shape, 0.0, math.sqrt(variance), dtype=dtype)
+        limit = math.sqrt(3.0 * variance)
+        return ops.random_uniform(shape, -limit, limit, dtype=dtype)
+
+    return draw
+
+
+def _inputs(inputs: int, outputs: int) -> float:
+    return float(inputs)
+
+
+def _both(inputs: int, outputs: int) -> float:
+    return (inputs + outputs) / 2
+
+
+glorot_uniform = _scaled(1.0, _both, False)
+"""Uniform, with variance 2 / (inputs + outputs)."""
+glorot_normal = _scaled(1.0, _both, True)
+"""Normal, with variance 2 / (inputs + outputs)."""
+he_uniform = _scaled(2.0, _inputs, False)
+"""Uniform, with variance 2 / inputs: keeps the size of what rectifiers pass on."""
+he_normal = _scaled(2.0, _inputs, True)
+"""Normal, with variance 2 / inputs."""
+lecun_uniform = _scaled(1.0, _inputs, False)
+"""Uniform, with variance 1 / inputs."""
+lecun_normal = _scaled(1.0, _inputs, True)
+"""Normal, with variance 1 / inputs."""
+torch_uniform = _scaled(1.0 / 3.0, _inputs, False)
+"""Uniform within 1 / sqrt(inputs), as PyTorch and MLX start their linear layers."""
+
+
+def orthogonal(gain: float = 1.0) -> Initializer:
+    """An initializer of matrices whose rows, or columns, are orthogonal."""
+
+    def draw(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
+        rows, columns = shape[0], math.prod(shape[1:])
+        tall = ops.random_normal((max(rows, columns), min(rows, columns)), dtype="float32")
+        q, r = ops.qr(tall)
+        q = ops.multiply(q, ops.sign(ops.diag(r)))
+        q = q if rows >= columns else ops.transpose(q)
+        return ops.cast(ops.multiply(ops.reshape(q, shape), gain), dtype)
+
+    return draw
+
+
+_NAMED: dict[str, Initializer] = {
+    "glorot_normal": glorot_normal,
+    "glorot_uniform": glorot_uniform,
+    "he_normal": he_normal,
+    "he_uniform": he_uniform,
+    "lecun_normal": lecun_normal,
+    "lecun_uniform": lecun_uniform,
+    "normal": normal(),
+    "ones": ones,
+    "orthogonal": orthogonal(),
+    "torch_uniform": torch_uniform,
+    "truncated_normal": truncated_normal(),
+    "uniform": uniform(),
+    "zeros": zeros,
+}
+
+
+def get(initializer: str | Initializer) -> Initializer:
+    """The initializer of that name, or the function itself."""
+    if callable(initializer):
+        return initializer
+    if initializer not in _NAMED:
+        raise ValueError(f"there is no initializer {initializer!r}; there are {', '.join(_NAMED)}")
+    return _NAMED[initializer]

@@ -1,0 +1,51 @@
+"""Linear maps of the channels."""
+
+from __future__ import annotations
+
+from ember_ml import ops
+from ember_ml.nn.initializers import Initializer
+from ember_ml.nn.layers.base import Layer
+from ember_ml.typing import DTypeLike, Tensor, TensorLike
+
+__all__ = ["Linear"]
+
+
+class Linear(Layer):
+    """``x @ weight.T + bias`` over the last axis: ``Linear(inputs, outputs)``, or ``Linear(outputs)``.
+
+    The weight has shape ``(outputs, inputs)``, as in PyTorch and MLX. With one size the other is that of the first
+    input.
+
+    >>> from ember_ml import nn, ops
+    >>> ops.shape(nn.Linear(4)(ops.ones((2, 3))))
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        inputs: int | None,
+        outputs: int | None = None,
+        bias: bool = True,
+        initializer: str | Initializer = "torch_uniform",
+        dtype: DTypeLike = "float32",
+    ) -> None:
+        self.inputs, self.outputs = (None, inputs) if outputs is None else (inputs, outputs)
+        self.has_bias, self._initializer, self._dtype = bias, initializer, dtype
+        if self.inputs is None:
+            self.is_built = False
+        else:
+            self.build((self.inputs,))
+
+    def build(self, shape: tuple[int, ...]) -> None:
+        self.inputs = shape[-1]
+        self.add_parameter("weight", (self.outputs, self.inputs), self._initializer, self._dtype)
+        if self.has_bias:
+            limit = self.inputs**-0.5
+            self.add_parameter(
+                "bias", (self.outputs,), lambda s, d: ops.random_uniform(s, -limit, limit, dtype=d), self._dtype
+            )
+        else:
+            self.bias = None
+
+    def forward(self, x: TensorLike) -> Tensor:
+        return ops.linear(x, self.weight, self.bias)

@@ -1,0 +1,54 @@
+"""What a module owns: the parameters that training changes, and buffers that the module itself changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml.tensor.variable import Variable
+
+__all__ = ["Buffer", "Parameter"]
+
+
+class Parameter(Variable):
+    """A tensor of a module that training changes, unless it is frozen.
+
+    Assigned to an attribute of a module it becomes the module's; reading that attribute gives its native tensor.
+
+    >>> from ember_ml import nn, ops
+    >>> class Scale(nn.Module):
+    ...     def __init__(self):
+    ...         self.factor = nn.Parameter(ops.array([2.0]))
+    ...     def forward(self, x):
+    ...         return ops.multiply(x, self.factor)
+    >>> ops.to_numpy(Scale()([1.0, 3.0])).tolist()
+    [2.0, 6.0]
+    """
+
+    __slots__ = ("is_trainable",)
+
+    is_trainable: bool
+    """Whether training changes it."""
+
+    def __init__(self, value: Any, is_trainable: bool = True) -> None:
+        super().__init__(value)
+        if self.dtype.kind not in ("float", "complex"):
+            raise TypeError(f"a Parameter is a floating-point tensor, not {self.dtype}; a Buffer may be of any dtype")
+        self.is_trainable = is_trainable
+
+
+class Buffer(Variable):
+    """A tensor of a module that is saved with it and that training does not change, as a running mean.
+
+    >>> from ember_ml import nn, ops
+    >>> class Counter(nn.Module):
+    ...     def __init__(self):
+    ...         self.count = nn.Buffer(ops.array(0))
+    ...     def forward(self, x):
+    ...         self.count = ops.add(self.count, 1)
+    ...         return x
+    >>> counter = Counter()
+    >>> counter(1.0), ops.item(counter.count)
+    (1.0, 1)
+    """
+
+    __slots__ = ()

@@ -1,0 +1,129 @@
+"""Tensors that change: what modules and optimizers keep from one step to the next."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml import backend as backends
+from ember_ml.backend.host import as_host
+
+__all__ = ["Variable", "assign_all", "values_of"]
+
+_lock = threading.Lock()
+
+
+class Variable:
+    """A tensor that can be replaced, held on the backend that last used it; it follows a switch when it is next read.
+
+    Inside a ``use_backend`` scope it is copied at each reading, and stays where it was until it is assigned to.
+    """
+
+    __slots__ = ("__weakref__", "held", "home")
+
+    held: Any
+    """The native tensor. It is the variable's own: an optimizer may change it in place."""
+    home: Any
+    """The backend of the native tensor."""
+
+    def __init__(self, value: Any) -> None:
+        backend = backends.active()
+        self.held, self.home = own(value, backend), backend
+
+    @property
+    def value(self) -> Any:
+        """The tensor, native to the active backend."""
+        # the whole of the hot path: the process's backend holds it, and no scope is open
+        if self.home is backends._process and not backends._open_scopes:
+            return self.held
+        return self._follow()
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        backend = backends.active()
+        if backend.is_native(value):
+            self.held, self.home = value, backend
+        else:
+            self.held, self.home = own(value, backend), backend
+
+    def _follow(self) -> Any:
+        backend = backends.active()
+        if self.home is backend:
+            return self.held
+        if backends._open_scopes:
+            return own(self.held, backend)
+        with _lock:
+            if self.home is not backend:
+                self.held, self.home = own(self.held, backend), backend
+            return self.held
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.held.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype, an ``EmberDType``."""
+        return self.home.dtype_of(self.held)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        count = 1
+        for length in self.held.shape:
+            count *= length
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the tensor takes."""
+        return self.size * self.dtype.itemsize
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        made = type(self).__new__(type(self))
+        for name in _slots_of(type(self)):
+            setattr(made, name, getattr(self, name))
+        made.held = own(self.held, self.home)
+        memo[id(self)] = made
+        return made
+
+    def __getstate__(self) -> Any:
+        """Its tensor as an array of the host, so that a pickle opens on every backend."""
+        rest = {name: getattr(self, name) for name in _slots_of(type(self)) if name not in ("held", "home")}
+        return as_host(self.held, detach=True), rest
+
+    def __setstate__(self, state: Any) -> None:
+        host, rest = state
+        for name, value in rest.items():
+            setattr(self, name, value)
+        self.home = backends.active()
+        self.held = own(host, self.home)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
+
+
+def _slots_of(cls: type) -> list[str]:
+    return [name for base in cls.__mro__ for name in getattr(base, "__slots__", ()) if name != "__weakref__"]
+
+
+def own(value: Any, backend: Any) -> Any:
+    """A native tensor of ``backend`` that shares memory with nothing; on its device, if it has one there."""
+    device = backend.device_of(value) if backend.is_native(value) else None
+    return backend.from_host(as_host(value, detach=True), device, copy=True)
+
+
+def values_of(variables: Sequence[Variable]) -> list[Any]:
+    """The native tensors of ``variables``."""
+    process = backends._process
+    if backends._open_scopes:
+        return [variable.value for variable in variables]
+    return [x.held if x.home is process else x.value for x in variables]
+
+
+def assign_all(variables: Sequence[Variable], natives: Sequence[Any]) -> None:
+    """Make ``natives``, of the active backend, the tensors of ``variables``."""
+    backend = backends.active()
+    for variable, native in zip(variables, natives, strict=True):
+        variable.held, variable.home = native, backend

@@ -1,0 +1,208 @@
+"""What all optimizers share: their state, the learning rate, clipping, and how an update travels."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ember_ml import ops
+from ember_ml.backend import active
+from ember_ml.dtypes import HALVES
+from ember_ml.nn.modules.module import Module
+from ember_ml.tensor.variable import Variable, assign_all, values_of
+from ember_ml.typing import Tensor
+
+__all__ = ["Optimizer", "Rate"]
+
+Rate = float | Callable[[int], float]
+"""A learning rate: a number, or a function of the number of updates before this one."""
+
+
+class Optimizer:
+    """Changes parameters against their gradients, the same way on every backend.
+
+    ``max_norm`` scales all gradients down together to that Euclidean norm, ``max_value`` limits each number of them.
+    Subclasses name their ``slots``, the tensors that they keep beside each parameter, and define ``rule``.
+    """
+
+    slots: tuple[str, ...] = ()
+    kernel: ClassVar[str] = ""
+    """The function in ``backend/<name>/updates.py`` that does what ``rule`` does, to all parameters at once."""
+
+    def __init__(self, learning_rate: Rate, max_norm: float | None = None, max_value: float | None = None) -> None:
+        _check_rate(learning_rate)
+        for name, limit in (("max_norm", max_norm), ("max_value", max_value)):
+            if limit is not None and not limit > 0:
+                raise ValueError(f"{name} is a positive number, not {limit!r}")
+        self.learning_rate = learning_rate
+        self.max_norm, self.max_value = max_norm, max_value
+        self.step = 0
+        """How many updates have been made."""
+        self._state: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next update."""
+        return float(self.learning_rate(self.step)) if callable(self.learning_rate) else float(self.learning_rate)
+
+    # what subclasses define
+
+    def scalars(self, step: int, rate: float) -> tuple[float, ...]:
+        """The numbers that the rule needs and that change from step to step, which is counted from 1."""
+        return (rate,)
+
+    def settings(self) -> tuple[Any, ...]:
+        """The numbers that the rule needs and that stay."""
+        return ()
+
+    def rule(
+        self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
+    ) -> list[Tensor]:
+        """The new parameter, and its new slots, of native tensors of one dtype."""
+        raise NotImplementedError(f"{type(self).__name__} does not define rule")
+
+    def fresh(self, slot: str, parameter: Tensor) -> Tensor:
+        """What a slot of ``parameter`` holds before its first update."""
+        return ops.zeros_like(parameter)
+
+    # how an update travels
+
+    def update(self, model: Module, gradients: Mapping[str, Tensor] | Module) -> None:
+        """Change the parameters of ``model`` by their gradients by name, as ``nn.value_and_grad`` gives them.
+
+        Parameters without a gradient stay as they are; a gradient without a parameter is an error.
+        """
+        named = model.trainable()
+        if isinstance(gradients, Module):
+            gradients = {name: x.value for name, x in gradients.named_parameters().items() if name in named}
+        if gradients.keys() != named.keys():
+            unknown = [name for name in gradients if name not in named]
+            if unknown:
+                raise ValueError(
+                    f"there are gradients of {', '.join(unknown)}, which the model has no trainable parameter for"
+                )
+            named = {name: named[name] for name in gradients}
+        self.apply(named, [gradients[name] for name in named])
+
+    def apply(self, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
+        """Change the variables by their gradients, which are native to the active backend and in the same order."""
+        variables = list(named.values())
+        state = self.state_of(named)
+        self.step += 1
+        scalars = self.scalars(self.step, self._rate_before())
+        new, *slots = self.compute(values_of(variables), gradients, [values_of(x) for x in state], scalars)
+        assign_all(variables, new)
+        for held, natives in zip(state, slots, strict=True):
+            assign_all(held, natives)
+
+    def _rate_before(self) -> float:
+        rate = self.learning_rate
+        return float(rate(self.step - 1)) if callable(rate) else rate
+
+    def state_of(self, named: Mapping[str, Variable]) -> list[list[Variable]]:
+        """For each slot its variables, in the order of the parameters; those that are new are made."""
+        found = []
+        for slot, held in self._state.items():
+            if len(held) < len(named) or any(name not in held for name in named):
+                for name, parameter in named.items():
+                    if name not in held:
+                        held[name] = Variable(self.fresh(slot, parameter.value))
+            found.append([held[name] for name in named])
+        return found
+
+    def compute(
+        self,
+        parameters: Sequence[Tensor],
+        gradients: Sequence[Tensor],
+        state: Sequence[Sequence[Tensor]],
+        scalars: Sequence[Any],
+    ) -> list[Sequence[Tensor]]:
+        """The new parameters and slots. Where the backend changes tensors in place, they are the old ones, changed."""
+        backend = active()
+        gradients = self._clipped(gradients)
+        kernels = getattr(backend, "updates", None)
+        kernel = getattr(kernels, self.kernel, None) if self.kernel else None
+        if kernel is not None and (kernels.TAKES_HALVES or not _has_halves(parameters, backend)):
+            return kernel(parameters, gradients, *state, *scalars, *self.settings())
+        rows = [self._ruled(p, g, slots, scalars) for p, g, *slots in zip(parameters, gradients, *state, strict=True)]
+        return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(len(state) + 1)]
+
+    def _ruled(
+        self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
+    ) -> list[Tensor]:
+        dtype = active().dtype_of(parameter)
+        if dtype not in HALVES:
+            return self.rule(parameter, gradient, state, scalars)
+        wide = [ops.cast(x, "float32") for x in (parameter, gradient, *state)]
+        return [ops.cast(x, dtype) for x in self.rule(wide[0], wide[1], wide[2:], scalars)]
+
+    def _clipped(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        if self.max_value is not None:
+            gradients = [ops.clip(g, -self.max_value, self.max_value) for g in gradients]
+        if self.max_norm is not None:
+            gradients = clip_by_norm(gradients, self.max_norm)
+        return gradients
+
+    # state as plain data
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The tensors that the optimizer keeps, named ``slot/parameter``."""
+        return {f"{slot}/{name}": x.value for slot, held in self._state.items() for name, x in held.items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor], step: int) -> None:
+        """Go on from a state that :meth:`state_dict` gave after ``step`` updates."""
+        made: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
+        for key, value in state.items():
+            slot, _, name = key.partition("/")
+            if slot not in made or not name:
+                raise ValueError(
+                    f"{type(self).__name__} keeps no {key!r}; it keeps {', '.join(self.slots) or 'nothing'}"
+                )
+            made[slot][name] = Variable(value)
+        self._state, self.step = made, step
+
+    def config(self) -> dict[str, Any]:
+        """The settings that it was made with, as plain values; a schedule as its own configuration."""
+        plain = self._given()
+        rate = plain["learning_rate"]
+        plain["learning_rate"] = rate.config() if hasattr(rate, "config") else rate
+        return plain
+
+    def _given(self) -> dict[str, Any]:
+        names = inspect.signature(type(self)).parameters
+        return {name: getattr(self, name) for name in names}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._given().items())})"
+
+
+def global_norm(gradients: Sequence[Tensor]) -> Tensor:
+    """The Euclidean norm of all numbers in ``gradients`` together, a 0-d float32 tensor or wider."""
+    squares = [ops.sum(ops.square(_wide(g))) for g in gradients]
+    return ops.sqrt(ops.sum(ops.stack(squares)))
+
+
+def clip_by_norm(gradients: Sequence[Tensor], max_norm: float) -> list[Tensor]:
+    """``gradients``, scaled down together where their norm is larger than ``max_norm``."""
+    if not gradients:
+        return []
+    scale = ops.minimum(ops.divide(max_norm, ops.add(global_norm(gradients), 1e-6)), 1.0)
+    dtype_of = active().dtype_of
+    return [ops.multiply(g, ops.cast(scale, dtype_of(g))) for g in gradients]
+
+
+def _has_halves(tensors: Sequence[Tensor], backend: Any) -> bool:
+    return any(backend.dtype_of(x) in HALVES for x in tensors)
+
+
+def _wide(x: Tensor) -> Tensor:
+    return ops.cast(x, "float32") if active().dtype_of(x) in HALVES else x
+
+
+def _check_rate(rate: Any) -> None:
+    if callable(rate):
+        return
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not math.isfinite(rate) or rate < 0:
+        raise ValueError(f"a learning rate is a number from 0 up, or a schedule, not {rate!r}")
