@@ -281,7 +281,8 @@ def _replace(variable: Variable, name: str, value: Any, module: Module) -> None:
     """Give a module's variable another value: a tensor of the active backend, or a recorded one, as it is."""
     if tuple(getattr(value, "shape", variable.shape)) != variable.shape:
         raise ValueError(f"{type(module).__name__}.{name} has shape {variable.shape}, not {tuple(value.shape)}")
-    variable.value = value
+    # a module assigns to its buffers while it is being differentiated: they keep the number, not how it was computed
+    variable.value = ops.stop_gradient(value) if isinstance(variable, Buffer) else value
 
 
 def _fitted(variable: Variable, name: str, value: Any) -> Any:

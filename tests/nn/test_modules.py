@@ -1,0 +1,223 @@
+"""Modules: the tree of parameters, modes, freezing, state, and how it follows a switch of the backend."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml import nn, ops
+from ember_ml.backend import installed_backends
+from ember_ml.tensor import EmberTensor
+
+
+def network() -> nn.Sequential:
+    ops.random.seed(3)
+    return nn.Sequential(nn.Linear(3, 4), ops.tanh, nn.Linear(4, 2))
+
+
+def values(model: nn.Module) -> dict[str, Any]:
+    return {name: ops.to_numpy(x).tolist() for name, x in model.state_dict().items()}
+
+
+def other_than(backend: str) -> str:
+    return next((name for name in installed_backends() if name != backend), backend)
+
+
+class Nested(nn.Module):
+    def __init__(self) -> None:
+        self.stack = [nn.Linear(2, 2), nn.Linear(2, 2)]
+        self.by_name = {"a": nn.Linear(2, 1)}
+        self.scale = nn.Parameter([1.0])
+        self.count = nn.Buffer([0])
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.stack:
+            x = layer(x)
+        self.count = ops.add(self.count, 1)
+        return ops.multiply(self.by_name["a"](x), self.scale)
+
+
+def test_tensors_have_the_names_of_their_attributes(backend: str) -> None:
+    names = list(Nested().named_variables())
+    assert names == [
+        "scale", "count", "stack.0.weight", "stack.0.bias", "stack.1.weight", "stack.1.bias", "by_name.a.weight", "by_name.a.bias",
+    ]  # fmt: skip
+    assert list(network().named_parameters()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert network().num_parameters == 3 * 4 + 4 + 4 * 2 + 2
+
+
+def test_an_attribute_is_the_native_tensor(backend: str) -> None:
+    layer = nn.Linear(3, 2)
+    assert type(layer.weight) is ember_ml.backend.load(backend).tensor_type
+    layer.weight = [[1.0, 2.0, 3.0]] * 2
+    assert ops.to_numpy(layer.weight).tolist() == [[1.0, 2.0, 3.0]] * 2
+    with pytest.raises(ValueError, match=r"Linear\.weight has shape \(2, 3\), not \(3, 2\)"):
+        layer.weight = ops.ones((3, 2))
+    with pytest.raises(AttributeError, match="Linear has no attribute 'wait'"):
+        _ = layer.wait
+
+
+def test_one_seed_gives_the_same_parameters_everywhere(backend: str) -> None:
+    found = values(network())
+    with ember_ml.use_backend("numpy"):
+        assert values(network()) == found
+
+
+def test_a_module_follows_a_switch(backend: str) -> None:
+    model, x = network(), [[0.1, -0.2, 0.3]]
+    before, held = ops.to_numpy(model(x)).tolist(), values(model)
+    ember_ml.set_backend(other_than(backend))
+    try:
+        assert values(model) == held
+        assert ops.to_numpy(model(x)).tolist() == [pytest.approx(row, abs=1e-6) for row in before]
+        assert type(model[0].weight) is ember_ml.backend.load(other_than(backend)).tensor_type
+    finally:
+        ember_ml.set_backend(backend)
+    assert values(model) == held
+
+
+def test_a_module_is_copied_inside_a_scope(backend: str) -> None:
+    model, x = network(), [[0.1, -0.2, 0.3]]
+    before = ops.to_numpy(model(x)).tolist()
+    weight = model[0].weight
+    with ember_ml.use_backend(other_than(backend)):
+        assert ops.to_numpy(model(x)).tolist() == [pytest.approx(row, abs=1e-6) for row in before]
+    assert model[0].weight is weight
+
+
+@pytest.mark.parametrize("kind", ["native", "portable", "list"])
+def test_layers_take_anything_tensor_like(backend: str, kind: str) -> None:
+    model = network()
+    x: Any = [[1.0, 2.0, 3.0]]
+    given = {"native": ops.array(x), "portable": nn.tensor.array(x), "list": x}[kind]
+    assert (type(model(given)) is EmberTensor) == (kind == "portable")
+
+
+def test_sizes_are_inferred_at_the_first_call(backend: str) -> None:
+    layer = nn.Linear(4)
+    assert "sizes unknown" in repr(layer)
+    assert layer.num_parameters == 0
+    assert ops.shape(layer([[1.0, 2.0]])) == (1, 4)
+    assert layer.num_parameters == 12
+    model = nn.Sequential(nn.Linear(4), nn.Dropout(0.5), nn.Linear(1))
+    value, gradients = nn.value_and_grad(model, lambda x: ops.sum(model(x)))(ops.ones((5, 3)))
+    assert list(gradients) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert model.training
+    assert ops.shape(value) == ()
+
+
+def test_modes(backend: str) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    assert model.training
+    assert not any(module.training for _, module in model.eval().named_modules())
+    assert all(module.training for _, module in model.train().named_modules())
+
+
+def test_buffers_change_in_forward_and_are_not_differentiated(backend: str) -> None:
+    model = Nested()
+    step = nn.value_and_grad(model, lambda x: ops.sum(model(x)))
+    for _ in range(2):
+        _, gradients = step(ops.ones((3, 2)))
+    assert ops.to_numpy(model.count).tolist() == [2]
+    assert "count" not in gradients
+
+
+class Mean(nn.Module):
+    def __init__(self) -> None:
+        self.mean = nn.Buffer([0.0])
+        self.scale = nn.Parameter([2.0])
+
+    def forward(self, x: Any) -> Any:
+        y = ops.multiply(x, self.scale)
+        self.mean = ops.mean(y, axis=0)
+        return y
+
+
+def test_a_buffer_that_depends_on_parameters_keeps_no_graph(backend: str) -> None:
+    model = Mean()
+    step = nn.value_and_grad(model, lambda x: ops.sum(ops.add(model(x), model.mean)))
+    for _ in range(3):
+        value, gradients = step(ops.ones((4, 1)))
+    assert ops.to_numpy(model.mean).tolist() == [2.0]
+    assert type(model.mean) is ember_ml.backend.load(backend).tensor_type
+    assert ops.item(value) == 16.0
+    assert ops.to_numpy(gradients["scale"]).tolist() == [4.0]  # the buffer is a constant
+
+
+def test_frozen_parameters_have_no_gradient(backend: str) -> None:
+    model = network().freeze("0")
+    _, gradients = nn.value_and_grad(model, lambda x: ops.sum(model(x)))(ops.ones((1, 3)))
+    assert list(gradients) == ["2.weight", "2.bias"]
+    assert list(model.unfreeze("0.bias").trainable()) == ["0.bias", "2.weight", "2.bias"]
+    with pytest.raises(ValueError, match="no parameter 'encoder'"):
+        model.freeze("encoder")
+
+
+def test_gradients_agree_with_the_closed_form(backend: str) -> None:
+    layer = nn.Linear(2, 1).load_state_dict({"weight": [[1.0, -1.0]], "bias": [0.5]})
+    x = ops.array([[1.0, 2.0], [3.0, 5.0]])
+    (value, aux), gradients = nn.value_and_grad(
+        layer, lambda x: (ops.mean(ops.square(layer(x))), "kept"), has_aux=True
+    )(x)
+    residuals = [1 - 2 + 0.5, 3 - 5 + 0.5]
+    assert aux == "kept"
+    assert ops.item(value) == pytest.approx(sum(r * r for r in residuals) / 2)
+    assert ops.to_numpy(gradients["weight"]).tolist() == [
+        [residuals[0] + 3 * residuals[1], 2 * residuals[0] + 5 * residuals[1]]
+    ]
+    assert ops.to_numpy(gradients["bias"]).tolist() == [sum(residuals)]
+
+
+def test_state_goes_to_another_module_and_to_a_file(backend: str, tmp_path: Path) -> None:
+    first, second = network(), network()
+    second[0].weight = ops.zeros((4, 3))
+    assert values(second) != values(first)
+    assert values(second.load_state_dict(first.state_dict())) == values(first)
+    first.save(tmp_path / "weights.safetensors")
+    ember_ml.set_backend(other_than(backend))
+    assert values(network().load(tmp_path / "weights.safetensors")) == values(first)
+    ember_ml.set_backend(backend)
+
+
+def test_a_wrong_state_changes_nothing(backend: str) -> None:
+    model = network()
+    before, state = values(model), model.state_dict()
+    with pytest.raises(ValueError, match=r"2\.bias has shape \(2,\), and the state has \(3,\)"):
+        model.load_state_dict(state | {"0.bias": ops.zeros(4), "2.bias": ops.zeros(3)})
+    with pytest.raises(ValueError, match=r"lacks 0\.weight and has unknown other"):
+        model.load_state_dict({name: x for name, x in state.items() if name != "0.weight"} | {"other": ops.zeros(1)})
+    assert values(model) == before
+
+
+def test_copies_are_independent(backend: str) -> None:
+    model = network()
+    for made in (copy.deepcopy(model), pickle.loads(pickle.dumps(nn.Linear(3, 4)))):
+        assert list(made.named_parameters())
+    made = copy.deepcopy(model)
+    made[0].weight = ops.zeros((4, 3))
+    assert values(made)["0.weight"] != values(model)["0.weight"]
+
+
+def test_a_shared_parameter_counts_once(backend: str) -> None:
+    one, two = nn.Linear(2, 2), nn.Linear(2, 2)
+    two.weight = one.variable("weight")
+    model = nn.Sequential(one, two)
+    assert list(model.named_parameters()) == ["0.weight", "0.bias", "1.bias"]
+    _, gradients = nn.value_and_grad(model, lambda x: ops.sum(model(x)))(ops.ones((1, 2)))
+    assert list(gradients) == ["0.weight", "0.bias", "1.bias"]
+
+
+def test_dtypes_and_devices(backend: str) -> None:
+    model = network().to_dtype("float16")
+    assert {x.dtype.name for x in model.parameters()} == {"float16"}
+    assert model.to_device("cpu")(ops.ones((1, 3), dtype="float16")) is not None
+
+
+def test_parameters_are_floats(backend: str) -> None:
+    with pytest.raises(TypeError, match="a Parameter is a floating-point tensor, not int64"):
+        nn.Parameter([1, 2])
