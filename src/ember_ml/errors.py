@@ -18,6 +18,7 @@ __all__ = [
     "LostGradient",
     "MissingBackend",
     "UnknownBackend",
+    "UnknownName",
     "UnsupportedDType",
     "UnsupportedOp",
 ]
@@ -45,6 +46,10 @@ class BrokenBackend(BackendError, ImportError):
 
 class ConfigError(EmberError, ValueError):
     """A configuration file or variable holds something that cannot be used."""
+
+
+class UnknownName(ConfigError, LookupError):
+    """Nothing is registered under that name."""
 
 
 class DeviceError(EmberError, ValueError):

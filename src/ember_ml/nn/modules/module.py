@@ -10,6 +10,7 @@ from ember_ml import ops
 from ember_ml.backend import active
 from ember_ml.nn.modules import describing
 from ember_ml.nn.modules.parameter import Buffer, Parameter
+from ember_ml.origins import ATTRIBUTE, Origin
 from ember_ml.tensor.variable import Variable
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor
 
@@ -45,6 +46,7 @@ class Module:
         self = super().__new__(cls)  # here, so that a subclass need not call __init__ of this class
         self.__dict__["_variables"] = {}
         self.__dict__["training"] = True
+        self.__dict__[ATTRIBUTE] = Origin(args, kwargs)  # for the configuration that describes it
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

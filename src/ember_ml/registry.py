@@ -1,0 +1,371 @@
+"""Names for what can be built: models, layers, losses, schedules; and building them from plain configurations.
+
+A configuration is a dict with the registered name as ``type`` and the arguments by their names; what an argument is
+built of is such a dict again. JSON and TOML files hold the same. Only what is registered is ever called, with arguments
+that its signature has, so that a file can neither import nor run anything.
+
+>>> from ember_ml.registry import Registry
+>>> registry = Registry()
+>>> @registry.register("models/transformer")
+... class TransformerConfig:
+...     def __init__(self, hidden_size: int):
+...         self.hidden_size = hidden_size
+...     def create(self, backend_context):
+...         return TransformerModel(self.hidden_size)
+>>> class TransformerModel:
+...     def __init__(self, hidden_size):
+...         self.hidden_size = hidden_size
+>>> model = registry.build({"type": "models/transformer", "hidden_size": 64})
+>>> type(model).__name__, model.hidden_size
+('TransformerModel', 64)
+>>> registry.config_of(model)
+{'type': 'models/transformer', 'hidden_size': 64}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from difflib import get_close_matches
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, TypeVar, get_type_hints
+
+from ember_ml.backend import get_backend
+from ember_ml.configuration import DEPTH, at, fitted, read, write
+from ember_ml.errors import ConfigError, UnknownName
+from ember_ml.origins import ATTRIBUTE, Origin
+
+__all__ = ["BackendContext", "Registry", "build", "config_of", "load", "lookup", "names", "register", "save"]
+
+T = TypeVar("T", bound=Callable[..., Any])
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*")
+
+
+@dataclasses.dataclass(frozen=True)
+class BackendContext:
+    """Where ``create`` is asked to make its object: the name of the backend, and the device if one was chosen."""
+
+    backend: str
+    device: str | None = None
+
+
+class Registry:
+    """Things by name: classes, and functions that make something.
+
+    ``modules`` are those that register their own things; they are imported when a name is first looked for and not
+    found.
+    """
+
+    def __init__(self, modules: tuple[str, ...] = ()) -> None:
+        self._things: dict[str, Callable[..., Any]] = {}
+        self._modules = list(modules)
+        self._lock = threading.RLock()
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Decorate a class or function to be built under ``name``: words that slashes separate, as in a path.
+
+        A name can be given once; the same definition run again takes its own place.
+        """
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ValueError(f"a name is made of words with slashes between them, as 'models/mlp', not {name!r}")
+
+        def decorate(thing: T) -> T:
+            if not callable(thing):
+                raise TypeError(f"a class or a function is registered, not {thing!r}")
+            if "type" in _signature(thing).parameters:
+                raise ValueError(f"{_title(thing)} has a parameter 'type', which in a configuration is the name")
+            with self._lock:
+                before = self._things.get(name)
+                if before is not None and _title(before) != _title(thing):
+                    raise ValueError(f"the name {name!r} is taken by {_title(before)}; choose another")
+                self._things[name] = thing
+            if isinstance(thing, type):
+                _follow_creation(thing)
+            return thing
+
+        return decorate
+
+    def names(self, prefix: str = "") -> list[str]:
+        """All names, or those that start with ``prefix``, in order."""
+        self._import_all()
+        return sorted(name for name in self._things if name.startswith(prefix))
+
+    def lookup(self, name: str) -> Callable[..., Any]:
+        """What is registered under ``name``; ``UnknownName`` tells which names are like it."""
+        thing = self._things.get(name)
+        if thing is None:
+            self._import_all()
+            thing = self._things.get(name)
+        if thing is None:
+            raise UnknownName(_no_such_name(name, self.names()))
+        return thing
+
+    def __contains__(self, name: object) -> bool:
+        self._import_all()
+        return name in self._things
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def __repr__(self) -> str:
+        return f"<Registry of {len(self._things)} names>"
+
+    def build(self, config: Mapping[str, Any], backend_context: Any = None, source: str = "configuration") -> Any:
+        """The object that ``config`` describes.
+
+        Dicts with a ``type`` among the arguments, also inside lists and dicts, are built first. A class with a method
+        ``create`` is a configuration: its object creates the result, in ``backend_context``, by default the
+        :class:`BackendContext` of the active backend. ``source`` names the configuration in errors.
+        """
+        if backend_context is None:
+            backend_context = BackendContext(get_backend())
+        if not isinstance(config, Mapping):
+            raise ConfigError(f"{source}: a configuration is a dict with the key 'type', not {config!r:.60}")
+        return self._build(dict(config), backend_context, source, "", 0)
+
+    def config_of(self, thing: Any) -> dict[str, Any]:
+        """The configuration from which :meth:`build` makes an object like ``thing``: plain data.
+
+        Modules, and what a ``create`` or a function made, have the arguments that they were made with; other objects
+        are read by the attributes, of a dataclass the fields, that are named like the parameters of their class.
+        """
+        return self._config_of(thing, "")
+
+    def load(self, path: str | os.PathLike[str], backend_context: Any = None) -> Any:
+        """The object that the configuration in a ``.json`` or ``.toml`` file describes."""
+        return self.build(read(path), backend_context, str(path))
+
+    def save(self, thing: Any, path: str | os.PathLike[str]) -> None:
+        """Write the configuration of ``thing`` to a ``.json`` or ``.toml`` file, from which :meth:`load` builds it."""
+        write(self.config_of(thing), path)
+
+    def _import_all(self) -> None:
+        with self._lock:
+            while self._modules:
+                import_module(self._modules[0])
+                del self._modules[0]
+
+    def _build(self, config: dict[str, Any], context: Any, source: str, place: str, depth: int) -> Any:
+        where = f"{source}: at {place}" if place else source
+        if "type" not in config:
+            raise ConfigError(f"{where}: the key 'type' is missing, which names what to build")
+        name = config["type"]
+        if type(name) is not str:
+            raise ConfigError(f"{source}: at {at(place, 'type')}: expected a registered name, not {name!r:.60}")
+        try:
+            thing = self.lookup(name)
+        except UnknownName as error:
+            raise UnknownName(f"{source}: at {at(place, 'type')}: {error}") from None
+        given = {
+            key: self._part(value, context, source, at(place, key), depth + 1)
+            for key, value in config.items()
+            if key != "type"
+        }
+        positional, named = _bound(thing, name, given, source, place)
+        try:
+            made = thing(*positional, **named)
+            if isinstance(thing, type) and callable(getattr(made, "create", None)):
+                made = made.create(context)
+        except ConfigError:
+            raise
+        except Exception as error:
+            reason = str(error) or "no reason given"
+            raise ConfigError(f"{where}: {name} cannot be built ({type(error).__name__}: {reason})") from error
+        if not isinstance(thing, type):
+            _note(made, Origin((), given, name))
+        return made
+
+    def _part(self, value: Any, context: Any, source: str, place: str, depth: int) -> Any:
+        """An argument: the object that it describes, or a copy of the plain data."""
+        if depth > DEPTH:
+            raise ConfigError(f"{source}: a configuration is nested {DEPTH} deep at most")
+        if isinstance(value, Mapping):
+            if "type" in value:
+                return self._build(dict(value), context, source, place, depth)
+            return {key: self._part(item, context, source, at(place, key), depth + 1) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._part(item, context, source, at(place, i), depth + 1) for i, item in enumerate(value)]
+        return value
+
+    def _config_of(self, thing: Any, place: str) -> dict[str, Any]:
+        self._import_all()
+        origin = _origin_of(thing)
+        if origin is not None and not isinstance(origin.maker, str | None):
+            return self._config_of(origin.maker, place)
+        name = (origin and origin.maker) or next((n for n, x in self._things.items() if x is type(thing)), None)
+        if name is None:
+            where = f"at {place}: " if place else ""
+            raise ConfigError(
+                f"{where}{type(thing).__name__} was not made of a registered class or function; "
+                f'decorate its class: @register("...")'
+            )
+        signature = _signature(self.lookup(name))
+        arguments = _attributes(thing, signature, place) if origin is None else _arguments(origin, signature)
+        return {"type": name} | {
+            key: self._plain(value, at(place, key))
+            for key, value in arguments.items()
+            if not (value is None and key in signature.parameters and signature.parameters[key].default is None)
+        }
+
+    def _plain(self, value: Any, place: str) -> Any:
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if type(value) in (list, tuple):
+            return [self._plain(item, at(place, i)) for i, item in enumerate(value)]
+        if type(value) is dict:
+            if "type" in value:
+                raise ConfigError(f"at {place}: a dict with the key 'type' would be read as a configuration")
+            return {key: self._plain(item, at(place, key)) for key, item in value.items()}
+        return self._config_of(value, place)
+
+
+def _title(thing: Any) -> str:
+    return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', repr(thing))}"
+
+
+def _signature(thing: Any) -> inspect.Signature:
+    try:
+        return inspect.signature(thing)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{_title(thing)} cannot be registered, since it does not tell its parameters") from error
+
+
+def _no_such_name(name: str, known: list[str]) -> str:
+    close = get_close_matches(str(name), known, n=3)
+    if not close:  # the right word in another folder
+        close = [other for other in known if other.rpartition("/")[2] == str(name).rpartition("/")[2]][:3]
+    if close:
+        return f"nothing is registered as {name!r:.80}; did you mean {' or '.join(map(repr, close))}?"
+    folders = sorted({other.rpartition("/")[0] + "/" for other in known if "/" in other})
+    listed = f"names begin with {', '.join(folders)}" if folders else f"the names are {', '.join(known) or 'none'}"
+    return f"nothing is registered as {name!r:.80}; {listed}"
+
+
+def _hints(thing: Any) -> dict[str, Any]:
+    """The annotations of the parameters, without those that only a type checker can resolve."""
+    function = inspect.unwrap(thing.__init__ if isinstance(thing, type) else thing)
+    found: dict[str, Any] = {}
+    for key, hint in getattr(function, "__annotations__", {}).items():
+        one = SimpleNamespace(__annotations__={key: hint})
+        with suppress(NameError, TypeError, AttributeError, SyntaxError):
+            found |= get_type_hints(one, getattr(function, "__globals__", {}))
+    return found
+
+
+def _bound(thing: Any, name: str, given: dict[str, Any], source: str, place: str) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments as the signature takes them; unknown, missing and ill-typed ones are errors that name the key."""
+    where = f"{source}: at {place}" if place else source
+    hints, left = _hints(thing), dict(given)
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    parameters = _signature(thing).parameters
+    more: Any = None
+    is_listed = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values())
+    for key, parameter in parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            more = hints.get(key, Any)
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            values = left.pop(key, [])
+            if not isinstance(values, list):
+                raise ConfigError(f"{where}: {key!r} of {name} is a list, not {values!r:.60}")
+            positional += [fitted(v, hints.get(key, Any), at(at(place, key), i), source) for i, v in enumerate(values)]
+        elif key in left:
+            value = fitted(left.pop(key), hints.get(key, Any), at(place, key), source)
+            if _is_by_place(parameter, is_listed):
+                positional.append(value)
+            else:
+                named[key] = value
+        elif parameter.default is parameter.empty:
+            raise ConfigError(f"{where}: {name} needs the key {key!r}")
+        elif _is_by_place(parameter, is_listed):
+            positional.append(parameter.default)
+    if left and more is None:
+        key = next(iter(left))
+        close = get_close_matches(str(key), parameters, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(parameters) or 'no keys'}"
+        raise ConfigError(f"{where}: {name} has no key {key!r:.80}; {hint}")
+    return positional, named | {key: fitted(value, more, at(place, key), source) for key, value in left.items()}
+
+
+def _is_by_place(parameter: inspect.Parameter, is_listed: bool) -> bool:
+    """Whether the argument must be given by its place: by name it would collide with those that follow in a list."""
+    return parameter.kind is parameter.POSITIONAL_ONLY or (
+        is_listed and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    )
+
+
+def _follow_creation(thing: Any) -> None:
+    """Let what ``create`` of the class makes have the origin of the configuration that made it."""
+    create = getattr(thing, "create", None)
+    if not inspect.isfunction(create):
+        return
+
+    @functools.wraps(create)
+    def created(config: Any, *args: Any, **kwargs: Any) -> Any:
+        made = create(config, *args, **kwargs)
+        if type(config) is thing and made is not config:
+            _note(made, Origin((), {}, config))
+        return made
+
+    thing.create = created
+
+
+def _note(thing: Any, origin: Origin) -> None:
+    """Write the origin past any ``__setattr__``; what has no attributes of its own forgets."""
+    if hasattr(thing, "__dict__") and not isinstance(thing, type):
+        vars(thing)[ATTRIBUTE] = origin
+
+
+def _origin_of(thing: Any) -> Origin | None:
+    return getattr(thing, "__dict__", {}).get(ATTRIBUTE)
+
+
+def _arguments(origin: Origin, signature: inspect.Signature) -> dict[str, Any]:
+    """The arguments by name, those of ``**more`` beside the others."""
+    if origin.maker is not None:
+        return dict(origin.kwargs)
+    found: dict[str, Any] = {}
+    for key, value in signature.bind(*origin.args, **origin.kwargs).arguments.items():
+        if signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD:
+            found |= value
+        else:
+            found[key] = value
+    return found
+
+
+def _attributes(thing: Any, signature: inspect.Signature, place: str) -> dict[str, Any]:
+    """The attributes of the object that are named like the parameters."""
+    found: dict[str, Any] = {}
+    for key, parameter in signature.parameters.items():
+        if not hasattr(thing, key):
+            where = f"at {place}: " if place else ""
+            raise ConfigError(
+                f"{where}{type(thing).__name__} does not tell its {key!r}: its constructor must keep the argument as "
+                "the attribute of that name"
+            )
+        value = getattr(thing, key)
+        if parameter.kind is parameter.VAR_KEYWORD:
+            found |= value
+        else:
+            found[key] = value
+    return found
+
+
+_default = Registry(modules=())
+register = _default.register
+names = _default.names
+lookup = _default.lookup
+build = _default.build
+config_of = _default.config_of
+load = _default.load
+save = _default.save
