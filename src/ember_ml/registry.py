@@ -86,8 +86,7 @@ class Registry:
                 if before is not None and _title(before) != _title(thing):
                     raise ValueError(f"the name {name!r} is taken by {_title(before)}; choose another")
                 self._things[name] = thing
-            if isinstance(thing, type):
-                _follow_creation(thing)
+            _follow_creation(thing)
             return thing
 
         return decorate
@@ -306,7 +305,7 @@ def _is_by_place(parameter: inspect.Parameter, is_listed: bool) -> bool:
 
 def _follow_creation(thing: Any) -> None:
     """Let what ``create`` of the class makes have the origin of the configuration that made it."""
-    create = getattr(thing, "create", None)
+    create = getattr(thing, "create", None) if isinstance(thing, type) else None
     if not inspect.isfunction(create):
         return
 
@@ -361,7 +360,7 @@ def _attributes(thing: Any, signature: inspect.Signature, place: str) -> dict[st
     return found
 
 
-_default = Registry(modules=())
+_default = Registry(modules=("ember_ml.training.losses",))
 register = _default.register
 names = _default.names
 lookup = _default.lookup

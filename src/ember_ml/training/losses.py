@@ -96,8 +96,8 @@ def _spread(weight: TensorLike, losses: Tensor) -> Tensor:
     """The weights in the dtype of the losses, one for each of them."""
     weight = ops.cast(weight, as_dtype(losses.dtype))
     shape, own = tuple(losses.shape), tuple(weight.shape)
-    if len(own) == len(shape) + 1 and own[-1] == 1:  # a column, as tables give it
-        weight, own = ops.squeeze(weight, -1), own[:-1]
+    if own[-1:] == (1,) and own != shape[: len(own)]:  # a column, as tables give it
+        own = own[:-1]
     if own != shape[: len(own)]:
         raise ValueError(f"the weights of shape {own} do not fit losses of shape {shape}: give one for each sample")
     weight = ops.reshape(weight, own + (1,) * (len(shape) - len(own)))
