@@ -44,9 +44,8 @@ class Nested(nn.Module):
 
 def test_tensors_have_the_names_of_their_attributes(backend: str) -> None:
     names = list(Nested().named_variables())
-    assert names == [
-        "scale", "count", "stack.0.weight", "stack.0.bias", "stack.1.weight", "stack.1.bias", "by_name.a.weight", "by_name.a.bias",
-    ]  # fmt: skip
+    layers = [f"{layer}.{name}" for layer in ("stack.0", "stack.1", "by_name.a") for name in ("weight", "bias")]
+    assert names == ["scale", "count", *layers]
     assert list(network().named_parameters()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
     assert network().num_parameters == 3 * 4 + 4 + 4 * 2 + 2
 

@@ -26,26 +26,39 @@ class _Natives:
 
 
 def differentiate(
-    function: Callable[[], tuple[Any, list[Any]]], variables: Sequence[Variable], backend: Any
+    function: Callable[[], tuple[Any, list[Any]]],
+    variables: Sequence[Variable],
+    buffers: Sequence[Variable],
+    backend: Any,
 ) -> tuple[Any, list[Any], Sequence[Any]]:
     """The value of ``function``, what else it gives, and the gradients with respect to ``variables``, which it reads.
 
     The value is a native 0-d tensor, the rest a list of native tensors. While the function runs, the variables hold
-    tensors that are being differentiated; afterwards they are as before.
+    tensors that are being differentiated; afterwards they are as before. The buffers keep what the function gave them.
     """
-    natives = values_of(variables)
+    natives, before = values_of(variables), values_of(buffers)
     homes = [variable.home for variable in variables]
 
     def flat(*recorded: Any) -> tuple[Any, list[Any]]:
         for variable, x in zip(variables, recorded, strict=True):
             variable.held, variable.home = x, backend
         try:
-            return function()
+            value, rest = function()
+            # out of the gradient as results: what an engine computes inside of it may mean nothing outside
+            return value, [*rest, *(buffer.held for buffer in buffers)] if buffers else rest
         finally:
             for variable, x, home in zip(variables, natives, homes, strict=True):
                 variable.held, variable.home = x, home
 
-    return run("value_and_gradients", flat, _Natives(natives, backend))
+    value, rest, gradients = run("value_and_gradients", flat, _Natives(natives, backend))
+    if not buffers:
+        return value, rest, gradients
+    count = len(rest) - len(buffers)
+    for buffer, old, new in zip(buffers, before, rest[count:], strict=True):
+        buffer.held = old
+        if new is not old:
+            buffer.value = new
+    return value, rest[:count], gradients
 
 
 def value_and_grad(
@@ -70,7 +83,7 @@ def value_and_grad(
     def value_and_gradients(*args: Any, **kwargs: Any) -> tuple[Any, dict[str, Tensor]]:
         build(model, f, args, kwargs)
         backend = active()
-        named = model.trainable()
+        named, buffers = model.trainable_and_buffers()
         outputs, is_portable = Outputs(backend), False
 
         def function() -> tuple[Any, list[Any]]:
@@ -79,7 +92,7 @@ def value_and_grad(
             is_portable = type(value) is EmberTensor
             return one_number(value, backend), outputs.take(rest, strict=False)
 
-        value, rest, gradients = differentiate(function, list(named.values()), backend)
+        value, rest, gradients = differentiate(function, list(named.values()), buffers, backend)
         value = in_kind(value, is_portable, backend)
         found = dict(zip(named, gradients, strict=True))
         return ((value, outputs.tree(rest)) if has_aux else value), found

@@ -12,6 +12,7 @@ from ember_ml import trees
 from ember_ml.backend import active, backend_of
 from ember_ml.ops.declare import plain
 from ember_ml.ops.dispatch import bring
+from ember_ml.ops.state import Holder, State, holders_in
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.var import Var
 
@@ -28,6 +29,7 @@ class _Compiled:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.programs: dict[Any, Callable[..., Any]] = {}
+        self.holders = holders_in(function)
         self.lock = threading.Lock()
         self.has_warned = False
         update_wrapper(self, function)
@@ -40,6 +42,7 @@ class _Compiled:
         leaves, structure = trees.flatten((args, kwargs))
         natives: list[Any] = []
         others: list[Any] = []
+        holders = self.holders
         for leaf in leaves:
             kind = type(leaf)
             if kind is backend.tensor_type:
@@ -52,7 +55,12 @@ class _Compiled:
                 others.append(_PORTABLE if kind is EmberTensor else _NATIVE)
             else:
                 others.append((kind, leaf))
-        key = (backend.name, structure, tuple(others))
+                if isinstance(leaf, Holder) and leaf not in holders:
+                    holders = [*holders, leaf]
+        state = State.of(holders)
+        if state is None:
+            return self.function(*args, **kwargs)
+        key = (backend.name, structure, tuple(others), state.key)
         try:
             program = self.programs.get(key)
         except TypeError as error:
@@ -61,15 +69,15 @@ class _Compiled:
                 f"a compiled function takes tensors, containers of them, and values that can be hashed, not {strange}"
             ) from error
         if program is None:
-            program = self._program(key, backend, engine, structure, others)
-        result, portable = program(*natives)
+            program = self._program(key, backend, engine, structure, others, state)
+        result, portable = state.run(program, natives)
         if not any(portable):
             return result
         found, form = trees.flatten(result)
         return form([wrap_native(x, backend) if p else x for x, p in zip(found, portable, strict=True)])
 
     def _program(
-        self, key: Any, backend: Any, engine: Any, structure: trees.Structure, others: list[Any]
+        self, key: Any, backend: Any, engine: Any, structure: trees.Structure, others: list[Any], state: State
     ) -> Callable[..., Any]:
         function = self.function
 
@@ -98,7 +106,7 @@ class _Compiled:
                     "compilation, so pass what changes as a tensor",
                     stacklevel=4,
                 )
-            return self.programs.setdefault(key, engine.build(flat))
+            return self.programs.setdefault(key, engine.build(state.threaded(flat)))
 
 
 _NATIVE, _PORTABLE = "native", "portable"
@@ -119,7 +127,8 @@ def compile(f: F) -> F:
     Tensors, also in nested containers, are arguments of the program; everything else is a constant of it, and another
     value compiles another program. A switch of the backend compiles anew at the next call, and so may tensors of
     another shape or dtype. Inside ``f``, Python code runs once per program, while it is traced: what it prints or
-    changes besides its result, it does then. Random numbers are drawn from the stream of the process as they would be
+    changes besides its result, it does then. The tensors of modules and optimizers that ``f`` gets or closes over are
+    arguments and results of the program. Random numbers are drawn from the stream of the process as they would be
     without compilation. Where the platform has no compiler, ``f`` runs as it is, with one warning.
 
     >>> from ember_ml import ops

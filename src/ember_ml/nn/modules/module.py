@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from os import PathLike
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ from ember_ml import ops
 from ember_ml.backend import active
 from ember_ml.nn.modules import describing
 from ember_ml.nn.modules.parameter import Buffer, Parameter
+from ember_ml.ops.state import Holder
 from ember_ml.origins import ATTRIBUTE, Origin
 from ember_ml.tensor.variable import Variable
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor
@@ -17,7 +18,7 @@ from ember_ml.typing import DeviceLike, DTypeLike, Tensor
 __all__ = ["Module"]
 
 
-class Module:
+class Module(Holder):
     """A function with parameters: subclasses assign parameters and other modules to attributes and define ``forward``.
 
     Modules in lists, tuples and dicts are found as well. Reading an attribute that is a parameter or a buffer gives its
@@ -139,6 +140,12 @@ class Module:
         """The parameters that training changes, by name."""
         return {name: x for name, x in self.named_parameters().items() if x.is_trainable}
 
+    def trainable_and_buffers(self) -> tuple[dict[str, Parameter], list[Buffer]]:
+        """The parameters that training changes, by name, and the buffers, which the module itself changes."""
+        found = self.named_variables()
+        named = {name: x for name, x in found.items() if isinstance(x, Parameter) and x.is_trainable}
+        return named, [x for x in found.values() if isinstance(x, Buffer)]
+
     def parameters(self) -> list[Parameter]:
         """All parameters, frozen ones included."""
         return list(self.named_parameters().values())
@@ -233,6 +240,19 @@ class Module:
         for _, module in self.named_modules():
             function(module)
         return self
+
+    # what a compiled function needs to know
+
+    def held_variables(self) -> list[Variable] | None:
+        found: list[Variable] = []
+        for _, module in self.named_modules():
+            if not module.is_built:
+                return None
+            found += module._variables.values()
+        return list({id(x): x for x in found}.values())
+
+    def held_key(self) -> Hashable:
+        return id(self), tuple([module.training for _, module in self.named_modules()]), tuple(self.trainable())
 
     # words
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.backend import active
 from ember_ml.dtypes import HALVES
 from ember_ml.nn.modules.module import Module
+from ember_ml.ops.state import Holder, is_tracing
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.typing import Tensor
 
@@ -20,7 +21,7 @@ Rate = float | Callable[[int], float]
 """A learning rate: a number, or a function of the number of updates before this one."""
 
 
-class Optimizer:
+class Optimizer(Holder):
     """Changes parameters against their gradients, the same way on every backend.
 
     ``max_norm`` scales all gradients down together to that Euclidean norm, ``max_value`` limits each number of them.
@@ -41,6 +42,8 @@ class Optimizer:
         self.step = 0
         """How many updates have been made."""
         self._state: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
+        self._numbers: Variable | None = None  # the scalars of the next update, while a compiled function makes it
+        self._is_traced = False
 
     @property
     def rate(self) -> float:
@@ -90,12 +93,43 @@ class Optimizer:
         """Change the variables by their gradients, which are native to the active backend and in the same order."""
         variables = list(named.values())
         state = self.state_of(named)
-        self.step += 1
-        scalars = self.scalars(self.step, self._rate_before())
+        if is_tracing(active()):
+            self._is_traced = True
+            numbers = self._numbers
+            assert numbers is not None
+            scalars: Sequence[Any] = [numbers.held[place] for place in range(numbers.shape[0])]
+        else:
+            self.step += 1
+            scalars = self.scalars(self.step, self._rate_before())
         new, *slots = self.compute(values_of(variables), gradients, [values_of(x) for x in state], scalars)
         assign_all(variables, new)
         for held, natives in zip(state, slots, strict=True):
             assign_all(held, natives)
+
+    # what a compiled function needs to know
+
+    def held_variables(self) -> list[Variable] | None:
+        """The slots, and the scalars of the next update, which a compiled function takes as a tensor."""
+        if not self.step:
+            return None  # the first update makes the slots
+        numbers = [float(x) for x in self.scalars(self.step + 1, self.rate)]
+        if self._numbers is None:
+            self._numbers = Variable(numbers)
+        else:
+            self._numbers.value = numbers
+        return [self._numbers, *(x for held in self._state.values() for x in held.values())]
+
+    def held_key(self) -> Hashable:
+        return id(self)
+
+    def begin_trace(self) -> None:
+        self._is_traced = False
+
+    def end_trace(self) -> bool:
+        return self._is_traced
+
+    def after_run(self, done: bool) -> None:
+        self.step += done
 
     def _rate_before(self) -> float:
         rate = self.learning_rate
@@ -124,10 +158,16 @@ class Optimizer:
         gradients = self._clipped(gradients)
         kernels = getattr(backend, "updates", None)
         kernel = getattr(kernels, self.kernel, None) if self.kernel else None
-        if kernel is not None and (kernels.TAKES_HALVES or not _has_halves(parameters, backend)):
+        if kernel is not None and self._serves(kernels, parameters, backend):
             return kernel(parameters, gradients, *state, *scalars, *self.settings())
         rows = [self._ruled(p, g, slots, scalars) for p, g, *slots in zip(parameters, gradients, *state, strict=True)]
         return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(len(state) + 1)]
+
+    def _serves(self, kernels: Any, parameters: Sequence[Tensor], backend: Any) -> bool:
+        """Whether the backend's own way is right here: a compiler makes a better one of the rule than of a kernel."""
+        if kernels.IS_IN_PLACE and is_tracing(backend):
+            return False
+        return kernels.TAKES_HALVES or not any(backend.dtype_of(x) in HALVES for x in parameters)
 
     def _ruled(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
@@ -191,10 +231,6 @@ def clip_by_norm(gradients: Sequence[Tensor], max_norm: float) -> list[Tensor]:
     scale = ops.minimum(ops.divide(max_norm, ops.add(global_norm(gradients), 1e-6)), 1.0)
     dtype_of = active().dtype_of
     return [ops.multiply(g, ops.cast(scale, dtype_of(g))) for g in gradients]
-
-
-def _has_halves(tensors: Sequence[Tensor], backend: Any) -> bool:
-    return any(backend.dtype_of(x) in HALVES for x in tensors)
 
 
 def _wide(x: Tensor) -> Tensor:

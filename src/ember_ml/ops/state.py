@@ -1,0 +1,144 @@
+"""Tensors that a compiled function reads and changes without getting them as arguments: those of its modules."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from ember_ml import trees
+from ember_ml.tensor.variable import Variable, values_of
+
+__all__ = ["Holder", "State", "holders_in", "is_tracing"]
+
+
+def is_tracing(backend: Any) -> bool:
+    """Whether a function is being traced for the backend's compiler now."""
+    engine = getattr(backend, "compilation", None)
+    return engine is not None and engine.is_tracing()
+
+
+class Holder:
+    """Something that holds variables: a module, an optimizer."""
+
+    def held_variables(self) -> list[Variable] | None:
+        """The variables that a function which uses this object may read or change; None while they are not all made."""
+        raise NotImplementedError
+
+    def held_key(self) -> Hashable:
+        """What the program that is made of such a function depends on besides its tensors."""
+        raise NotImplementedError
+
+    def begin_trace(self) -> None:
+        """Called when a function which uses this object begins to be traced."""
+
+    def end_trace(self) -> Any:
+        """What the trace did to this object besides changing variables, as a plain value."""
+
+    def after_run(self, done: Any) -> None:
+        """Do to this object, after a run of the program, what ``end_trace`` said."""
+
+
+class State:
+    """The variables of the holders that a compiled function uses, for one call of it."""
+
+    __slots__ = ("holders", "key", "variables")
+
+    def __init__(self, holders: Sequence[Holder], variables: list[Variable], key: Hashable) -> None:
+        self.holders, self.variables, self.key = holders, variables, key
+
+    @classmethod
+    def of(cls, holders: Sequence[Holder]) -> State | None:
+        """The state of ``holders``; None where one of them has not made its variables yet."""
+        if not holders:
+            return _NOTHING
+        variables: list[Variable] = []
+        for holder in holders:
+            found = holder.held_variables()
+            if found is None:
+                return None
+            variables += found
+        if len(holders) > 1:
+            variables = list({id(x): x for x in variables}.values())
+        return cls(holders, variables, (tuple(holder.held_key() for holder in holders), len(variables)))
+
+    def threaded(self, flat: Callable[..., Any]) -> Callable[..., Any]:
+        """``flat``, with the tensors of the variables as first arguments; it also gives those that it changed."""
+        if not self.variables:
+            return flat
+        variables, holders, count = self.variables, self.holders, len(self.variables)
+
+        def with_state(*natives: Any) -> Any:
+            given = natives[:count]
+            for variable, native in zip(variables, given, strict=True):
+                variable.held = native
+            for holder in holders:
+                holder.begin_trace()
+            result, portable = flat(*natives[count:])
+            done = tuple([holder.end_trace() for holder in holders])
+            held = [variable.held for variable in variables]
+            changed = tuple([i for i in range(count) if held[i] is not given[i]])
+            return (result, [held[i] for i in changed]), (portable, changed, done)
+
+        return with_state
+
+    def run(self, program: Callable[..., Any], natives: list[Any]) -> tuple[Any, tuple[bool, ...]]:
+        """What a program that was built of a threaded function gives; the variables that it changes are changed."""
+        variables = self.variables
+        if not variables:
+            return program(*natives)
+        held = values_of(variables)
+        homes = [variable.home for variable in variables]
+        try:
+            (result, new), (portable, changed, done) = program(*held, *natives)
+        finally:  # while it was traced, they held tensors of the trace
+            for variable, native, home in zip(variables, held, homes, strict=True):
+                variable.held, variable.home = native, home
+        for place, native in zip(changed, new, strict=True):
+            variables[place].value = native
+        for holder, what in zip(self.holders, done, strict=True):
+            if what is not None:
+                holder.after_run(what)
+        return result, portable
+
+
+_NOTHING = State((), [], None)
+
+
+def holders_in(function: Any) -> list[Holder]:
+    """The holders that a function is, is a method of, or closes over; also through functions that it closes over."""
+    found: list[Holder] = []
+    seen: set[int] = set()
+    stack = [function]
+    while stack:
+        x = stack.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if isinstance(x, Holder):
+            found.append(x)
+        elif isinstance(x, partial):
+            stack += [x.func, *x.args, *x.keywords.values()]
+        elif inspect.ismethod(x):
+            stack += [x.__self__, x.__func__]
+        elif isinstance(x, FunctionType):
+            stack += [cell.cell_contents for cell in x.__closure__ or () if _is_filled(cell)]
+            stack += [x.__globals__[name] for name in x.__code__.co_names if _is_held(x.__globals__.get(name))]
+        elif hasattr(x, "__wrapped__"):
+            stack.append(x.__wrapped__)
+        elif type(x) in (list, tuple, dict):
+            stack += [leaf for leaf in trees.flatten(x)[0] if isinstance(leaf, Holder)]
+    return found
+
+
+def _is_held(x: Any) -> bool:
+    return isinstance(x, Holder)
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # of a name that is not assigned yet
+        return False
