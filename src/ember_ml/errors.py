@@ -17,10 +17,12 @@ __all__ = [
     "LinAlgError",
     "LostGradient",
     "MissingBackend",
+    "NotFitted",
     "UnknownBackend",
     "UnknownName",
     "UnsupportedDType",
     "UnsupportedOp",
+    "WrongData",
 ]
 
 
@@ -74,3 +76,11 @@ class LostGradient(EmberError, RuntimeError, BufferError):
 
 class LinAlgError(EmberError, ValueError):
     """A matrix is singular, not positive definite, or its factorization did not converge."""
+
+
+class NotFitted(EmberError, ValueError, AttributeError):
+    """An estimator is asked for what it learns from data, and has seen none."""
+
+
+class WrongData(EmberError, ValueError, TypeError):
+    """An estimator cannot take data of this dtype: scikit-learn calls that a ``ValueError``, ops a ``TypeError``."""

@@ -18,7 +18,16 @@ from ember_ml.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LostGradient
 from ember_ml.promotion import integer_range, promote, weak_promote
 
-__all__ = ["as_host", "as_host_for", "cast_host", "host_dtypes", "keep_gradient", "open_portable_with", "shares_memory"]
+__all__ = [
+    "as_host",
+    "as_host_for",
+    "cast_host",
+    "host_dtypes",
+    "keep_gradient",
+    "open_portable_with",
+    "shares_memory",
+    "unboxed",
+]
 
 host_dtypes: dict[EmberDType, np.dtype] = {
     dtype: np.dtype(ml_dtypes.bfloat16) if dtype is dt.bfloat16 else np.dtype(dtype.name) for dtype in dt.ALL
@@ -163,6 +172,15 @@ def _of_object(data: Any, detach: bool) -> np.ndarray:
     if array.dtype == object:
         raise TypeError(f"a tensor cannot be made of {type(data).__name__}: its elements are not all numbers")
     return array
+
+
+def unboxed(data: Any) -> Any:
+    """``data`` as it is; but arrays and data frames of Python objects as arrays of floats."""
+    if not isinstance(data, np.ndarray):
+        if _opened(data)[0] is not None or not hasattr(data, "__array__"):
+            return data
+        data = np.asarray(data)
+    return data.astype(np.float64) if data.dtype == object else data
 
 
 def _opened(data: Any) -> tuple[Any, Any]:
