@@ -14,10 +14,12 @@ __all__ = [
     "ConvergenceError",
     "DeviceError",
     "EmberError",
+    "LaunchError",
     "LinAlgError",
     "LostGradient",
     "MissingBackend",
     "NotFitted",
+    "PeerLost",
     "UnknownBackend",
     "UnknownName",
     "UnsupportedDType",
@@ -84,3 +86,11 @@ class NotFitted(EmberError, ValueError, AttributeError):
 
 class WrongData(EmberError, ValueError, TypeError):
     """An estimator cannot take data of this dtype: scikit-learn calls that a ``ValueError``, ops a ``TypeError``."""
+
+
+class LaunchError(EmberError, RuntimeError):
+    """The ranks of a job cannot be started as asked; the message says why and what to do."""
+
+
+class PeerLost(EmberError, ConnectionError):
+    """Another rank of the job has died, hangs or cannot be reached; the message names it."""

@@ -1,0 +1,155 @@
+"""Signs of life that a rank gives to ``ember-ml launch``, and the news of a failed rank that come back.
+
+MPI and the MLX ring wait for ever for a peer that has stopped, so the launcher must learn whether each rank goes on. A
+thread tells it, every second or so, how often the rank has moved: each collective and each step of training is a move.
+When another rank has failed, the launcher says which one, and a collective that breaks raises ``PeerLost`` with its name.
+In programs that something else started there is no channel to a launcher, and nothing here does anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import sys
+import threading
+import traceback
+from types import TracebackType
+from typing import Any
+
+from ember_ml.errors import EmberError, PeerLost
+
+__all__ = ["HEARTBEAT", "TIMEOUT", "interval", "progress", "start", "waiting"]
+
+HEARTBEAT = "EMBER_ML_HEARTBEAT"
+"""The variable with the number of the open file through which a rank and its launcher talk."""
+TIMEOUT = "EMBER_ML_TIMEOUT"
+"""The variable with the seconds after which an engine gives up waiting for a peer."""
+
+_LONGEST_INTERVAL = 1.0
+_BEATS_WITHIN_TIMEOUT = 10
+
+
+class _Rank:
+    """What this process tells its launcher, and what it has heard."""
+
+    def __init__(self) -> None:
+        self.moves = 0
+        self.collectives = 0
+        self.inside = ""
+        self.channel: socket.socket | None = None
+        self.sending = threading.Lock()
+        self.lost = ""
+        self.heard = threading.Event()
+
+    def say(self, **more: Any) -> None:
+        assert self.channel is not None
+        beat = {"moves": self.moves, "collectives": self.collectives, "inside": self.inside, **more}
+        with self.sending:
+            self.channel.sendall(json.dumps(beat).encode() + b"\n")
+
+
+_rank = _Rank()
+
+
+def interval(timeout: float) -> float:
+    """The seconds between two signs of life, where a job is given up after ``timeout`` seconds.
+
+    >>> from ember_ml.distributed.heartbeat import interval
+    >>> interval(300.0), interval(5.0)
+    (1.0, 0.5)
+    """
+    return min(_LONGEST_INTERVAL, timeout / _BEATS_WITHIN_TIMEOUT)
+
+
+def start() -> bool:
+    """Begin to give signs of life, and say whether a launcher listens; calling it again changes nothing."""
+    if _rank.channel is not None:
+        return True
+    number = os.environ.pop(HEARTBEAT, "")  # processes that this one starts are not ranks
+    if not number:
+        return False
+    try:
+        _rank.channel = socket.socket(fileno=int(number))
+    except (OSError, ValueError):
+        return False
+    seconds = interval(float(os.environ.get(TIMEOUT, "300")))
+    threading.Thread(target=_beat, args=(_rank.channel, seconds), name="ember-ml heartbeat", daemon=True).start()
+    return True
+
+
+def progress() -> None:
+    """Tell the launcher that this rank goes on: for work of one's own that is longer than the time limit."""
+    _rank.moves += 1
+
+
+class waiting:
+    """A scope in which this rank waits for the others, by the name of what it waits in.
+
+    The engine's ``RuntimeError`` that leaves the scope becomes ``PeerLost`` where the launcher knows which rank failed.
+    """
+
+    __slots__ = ("what",)
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        _rank.moves += 1
+        _rank.collectives += 1
+        _rank.inside = self.what
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        _rank.moves += 1
+        _rank.inside = ""
+        if isinstance(error, RuntimeError) and not isinstance(error, EmberError) and _rank.channel is not None:
+            _raise_named(self.what, error)
+
+
+def _raise_named(what: str, error: RuntimeError) -> None:
+    """Raise ``PeerLost`` if the launcher can say which rank was lost; it learns that this rank is not the first."""
+    try:
+        _rank.say(broken=f"{what}: {error}")
+    except OSError:
+        return
+    if _rank.heard.wait(5 * _LONGEST_INTERVAL):
+        raise PeerLost(f"{what} cannot finish: {_rank.lost}") from error
+
+
+def _beat(channel: socket.socket, seconds: float) -> None:
+    received = b""
+    try:
+        while True:
+            _rank.say()
+            if not select.select([channel], [], [], seconds)[0]:
+                continue
+            some = channel.recv(65536)
+            if not some:
+                return  # the launcher has gone, and who started this process ends it
+            received += some
+            *lines, received = received.split(b"\n")
+            for line in lines:
+                _hear(json.loads(line))
+    except OSError:
+        return
+
+
+def _hear(news: dict[str, Any]) -> None:
+    """Remember who failed, and end this process unless it does so itself in time."""
+    _rank.lost = news["lost"]
+    _rank.heard.set()
+    main = threading.main_thread()
+    main.join(news["grace"])
+    if main.is_alive():
+        _end(main.ident)
+
+
+def _end(main: int | None) -> None:
+    """The main thread is inside an engine that waits for ever: only leaving the process stops it."""
+    where = sys._current_frames().get(main or 0)
+    stack = "".join(traceback.format_stack(where)) if where is not None else ""
+    place = f" in {_rank.inside}" if _rank.inside else ""
+    sys.stderr.write(f"{stack}ember_ml.errors.PeerLost: this rank was still waiting{place}: {_rank.lost}\n")
+    sys.stderr.flush()
+    os._exit(1)
