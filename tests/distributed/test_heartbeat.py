@@ -70,7 +70,7 @@ def test_a_number_that_is_no_open_channel_counts_as_no_launcher(monkeypatch: pyt
 
 
 def test_a_rank_tells_its_moves_and_what_it_waits_in() -> None:
-    with Rank("assert heartbeat.start(); heartbeat.progress()\nwith heartbeat.waiting('all_reduce'): time.sleep(60)") as rank:
+    with Rank("heartbeat.start(); heartbeat.progress()\nwith heartbeat.waiting('all_reduce'): time.sleep(60)") as rank:
         beat = rank.hear_until("inside", "all_reduce")
         assert beat == {"moves": 2, "collectives": 1, "inside": "all_reduce"}
         assert rank.hear() == beat  # it goes on while the main thread waits
