@@ -168,4 +168,5 @@ class BackendModule(Protocol):
         """Whether the value of ``x`` cannot be read now, because a compiled function is being traced."""
         ...
 
-    # A library that differentiates also has ``is_recorded(x)``: whether a gradient could flow through ``x``.
+    # A library that differentiates also has ``is_recorded(x)``: whether a gradient could flow through ``x``. One that
+    # computes lazily has ``evaluate(*tensors)``, which computes them now.

@@ -145,6 +145,9 @@ def synchronize(device: str | None) -> None:
     mx.synchronize()
 
 
+evaluate = mx.eval
+
+
 def memory_info(device: str) -> dict[str, int | None]:
     return {"allocated": mx.get_active_memory(), "peak": mx.get_peak_memory(), "total": host_memory()["total"]}
 

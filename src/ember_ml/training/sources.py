@@ -1,0 +1,271 @@
+"""What a data loader reads: rows of arrays and tables, or the items of an iterable.
+
+A source makes batches in two steps. Fetching is work on the host, which a thread may do ahead: gathering rows, running
+the iterable. Delivering makes tensors of the backend that is active then, so that a switch of the backend takes effect
+with the next batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from ember_ml import ops, trees
+from ember_ml.backend import active, backend_of
+from ember_ml.backend.host import as_host
+from ember_ml.tensor import EmberTensor
+from ember_ml.typing import Tensor
+
+__all__ = ["Rows", "Stream", "source_of"]
+
+_TABLES = ("cudf", "modin", "narwhals", "pandas", "polars", "pyarrow")
+
+
+def source_of(data: Any, batch_size: int | None, drop_last: bool) -> Rows | Stream:
+    """The source for arrays and tables, alone or in tuples and dicts, and for iterables and functions of them."""
+    if isinstance(data, tuple | dict | list) or _is_array(data):
+        return Rows(data, 32 if batch_size is None else batch_size, drop_last)
+    if _is_torch_loader(data) and batch_size is not None:
+        raise ValueError("PyTorch's DataLoader makes batches itself: leave batch_size out")
+    if callable(data) or isinstance(data, Iterable):
+        return Stream(data, batch_size, drop_last)
+    raise TypeError(f"data are arrays, a table, an iterable or a function that gives one, not {type(data).__name__}")
+
+
+def _is_array(data: Any) -> bool:
+    return hasattr(data, "shape") or _is_table(data)
+
+
+def _is_table(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] in _TABLES
+
+
+def _is_torch_loader(data: Any) -> bool:
+    return any(
+        base.__name__ == "DataLoader" and base.__module__.startswith("torch.utils.data") for base in type(data).__mro__
+    )
+
+
+class Rows:
+    """Arrays and tables with the same number of rows, which are their first axis."""
+
+    def __init__(self, data: Any, batch_size: int, drop_last: bool) -> None:
+        self._fields, self._assemble = trees.flatten(_fields(data, ""))
+        lengths = {field.place: field.length for field in self._fields}
+        if not lengths:
+            raise ValueError("there are no data: the tuple or dict is empty")
+        if len({*lengths.values()}) > 1:
+            listed = ", ".join(f"{length} at {place}" for place, length in lengths.items())
+            raise ValueError(f"the parts of the data must have the same number of rows, and have {listed}")
+        self.length = self._fields[0].length
+        self.batch_size = batch_size
+        self.count = self.length // batch_size if drop_last else -(-self.length // batch_size)
+        if not self.length:
+            raise ValueError("the data have no rows")
+        if not self.count:
+            raise ValueError(f"{self.length} rows make no batch of {batch_size}, and drop_last drops the rest")
+
+    def fetch(self, order: Any, start: int, rank: int, ranks: int) -> Generator[list[Any], None, None]:
+        """The parts of each batch from number ``start``, of which each rank has its share; ``order`` is on the host."""
+        for number in range(start, self.count):
+            first = number * self.batch_size
+            size = min(self.batch_size, self.length - first)
+            low, high = first + size * rank // ranks, first + size * (rank + 1) // ranks
+            rows = slice(low, high) if order is None else order[low:high]
+            yield [field.fetch(rows) for field in self._fields]
+
+    def computed(self, parts: list[Any]) -> list[Any]:
+        """The parts: they wait for nothing."""
+        return parts
+
+    def deliver(self, parts: list[Any]) -> Any:
+        """The batch, in the structure of the data, of tensors of the active backend."""
+        return self._assemble([field.deliver(part) for field, part in zip(self._fields, parts, strict=True)])
+
+
+def _fields(data: Any, place: str) -> Any:
+    """Tuples and dicts with a field for each array in them."""
+    if isinstance(data, dict):
+        return {key: _fields(value, f"{place}[{key!r}]") for key, value in data.items()}
+    if isinstance(data, tuple):
+        parts = [_fields(value, f"{place}[{number}]") for number, value in enumerate(data)]
+        return type(data)(*parts) if hasattr(data, "_fields") else tuple(parts)
+    return _Field(data, place or "the top")
+
+
+class _Field:
+    """One array, where it came from: in the host's memory, or on the device of the backend that holds it."""
+
+    def __init__(self, data: Any, place: str) -> None:
+        self.place = place
+        native = data._array if type(data) is EmberTensor else data
+        self._owner = backend_of(native)
+        self._on_device: Any = None
+        self._on_host: Any = None
+        if self._owner is not None and self._owner.device_of(native) != "cpu":
+            self._on_device = native
+        else:
+            try:
+                self._on_host = native = _host_rows(native)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"data at {self.place}: {error}") from error
+        shape = tuple(native.shape)
+        if not shape:
+            raise ValueError(f"data at {self.place}: a single number has no rows")
+        self.length: int = shape[0]
+
+    def fetch(self, rows: Any) -> Any:
+        """The rows from the host's memory; those on a device stay there for now."""
+        return (rows,) if self._on_device is not None else _gathered(self._on_host, rows)
+
+    def deliver(self, part: Any) -> Tensor:
+        if type(part) is not tuple:
+            return ops.convert_to_tensor(part)
+        (rows,) = part
+        if self._owner is active():
+            return self._on_device[rows] if type(rows) is slice else ops.take(self._on_device, rows, 0)
+        if self._on_host is None:  # the backend was switched
+            self._on_host = as_host(self._on_device)
+        return ops.convert_to_tensor(_gathered(self._on_host, rows))
+
+
+def _gathered(array: Any, rows: Any) -> Any:
+    return array[rows] if type(rows) is slice else array.take(rows, 0)
+
+
+def _host_rows(data: Any) -> Any:
+    return as_host(_table_as_array(data) if _is_table(data) else data)
+
+
+def _table_as_array(data: Any) -> Any:
+    """A dataframe as a matrix of its columns, a series as a vector."""
+    try:
+        import narwhals as nw  # reads every kind of dataframe; not every program has one
+    except ImportError as error:
+        raise ImportError("dataframes are read through narwhals: pip install 'ember-ml[tables]'") from error
+    table = nw.from_native(data, eager_only=True, allow_series=True)
+    columns = {table.name: table.dtype} if isinstance(table, nw.Series) else table.schema
+    for name, dtype in columns.items():
+        if not dtype.is_numeric() and dtype != nw.Boolean:
+            raise TypeError(f"the column {name!r} is {dtype}, not numbers; encode it or leave it out")
+    return table.to_numpy()
+
+
+class Stream:
+    """The items of an iterable: batches, or with ``batch_size`` samples, so many of which make a batch."""
+
+    length = None
+
+    def __init__(self, data: Any, batch_size: int | None, drop_last: bool) -> None:
+        self._data = data
+        self._is_open = True
+        self.batch_size = batch_size
+        self._drop_last = drop_last
+        self.count = self._count()
+
+    def _count(self) -> int | None:
+        """How many batches an epoch has, where the iterable tells."""
+        try:
+            length = len(self._data)
+        except TypeError:
+            return None
+        if self.batch_size is None:
+            return length
+        return length // self.batch_size if self._drop_last else -(-length // self.batch_size)
+
+    def fetch(self, order: Any, start: int, rank: int, ranks: int) -> Generator[Any, None, None]:
+        """Each batch from number ``start``, of which each rank has its share; those before are made and dropped."""
+        is_empty = True
+        for batch in islice(self._batches(), start, None):
+            is_empty = False
+            yield batch if ranks == 1 else _mapped(lambda x: _share(x, rank, ranks), batch)
+        if is_empty and not start:
+            raise ValueError("the iterable gave no batch")
+
+    def _batches(self) -> Iterator[Any]:
+        items = self._opened()
+        if self.batch_size is None:
+            yield from items
+            return
+        while samples := list(islice(items, self.batch_size)):
+            if len(samples) == self.batch_size or not self._drop_last:
+                yield _collated(samples)
+
+    def _opened(self) -> Iterator[Any]:
+        items = self._data() if callable(self._data) else self._data
+        if not isinstance(items, Iterable):
+            raise TypeError(f"the function gave {type(items).__name__}, which cannot be iterated over")
+        opened = iter(items)
+        if opened is self._data:
+            if not self._is_open:
+                raise ValueError(
+                    "the iterator has been read, and cannot start again: give the loader a list, a dataset, or a "
+                    "function that makes a new iterator"
+                )
+            self._is_open = False
+        return opened
+
+    def computed(self, parts: Any) -> Any:
+        """The parts, with what was left to be computed, as far as this thread can."""
+        return _mapped(_computed, parts)
+
+    def deliver(self, parts: Any) -> Any:
+        """The batch, of tensors of the active backend."""
+        return _mapped(lambda x: ops.convert_to_tensor(as_host(x.values) if type(x) is _Column else x), parts)
+
+
+class _Column:
+    """The values that the samples of a batch have for one of their parts."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+
+def _computed(x: Any) -> Any:
+    try:
+        if type(x) is _Column:
+            return as_host(x.values)
+        evaluate = getattr(backend_of(x), "evaluate", None)
+        if evaluate is not None:
+            evaluate(x)
+    except RuntimeError:
+        pass  # a lazy tensor can be computed by the thread that made it, and perhaps that is not this one
+    return x
+
+
+def _mapped(function: Callable[[Any], Any], batch: Any) -> Any:
+    """The batch with ``function`` applied to each array in its dicts and tuples; lists of arrays count as tuples."""
+    if isinstance(batch, Mapping):
+        return {key: _mapped(function, value) for key, value in batch.items()}
+    if isinstance(batch, tuple) or (type(batch) is list and any(map(_is_part, batch))):
+        parts = [_mapped(function, value) for value in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
+    return function(batch)
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, Mapping) or hasattr(value, "shape")
+
+
+def _share(x: Any, rank: int, ranks: int) -> Any:
+    rows = x if hasattr(x, "shape") else as_host(x.values if type(x) is _Column else x)
+    count = rows.shape[0]
+    return rows[count * rank // ranks : count * (rank + 1) // ranks]
+
+
+def _collated(samples: list[Any]) -> Any:
+    """One batch of samples: for each part of a sample, the column of what all samples have there."""
+    first = samples[0]
+    if any(type(sample) is not type(first) for sample in samples) and isinstance(first, Mapping | tuple):
+        raise ValueError("the samples of a batch must be alike: some are tuples or dicts, others are not")
+    if isinstance(first, Mapping):
+        if any(sample.keys() != first.keys() for sample in samples):
+            raise ValueError(f"the samples of a batch must have the same keys, here {', '.join(map(str, first))}")
+        return {key: _collated([sample[key] for sample in samples]) for key in first}
+    if isinstance(first, tuple):
+        if any(len(sample) != len(first) for sample in samples):
+            raise ValueError(f"the samples of a batch must have the same number of parts, here {len(first)}")
+        parts = [_collated([sample[number] for sample in samples]) for number in range(len(first))]
+        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
+    return _Column(samples)
