@@ -1,6 +1,6 @@
 """Where parameters start: functions of a shape that give a tensor, the same numbers on every backend from one seed.
 
-Weights of layers have their outputs first: of shape ``(out, in)``, or ``(out, ..., in)`` for convolutions.
+Weights of layers have their outputs first: of shape ``(out, in)``, or ``(out, in, ...)`` for convolutions.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
     """How many inputs each output of a weight of this shape has, and how many outputs each input."""
     if len(shape) < 2:
         return shape[0] if shape else 1, shape[0] if shape else 1
-    places = math.prod(shape[1:-1])
-    return shape[-1] * places, shape[0] * places
+    places = math.prod(shape[2:])
+    return shape[1] * places, shape[0] * places
 
 
 def _scaled(power: float, by: Callable[[int, int], float], is_normal: bool) -> Initializer:

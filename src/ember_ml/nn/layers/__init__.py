@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ember_ml.nn.layers import base, channel_mixing, sequence_mixing
+from ember_ml.nn.layers import base, channel_mixing, sequence_mixing, specialized
 
-__all__ = ["base", "channel_mixing", "sequence_mixing"]
+__all__ = ["base", "channel_mixing", "sequence_mixing", "specialized"]

@@ -1,0 +1,8 @@
+"""Blocks: layers put together, that give back the shape they got and are stacked to make networks."""
+
+from __future__ import annotations
+
+from ember_ml.nn.blocks.mixer import MixerBlock
+from ember_ml.nn.blocks.residual import Residual
+
+__all__ = ["MixerBlock", "Residual"]

@@ -1,0 +1,106 @@
+"""Mixtures of experts: many networks, of which each position uses a few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn import initializers
+from ember_ml.nn.layers.base import Layer
+from ember_ml.nn.modules.activations import named
+from ember_ml.typing import DTypeLike, Tensor, TensorLike
+
+__all__ = ["MixtureOfExperts"]
+
+
+class MixtureOfExperts(Layer):
+    """``experts`` gated networks, of which each position goes through the ``top_k`` that its router rates highest.
+
+    The results are added up, weighted by the router's probabilities, which are scaled to add up to 1. No position is
+    dropped, and each expert computes its own positions only. ``balance_loss`` is that of the last call: 1 where all
+    experts have equal shares of the positions and of the probabilities, and more where some have too much. Added to the
+    loss, times 0.01 or so, inside the function that is differentiated, it keeps all experts busy.
+
+    >>> from ember_ml import nn, ops
+    >>> mixture = nn.MixtureOfExperts(experts=4, hidden=32, top_k=2)
+    >>> ops.shape(mixture(ops.ones((2, 5, 16))))
+    (2, 5, 16)
+    >>> ops.item(mixture.balance_loss) >= 0.99
+    True
+    """
+
+    balance_loss: Any = None
+
+    def __init__(
+        self,
+        experts: int,
+        hidden: int,
+        top_k: int = 2,
+        inputs: int | None = None,
+        activation: str | Callable[[Any], Any] = "silu",
+        dtype: DTypeLike = "float32",
+    ) -> None:
+        if not 1 <= top_k <= experts:
+            raise ValueError(f"each position uses 1 to {experts} of {experts} experts, not {top_k}")
+        self.experts, self.hidden, self.top_k, self.inputs = experts, hidden, top_k, inputs
+        self.activation, self._dtype = named.get(activation), dtype
+        if inputs is None:
+            self.is_built = False
+        else:
+            self.build((inputs,))
+
+    def build(self, shape: tuple[int, ...]) -> None:
+        self.inputs = width = shape[-1]
+        inside, outside = (initializers.uniform(-(n**-0.5), n**-0.5) for n in (width, self.hidden))
+        self.add_parameter("router", (self.experts, width), inside, self._dtype)
+        self.add_parameter("gate", (self.experts, self.hidden, width), inside, self._dtype)
+        self.add_parameter("up", (self.experts, self.hidden, width), inside, self._dtype)
+        self.add_parameter("down", (self.experts, width, self.hidden), outside, self._dtype)
+
+    def forward(self, x: TensorLike) -> Tensor:
+        shape = ops.shape(x)
+        rows = ops.reshape(x, (-1, shape[-1]))
+        probabilities = ops.softmax(ops.linear(rows, self.router))
+        weights, chosen = ops.top_k(probabilities, self.top_k)
+        weights = ops.divide(weights, ops.sum(weights, -1, keepdims=True))
+        marks = ops.one_hot(ops.ravel(chosen), self.experts, dtype="int64")
+        shares = ops.mean(ops.cast(marks, probabilities.dtype), 0)
+        self.balance_loss = ops.multiply(ops.sum(ops.multiply(shares, ops.mean(probabilities, 0))), self.experts)
+        results = ops.reshape(self._routed(rows, marks), (-1, self.top_k, shape[-1]))
+        return ops.reshape(ops.sum(ops.multiply(results, ops.expand_dims(weights, -1)), 1), shape)
+
+    def _routed(self, rows: Tensor, marks: Tensor) -> Tensor:
+        """What the chosen experts, ``top_k`` for each row, make of the rows; ``marks`` has a 1 for each choice.
+
+        The rows of each expert are laid out in blocks of one size, so that each block has one expert and all blocks are
+        one product of matrices: no shape depends on values. At most as many blocks as there are experts are not full.
+        """
+        count, width = marks.shape[0], rows.shape[-1]
+        size = max(-(-count // self.experts), 1)
+        blocks = (count + min(self.experts, count) * (size - 1)) // size
+        used = ops.floor_divide(ops.add(ops.sum(marks, 0), size - 1), size)
+        ends = ops.cumsum(used)
+        offsets = ops.multiply(ops.subtract(ends, used), size)
+        # each row's place: where its expert's blocks begin, and how many rows of that expert come before it
+        places = ops.subtract(ops.sum(ops.multiply(marks, ops.add(ops.cumsum(marks, 0), offsets)), -1), 1)
+        empty = ops.zeros((blocks * size, width), dtype=rows.dtype, device=ops.get_device(rows))
+        laid = ops.index_update(empty, places, ops.repeat(rows, self.top_k, 0))
+        laid = ops.reshape(laid, (blocks, size, width))
+        past = ops.sum(ops.greater_equal([[block] for block in range(blocks)], ends), -1)
+        owners = ops.minimum(past, self.experts - 1)  # a block that is not used has any expert
+        gates = self.activation(_product(laid, self.gate, owners))
+        results = _product(ops.multiply(gates, _product(laid, self.up, owners)), self.down, owners)
+        return ops.take(ops.reshape(results, (blocks * size, width)), places, 0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the last call's loss, which may be part of a gradient's graph."""
+        return {name: value for name, value in self.__dict__.items() if name != "balance_loss"}
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "activation": named.name_of(self.activation)}
+
+
+def _product(x: Tensor, weights: Tensor, owners: Tensor) -> Tensor:
+    """Each block of ``x`` times the transposed weight of its owner."""
+    return ops.matmul(x, ops.matrix_transpose(ops.take(weights, owners, 0)))
