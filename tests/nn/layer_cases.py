@@ -18,13 +18,13 @@ class Case(NamedTuple):
     """With those sizes left out that can be."""
     shape: tuple[int, ...]
     """The shape of an input."""
-    count: int = 0
-    """Of an input of indices, their number."""
+    words: int = 0
+    """Of an input of indices, how many there are."""
 
     def input(self) -> Any:
         """An input as nested lists."""
         size = math.prod(self.shape)
-        found = [i * 7 % self.count for i in range(size)] if self.count else numbers(size)
+        found = [i * 7 % self.words for i in range(size)] if self.words else numbers(size)
         return _nested(iter(found), self.shape)
 
 

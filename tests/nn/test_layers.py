@@ -16,6 +16,7 @@ from ember_ml.backend import installed_backends
 from ember_ml.nn import tensor
 from ember_ml.nn.layers import channel_mixing
 from tests.nn.layer_cases import CASES, flat
+from tests.reference.layers import expected
 
 WITH_PARAMETERS = [name for name, case in CASES.items() if case.given().num_parameters or name == "MixerBlock"]
 
@@ -29,6 +30,14 @@ def made(name: str, inferred: bool = False) -> Any:
     return layer.train()
 
 
+def scattered(name: str) -> Any:
+    """The layer of a case with other parameters than it starts with: a weight of ones would hide its place."""
+    layer = made(name)
+    for parameter in layer.parameters():
+        parameter.value = ops.add(parameter.value, ops.random_normal(parameter.shape, 0.0, 0.5))
+    return layer
+
+
 def state(layer: nn.Module) -> dict[str, list[float]]:
     return {name: flat(x) for name, x in layer.state_dict().items()}
 
@@ -38,6 +47,15 @@ def test_every_layer_has_a_case() -> None:
     assert {*nn.blocks.__all__} - {name.partition(" ")[0] for name in CASES} <= {"TransformerBlock"}
     for name in channel_mixing.__all__:
         assert getattr(nn, name) is getattr(channel_mixing, name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_layers_compute_their_formulas(name: str, backend: str) -> None:
+    layer, x = scattered(name), CASES[name].input()
+    want = expected(name, x, {key: ops.to_numpy(y) for key, y in layer.state_dict().items()})
+    found = layer(x)
+    assert ops.shape(found) == want.shape
+    assert flat(found) == pytest.approx(want.ravel().tolist(), rel=1e-5, abs=2e-6)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -114,8 +132,8 @@ def test_state_goes_round(name: str, backend: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", WITH_PARAMETERS)
 def test_gradients_are_the_limits_of_differences(name: str, backend: str) -> None:
-    layer, case = made(name).to_dtype("float64"), CASES[name]
-    x: Any = case.input() if case.count else ops.array(case.input(), dtype="float64")
+    layer, case = scattered(name).to_dtype("float64"), CASES[name]
+    x: Any = case.input() if case.words else ops.array(case.input(), dtype="float64")
 
     def loss() -> Any:
         y = layer(x)
@@ -135,7 +153,9 @@ def test_gradients_are_the_limits_of_differences(name: str, backend: str) -> Non
         for place in places:
             values = []
             for sign in (1.0, -1.0):
-                moved = ops.index_update(ops.reshape(start, (-1,)), place, ops.reshape(start, (-1,))[place] + sign * step)
+                moved = ops.index_update(
+                    ops.reshape(start, (-1,)), place, ops.reshape(start, (-1,))[place] + sign * step
+                )
                 parameter.value = ops.reshape(moved, ops.shape(start))
                 values.append(ops.item(loss()))
             difference = (values[0] - values[1]) / (2 * step)

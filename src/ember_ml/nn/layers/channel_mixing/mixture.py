@@ -84,10 +84,11 @@ class MixtureOfExperts(Layer):
         offsets = ops.multiply(ops.subtract(ends, used), size)
         # each row's place: where its expert's blocks begin, and how many rows of that expert come before it
         places = ops.subtract(ops.sum(ops.multiply(marks, ops.add(ops.cumsum(marks, 0), offsets)), -1), 1)
-        empty = ops.zeros((blocks * size, width), dtype=rows.dtype, device=ops.get_device(rows))
+        device = ops.get_device(rows)
+        empty = ops.zeros((blocks * size, width), dtype=rows.dtype, device=device)
         laid = ops.index_update(empty, places, ops.repeat(rows, self.top_k, 0))
         laid = ops.reshape(laid, (blocks, size, width))
-        past = ops.sum(ops.greater_equal([[block] for block in range(blocks)], ends), -1)
+        past = ops.sum(ops.greater_equal(ops.reshape(ops.arange(blocks, device=device), (blocks, 1)), ends), -1)
         owners = ops.minimum(past, self.experts - 1)  # a block that is not used has any expert
         gates = self.activation(_product(laid, self.gate, owners))
         results = _product(ops.multiply(gates, _product(laid, self.up, owners)), self.down, owners)

@@ -106,8 +106,8 @@ class _Channels(Layer):
 class BatchNorm(_Channels):
     """``(x - mean) / sqrt(variance + epsilon) * weight + bias`` with the mean and variance of each channel.
 
-    In training they are those of the batch, and ``running_mean`` and ``running_var`` move towards them by ``momentum``; in use those take
-    their place. The running variance is that of the population, as PyTorch estimates it: over n - 1.
+    In training they are those of the batch, and ``running_mean`` and ``running_var`` move towards them by ``momentum``;
+    in use those take their place. The running variance is that of the population, as PyTorch estimates it: over n - 1.
     ``data_format="channels_first"`` takes the channels from the second axis.
 
     >>> from ember_ml import nn, ops
