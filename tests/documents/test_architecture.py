@@ -234,3 +234,34 @@ def test_standardizing_rows():
     mean = ops.reduce_mean(x, axis=1, keepdims=True)
     std = ops.reduce_std(x, axis=1, keepdims=True)
     assert ops.divide(ops.subtract(x, mean), std).tolist() == [[-1.0, 1.0], [-1.0, 1.0]]
+
+
+from ember_ml.features import base  # noqa: E402
+
+
+class TimeSeriesFeatures(base.FeatureExtractor):
+    """Extract features from time series data."""
+
+    def extract(self, data: tensor.Tensor) -> tensor.Tensor:
+        x = tensor.convert_to_tensor(data)
+        # Use ops for all computations
+        mean = ops.reduce_mean(x, axis=1, keepdims=True)
+        std = ops.reduce_std(x, axis=1, keepdims=True)
+        return ops.divide(ops.subtract(x, mean), std)
+
+
+def test_the_feature_extraction_framework():
+    extractor = TimeSeriesFeatures()
+    for found in (extractor.extract([[1.0, 3.0], [0.0, 4.0]]), extractor.fit_transform([[1.0, 3.0], [0.0, 4.0]])):
+        assert type(found) is tensor.EmberTensor
+        assert found.tolist() == [[-1.0, 1.0], [-1.0, 1.0]]
+
+
+def test_the_feature_pattern_is_an_extractor():
+    class Masked(FeatureExtractor, base.FeatureExtractor):
+        pass
+
+    masked = Masked(feature_dim=2)
+    assert masked.extract([1.0, 2.0], mask=[1.0, 0.0]).tolist() == [1.0, 0.0]
+    assert masked([1.0, 2.0]).tolist() == [1.0, 2.0]
+    assert masked.get_params() == {"feature_dim": 2}

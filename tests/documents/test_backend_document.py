@@ -151,3 +151,20 @@ def test_reload_keeps_the_backend(backend):
     importlib.reload(ember_ml)
     assert ember_ml.get_backend() == backend
     assert type(ops.add([1], [2])) is ember_ml.get_backend_module().tensor_type
+
+
+def test_features_are_made_by_factories_and_fitted(backend):
+    from ember_ml.nn import features
+    from ember_ml.nn.features import common
+    from ember_ml.nn.features.common import tensor_features
+
+    data = [[1.0, 2.0], [3.0, 5.0], [4.0, 0.0]]
+    for factory in ("pca", "standardize_features", "normalize_features"):
+        assert getattr(features, factory) is getattr(common, factory)
+        instance = getattr(features, factory)()
+        instance.fit(data)
+        assert ops.shape(instance.transform(data)) == (3, 2)
+    assert type(features.pca()) is common.PCA
+    for direct in ("one_hot", "scatter"):
+        assert getattr(features, direct) is getattr(common, direct) is getattr(tensor_features, direct)
+    assert ops.to_numpy(features.one_hot([1], 2)).tolist() == [[0.0, 1.0]]

@@ -37,6 +37,8 @@ class Estimator:
 
     _takes_missing = False
     """Whether NaN stands for a missing value; it is refused otherwise."""
+    _needs_fit = True
+    """Whether there is anything to learn before data can be transformed."""
 
     @classmethod
     def _parameters(cls) -> dict[str, Any]:
@@ -146,6 +148,7 @@ class Estimator:
             target_tags=TargetTags(required=False),
             transformer_tags=TransformerTags(preserves_dtype=["float64", "float32"]),
             input_tags=InputTags(allow_nan=self._takes_missing),
+            requires_fit=self._needs_fit,
         )
 
 
