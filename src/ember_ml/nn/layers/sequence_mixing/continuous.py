@@ -1,0 +1,85 @@
+"""A layer in continuous time: its state changes with the time that passes between positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn import initializers
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, over_time
+from ember_ml.typing import DTypeLike, Tensor, TensorLike
+
+__all__ = ["CfC"]
+
+
+class CfC(SequenceMixingLayer):
+    """A closed-form continuous-time (liquid) layer: ``h = s tanh(p) + (1 - s) tanh(q)`` with ``s = sigmoid(b - a t)``.
+
+    ``p``, ``q``, ``a`` and ``b`` are linear in ``backbone`` features of the input and of the state before it; ``t`` is
+    the time since then. So the state moves from one value to the other as time passes, in the form that solves a liquid
+    network's differential equation approximately. ``times`` (batch, length) are these times, all 1 by default; they
+    need not be equal. ``CfC(inputs, hidden)``, or ``CfC(hidden)``, which takes the width of its first input. The
+    ``state`` is ``h``.
+
+    >>> from ember_ml import nn, ops
+    >>> layer = nn.CfC(4, 8)
+    >>> y, state = layer(ops.ones((2, 3, 4)), times=[[1.0, 0.5, 2.0], [0.1, 3.0, 1.0]], state=layer.initial_state(2))
+    >>> ops.shape(y), ops.shape(state)
+    ((2, 3, 8), (2, 8))
+    """
+
+    def __init__(
+        self, inputs: int | None, hidden: int | None = None, backbone: int = 128, dtype: DTypeLike = "float32"
+    ) -> None:
+        self.inputs, self.hidden = (None, inputs) if hidden is None else (inputs, hidden)
+        if not isinstance(self.hidden, int) or self.hidden < 1 or backbone < 1:
+            raise ValueError("CfC needs a hidden size and a backbone of at least 1")
+        self.backbone, self._dtype = backbone, dtype
+        if self.inputs is None:
+            self.is_built = False
+        else:
+            self.build((self.inputs,))
+
+    def build(self, shape: tuple[int, ...]) -> None:
+        assert self.hidden is not None
+        self.inputs = shape[-1]
+        sizes = {"ih": (self.backbone, self.inputs), "hh": (self.backbone, self.hidden)}
+        draw = initializers.uniform(*(sign * (self.inputs + self.hidden) ** -0.5 for sign in (-1.0, 1.0)))
+        for name, size in sizes.items():
+            self.add_parameter(f"weight_{name}", size, draw, self._dtype)
+        self.add_parameter("bias_ih", (self.backbone,), "zeros", self._dtype)
+        self.add_parameter("weight_out", (4 * self.hidden, self.backbone), "glorot_uniform", self._dtype)
+        self.add_parameter("bias_out", (4 * self.hidden,), "zeros", self._dtype)
+
+    def initial_state(self, batch: int) -> Tensor:
+        """Zeros."""
+        return self.zeros(batch, self.hidden or 0)
+
+    def forward(
+        self,
+        x: TensorLike,
+        mask: TensorLike | None = None,
+        state: Tensor | None = None,
+        times: TensorLike | None = None,
+    ) -> Any:
+        x = self.sequences(x, mask)
+        projected = ops.linear(x, self.weight_ih, self.bias_ih)
+        parts = (projected,)
+        if times is not None:
+            if tuple(ops.shape(times)) != tuple(x.shape[:2]):
+                raise ValueError(f"times of CfC are (batch, length) = {tuple(x.shape[:2])}, not {ops.shape(times)}")
+            parts = (projected, ops.expand_dims(ops.cast(times, projected.dtype), -1))
+        recurrent, weight, bias = self.weight_hh, self.weight_out, self.bias_out
+
+        def step(carry: Tensor, parts: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+            mixed = ops.add(parts[0], ops.linear(carry, recurrent))
+            features = ops.multiply(ops.tanh(ops.multiply(mixed, 2.0 / 3.0)), 1.7159)  # LeCun's tanh
+            p, q, a, b = ops.split(ops.linear(features, weight, bias), 4, axis=-1)
+            passed = a if len(parts) == 1 else ops.multiply(a, parts[1])
+            p, q = ops.tanh(p), ops.tanh(q)
+            carry = ops.add(q, ops.multiply(ops.sigmoid(ops.subtract(b, passed)), ops.subtract(p, q)))
+            return carry, carry
+
+        zeros = ops.zeros((x.shape[0], self.hidden), dtype=projected.dtype, device=ops.get_device(projected))
+        last, y = over_time(step, zeros if state is None else state, parts)
+        return y if state is None else (y, last)

@@ -1,0 +1,203 @@
+"""Recurrent layers: a state that each position in turn changes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ember_ml import ops
+from ember_ml.nn import initializers
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, over_time
+from ember_ml.typing import DTypeLike, Tensor, TensorLike
+
+__all__ = ["GRU", "LSTM", "RNN"]
+
+Carry = tuple[Tensor, ...]
+"""The tensors that go from one position to the next, each (batch, hidden); the first is also the result."""
+
+
+class _Recurrent(SequenceMixingLayer):
+    """Layers of cells, one above the other, in one or both directions. Names and shapes are those of ``torch.nn``."""
+
+    gates: ClassVar[int]
+    """How many times ``hidden`` numbers each cell computes from an input and its state."""
+    carried: ClassVar[int] = 1
+    """How many tensors a cell carries along."""
+
+    def __init__(
+        self,
+        inputs: int | None,
+        hidden: int | None = None,
+        layers: int = 1,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        bias: bool = True,
+        dtype: DTypeLike = "float32",
+    ) -> None:
+        self.inputs, self.hidden = (None, inputs) if hidden is None else (inputs, hidden)
+        if not isinstance(self.hidden, int) or self.hidden < 1 or layers < 1:
+            raise ValueError(f"{type(self).__name__} needs a hidden size and a number of layers of at least 1")
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"the dropout of {type(self).__name__} is a number from 0 to below 1, not {dropout!r}")
+        self.layers, self.bidirectional, self.dropout, self.has_bias = layers, bidirectional, dropout, bias
+        self._dtype = dtype
+        directions = ("", "_reverse") if bidirectional else ("",)
+        self._cells = [(f"_l{layer}{way}", bool(way)) for layer in range(layers) for way in directions]
+        if self.inputs is None:
+            self.is_built = False
+        else:
+            self.build((self.inputs,))
+
+    def build(self, shape: tuple[int, ...]) -> None:
+        assert self.hidden is not None
+        self.inputs = shape[-1]
+        rows, directions = self.gates * self.hidden, 2 if self.bidirectional else 1
+        draw = initializers.uniform(-(self.hidden**-0.5), self.hidden**-0.5)
+        for place, (name, _) in enumerate(self._cells):
+            below = self.inputs if place < directions else directions * self.hidden
+            self.add_parameter(f"weight_ih{name}", (rows, below), draw, self._dtype)
+            self.add_parameter(f"weight_hh{name}", (rows, self.hidden), draw, self._dtype)
+            if self.has_bias:
+                self.add_parameter(f"bias_ih{name}", (rows,), draw, self._dtype)
+                self.add_parameter(f"bias_hh{name}", (rows,), draw, self._dtype)
+
+    def initial_state(self, batch: int) -> Any:
+        """Zeros: what the layer starts from if no state is given."""
+        zeros = self.zeros(len(self._cells), batch, self.hidden or 0)
+        return zeros if self.carried == 1 else (zeros,) * self.carried
+
+    def forward(self, x: TensorLike, mask: TensorLike | None = None, state: Any = None) -> Any:
+        x = self.sequences(x, mask)
+        directions = 2 if self.bidirectional else 1
+        carries = self._carries(x, state)
+        for first in range(0, len(self._cells), directions):
+            if first and self.training and self.dropout:
+                x = ops.dropout(x, self.dropout)
+            found = []
+            for place in range(first, first + directions):
+                name, reverse = self._cells[place]
+                carries[place], y = self._run(x, name, carries[place], reverse)
+                found.append(y)
+            x = found[0] if directions == 1 else ops.concatenate(found, axis=-1)
+        if state is None:
+            return x
+        last = tuple(ops.stack(column) for column in zip(*carries, strict=True))
+        return x, last[0] if self.carried == 1 else last
+
+    def _carries(self, x: Tensor, state: Any) -> list[Carry]:
+        """What each cell starts from."""
+        shape = (len(self._cells), x.shape[0], self.hidden)
+        if state is None:
+            zeros = ops.zeros(shape[1:], dtype=x.dtype, device=ops.get_device(x))
+            return [(zeros,) * self.carried] * len(self._cells)
+        parts = (state,) if self.carried == 1 else tuple(state)
+        if len(parts) != self.carried or any(tuple(ops.shape(part)) != shape for part in parts):
+            many = "one tensor" if self.carried == 1 else f"{self.carried} tensors"
+            raise ValueError(f"the state of this {type(self).__name__} is {many} of shape {shape}")
+        return list(zip(*(ops.unstack(part) for part in parts), strict=True))
+
+    def _run(self, x: Tensor, name: str, carry: Carry, reverse: bool) -> tuple[Carry, Tensor]:
+        """One cell over all positions; what it takes from the inputs is computed for all at once."""
+        weight = getattr(self, f"weight_hh{name}")
+        inner, outer = self._biases(name)
+        projected = ops.linear(x, getattr(self, f"weight_ih{name}"), outer)
+
+        def step(carry: Carry, parts: tuple[Tensor]) -> tuple[Carry, Tensor]:
+            carry = self.cell(parts[0], ops.linear(carry[0], weight, inner), carry)
+            return carry, carry[0]
+
+        return over_time(step, carry, (projected,), reverse)
+
+    def _biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
+        """What is added at each position to what comes from the state, and before to what comes from the inputs."""
+        if not self.has_bias:
+            return None, None
+        return None, ops.add(getattr(self, f"bias_ih{name}"), getattr(self, f"bias_hh{name}"))
+
+    def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
+        """What a cell carries on, from the gates' parts and from what it carried here."""
+        raise NotImplementedError
+
+
+class RNN(_Recurrent):
+    r"""Elman's recurrent layer: ``h = tanh(W x + b + U h' + c)``, or with ``relu``.
+
+    ``RNN(inputs, hidden)``, or ``RNN(hidden)``, which takes the width of its first input. The result holds the state of
+    the last of the ``layers`` at each position, of both directions side by side if ``bidirectional``. With ``state``,
+    of shape (layers * directions, batch, hidden), it gives its result and the last state.
+
+    >>> from ember_ml import nn, ops
+    >>> layer = nn.RNN(4, 8)
+    >>> y, state = layer(ops.ones((2, 5, 4)), state=layer.initial_state(2))
+    >>> ops.shape(y), ops.shape(state)
+    ((2, 5, 8), (1, 2, 8))
+    """
+
+    gates = 1
+
+    def __init__(
+        self,
+        inputs: int | None,
+        hidden: int | None = None,
+        layers: int = 1,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        bias: bool = True,
+        activation: str = "tanh",
+        dtype: DTypeLike = "float32",
+    ) -> None:
+        if activation not in ("tanh", "relu"):
+            raise ValueError(f"the activation of RNN is 'tanh' or 'relu', not {activation!r}")
+        self.activation = activation
+        super().__init__(inputs, hidden, layers, bidirectional, dropout, bias, dtype)
+
+    def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
+        sums = ops.add(from_input, from_state)
+        return (ops.tanh(sums) if self.activation == "tanh" else ops.relu(sums),)
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units: ``h = (1 - z) n + z h'`` with a candidate ``n`` that sees ``h'`` through the gate ``r``.
+
+    As :class:`RNN`. The gates lie in the weights as in PyTorch: r, z, n.
+
+    >>> from ember_ml import nn, ops
+    >>> ops.shape(nn.GRU(8, bidirectional=True)(ops.ones((2, 5, 4))))
+    (2, 5, 16)
+    """
+
+    gates = 3
+
+    def _biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
+        # the gate r multiplies the bias of n, which can therefore not be added before
+        return (getattr(self, f"bias_hh{name}"), getattr(self, f"bias_ih{name}")) if self.has_bias else (None, None)
+
+    def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
+        hidden = self.hidden or 0
+        both, candidate = ops.split(from_input, (2 * hidden,), axis=-1)
+        both_state, candidate_state = ops.split(from_state, (2 * hidden,), axis=-1)
+        r, z = ops.split(ops.sigmoid(ops.add(both, both_state)), 2, axis=-1)
+        n = ops.tanh(ops.add(candidate, ops.multiply(r, candidate_state)))
+        return (ops.add(n, ops.multiply(z, ops.subtract(carry[0], n))),)
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory: ``c = f c' + i g`` and ``h = o tanh(c)``, with three gates and a candidate ``g``.
+
+    As :class:`RNN`, but its state is a pair: the results ``h`` and the memory ``c``. The gates lie in the weights as in
+    PyTorch: i, f, g, o.
+
+    >>> from ember_ml import nn, ops
+    >>> layer = nn.LSTM(4, 8, layers=2)
+    >>> y, (h, c) = layer(ops.ones((2, 5, 4)), state=layer.initial_state(2))
+    >>> ops.shape(y), ops.shape(h), ops.shape(c)
+    ((2, 5, 8), (2, 2, 8), (2, 2, 8))
+    """
+
+    gates = 4
+    carried = 2
+
+    def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
+        i, f, g, o = ops.split(ops.add(from_input, from_state), 4, axis=-1)
+        kept = ops.multiply(ops.sigmoid(f), carry[1])
+        memory = ops.add(kept, ops.multiply(ops.sigmoid(i), ops.tanh(g)))
+        return ops.multiply(ops.sigmoid(o), ops.tanh(memory)), memory
