@@ -9,7 +9,7 @@ from ember_ml import ops
 from ember_ml.nn.layers.base import Layer
 from ember_ml.typing import Tensor, TensorLike
 
-__all__ = ["SequenceMixingLayer", "over_time"]
+__all__ = ["SequenceMixingLayer", "in_and_out", "over_time"]
 
 
 class SequenceMixingLayer(Layer):
@@ -47,6 +47,14 @@ class SequenceMixingLayer(Layer):
             raise ValueError(f"{type(self).__name__} has no parameters yet; call it, or build it, before this")
         like = parameters[0].value
         return ops.zeros(shape, dtype=like.dtype, device=ops.get_device(like))
+
+
+def in_and_out(layer: str, first: int | None, second: int | None) -> tuple[int | None, int]:
+    """The sizes of a layer that is made by ``Layer(inputs, outputs)``, or by ``Layer(outputs)``."""
+    inputs, outputs = (None, first) if second is None else (first, second)
+    if outputs is None or outputs < 1 or (inputs is not None and inputs < 1):
+        raise ValueError(f"the sizes of {layer} are at least 1, and that of its results cannot be left out")
+    return inputs, outputs
 
 
 def over_time(

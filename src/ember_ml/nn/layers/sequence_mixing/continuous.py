@@ -6,7 +6,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn import initializers
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, over_time
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, in_and_out, over_time
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = ["CfC"]
@@ -31,9 +31,9 @@ class CfC(SequenceMixingLayer):
     def __init__(
         self, inputs: int | None, hidden: int | None = None, backbone: int = 128, dtype: DTypeLike = "float32"
     ) -> None:
-        self.inputs, self.hidden = (None, inputs) if hidden is None else (inputs, hidden)
-        if not isinstance(self.hidden, int) or self.hidden < 1 or backbone < 1:
-            raise ValueError("CfC needs a hidden size and a backbone of at least 1")
+        self.inputs, self.hidden = in_and_out("CfC", inputs, hidden)
+        if backbone < 1:
+            raise ValueError(f"the backbone of CfC has at least 1 feature, not {backbone!r}")
         self.backbone, self._dtype = backbone, dtype
         if self.inputs is None:
             self.is_built = False
@@ -41,19 +41,18 @@ class CfC(SequenceMixingLayer):
             self.build((self.inputs,))
 
     def build(self, shape: tuple[int, ...]) -> None:
-        assert self.hidden is not None
         self.inputs = shape[-1]
-        sizes = {"ih": (self.backbone, self.inputs), "hh": (self.backbone, self.hidden)}
-        draw = initializers.uniform(*(sign * (self.inputs + self.hidden) ** -0.5 for sign in (-1.0, 1.0)))
-        for name, size in sizes.items():
-            self.add_parameter(f"weight_{name}", size, draw, self._dtype)
+        limit = (self.inputs + self.hidden) ** -0.5
+        draw = initializers.uniform(-limit, limit)
+        self.add_parameter("weight_ih", (self.backbone, self.inputs), draw, self._dtype)
+        self.add_parameter("weight_hh", (self.backbone, self.hidden), draw, self._dtype)
         self.add_parameter("bias_ih", (self.backbone,), "zeros", self._dtype)
         self.add_parameter("weight_out", (4 * self.hidden, self.backbone), "glorot_uniform", self._dtype)
         self.add_parameter("bias_out", (4 * self.hidden,), "zeros", self._dtype)
 
     def initial_state(self, batch: int) -> Tensor:
         """Zeros."""
-        return self.zeros(batch, self.hidden or 0)
+        return self.zeros(batch, self.hidden)
 
     def forward(
         self,

@@ -6,21 +6,21 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn import initializers
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, in_and_out
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
-__all__ = ["CausalConvolution"]
+__all__ = ["CausalConv1d"]
 
 
-class CausalConvolution(SequenceMixingLayer):
-    """``y[t] = sum_i weight[i] x[t - (window - 1 - i) * dilation] + bias``: no result depends on what comes later.
+class CausalConv1d(SequenceMixingLayer):
+    """``y[t] = sum_i weight[:, :, i] x[t - (kernel_size - 1 - i) * dilation_rate] + bias``: it looks back only.
 
-    ``CausalConvolution(inputs, outputs, window)``; ``inputs`` None is the width of the first input. ``groups`` of
-    channels are convolved by themselves: as many as ``inputs`` make it depthwise. The weight has the shape (window,
-    inputs / groups, outputs). The ``state`` is the last ``(window - 1) * dilation`` inputs.
+    ``CausalConv1d(inputs, outputs, kernel_size)``, or ``CausalConv1d(outputs, kernel_size=3)``, which learns the number
+    of inputs from the first call. As many ``groups`` as inputs make it depthwise. The weight has shape ``(outputs,
+    inputs / groups, kernel_size)``. The ``state`` is the last ``(kernel_size - 1) * dilation_rate`` inputs.
 
     >>> from ember_ml import nn, ops
-    >>> layer = nn.CausalConvolution(1, 1, window=2, bias=False).load_state_dict({"weight": [[[10.0]], [[1.0]]]})
+    >>> layer = nn.CausalConv1d(1, 1, kernel_size=2, bias=False).load_state_dict({"weight": [[[10.0, 1.0]]]})
     >>> ops.to_numpy(layer(ops.reshape(ops.array([1.0, 2.0, 3.0]), (1, 3, 1)))).ravel().tolist()
     [1.0, 12.0, 23.0]
     """
@@ -28,32 +28,33 @@ class CausalConvolution(SequenceMixingLayer):
     def __init__(
         self,
         inputs: int | None,
-        outputs: int,
-        window: int,
-        dilation: int = 1,
+        outputs: int | None = None,
+        kernel_size: int = 3,
+        dilation_rate: int = 1,
         groups: int = 1,
         bias: bool = True,
         dtype: DTypeLike = "float32",
     ) -> None:
-        if window < 1 or dilation < 1 or groups < 1 or outputs % groups:
+        self.inputs, self.outputs = in_and_out("CausalConv1d", inputs, outputs)
+        self.kernel_size, self.dilation_rate, self.groups = kernel_size, dilation_rate, groups
+        if kernel_size < 1 or dilation_rate < 1 or groups < 1 or self.outputs % groups:
             raise ValueError(
-                "CausalConvolution needs a window and a dilation of at least 1, and groups that divide the outputs"
+                "CausalConv1d needs a kernel_size and a dilation_rate of at least 1, and groups that divide its outputs"
             )
-        self.inputs, self.outputs, self.window, self.dilation, self.groups = inputs, outputs, window, dilation, groups
         self.has_bias, self._dtype = bias, dtype
-        if inputs is None:
+        if self.inputs is None:
             self.is_built = False
         else:
-            self.build((inputs,))
+            self.build((self.inputs,))
 
     def build(self, shape: tuple[int, ...]) -> None:
         self.inputs = shape[-1]
         if self.inputs % self.groups:
-            raise ValueError(f"{self.groups} groups of CausalConvolution do not divide its {self.inputs} inputs")
+            raise ValueError(f"{self.groups} groups of CausalConv1d do not divide its {self.inputs} inputs")
         each = self.inputs // self.groups
-        limit = (each * self.window) ** -0.5
+        limit = (each * self.kernel_size) ** -0.5
         draw = initializers.uniform(-limit, limit)
-        self.add_parameter("weight", (self.window, each, self.outputs), draw, self._dtype)
+        self.add_parameter("weight", (self.outputs, each, self.kernel_size), draw, self._dtype)
         if self.has_bias:
             self.add_parameter("bias", (self.outputs,), draw, self._dtype)
         else:
@@ -61,14 +62,14 @@ class CausalConvolution(SequenceMixingLayer):
 
     def initial_state(self, batch: int) -> Tensor:
         """Zeros in the places before the first."""
-        return self.zeros(batch, (self.window - 1) * self.dilation, self.inputs or 0)
+        return self.zeros(batch, (self.kernel_size - 1) * self.dilation_rate, self.inputs or 0)
 
     def forward(self, x: TensorLike, mask: TensorLike | None = None, state: Tensor | None = None) -> Any:
         x = self.sequences(x, mask)
         if state is not None:
             x = ops.concatenate([state, x], axis=1)
-        padding = "causal" if state is None else "valid"
-        y = ops.conv(x, self.weight, padding=padding, dilation_rate=self.dilation)
+        kernel, padding = ops.transpose(self.weight, (2, 1, 0)), "causal" if state is None else "valid"
+        y = ops.conv(x, kernel, padding=padding, dilation_rate=self.dilation_rate)
         if self.bias is not None:
             y = ops.add(y, self.bias)
-        return y if state is None else (y, x[:, x.shape[1] - (self.window - 1) * self.dilation :])
+        return y if state is None else (y, x[:, x.shape[1] - (self.kernel_size - 1) * self.dilation_rate :])

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.nn import initializers
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, over_time
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, in_and_out, over_time
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -33,9 +33,9 @@ class _Recurrent(SequenceMixingLayer):
         bias: bool = True,
         dtype: DTypeLike = "float32",
     ) -> None:
-        self.inputs, self.hidden = (None, inputs) if hidden is None else (inputs, hidden)
-        if not isinstance(self.hidden, int) or self.hidden < 1 or layers < 1:
-            raise ValueError(f"{type(self).__name__} needs a hidden size and a number of layers of at least 1")
+        self.inputs, self.hidden = in_and_out(type(self).__name__, inputs, hidden)
+        if layers < 1:
+            raise ValueError(f"{type(self).__name__} has at least 1 layer, not {layers!r}")
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"the dropout of {type(self).__name__} is a number from 0 to below 1, not {dropout!r}")
         self.layers, self.bidirectional, self.dropout, self.has_bias = layers, bidirectional, dropout, bias
@@ -48,7 +48,6 @@ class _Recurrent(SequenceMixingLayer):
             self.build((self.inputs,))
 
     def build(self, shape: tuple[int, ...]) -> None:
-        assert self.hidden is not None
         self.inputs = shape[-1]
         rows, directions = self.gates * self.hidden, 2 if self.bidirectional else 1
         draw = initializers.uniform(-(self.hidden**-0.5), self.hidden**-0.5)
@@ -62,7 +61,7 @@ class _Recurrent(SequenceMixingLayer):
 
     def initial_state(self, batch: int) -> Any:
         """Zeros: what the layer starts from if no state is given."""
-        zeros = self.zeros(len(self._cells), batch, self.hidden or 0)
+        zeros = self.zeros(len(self._cells), batch, self.hidden)
         return zeros if self.carried == 1 else (zeros,) * self.carried
 
     def forward(self, x: TensorLike, mask: TensorLike | None = None, state: Any = None) -> Any:
@@ -172,9 +171,8 @@ class GRU(_Recurrent):
         return (getattr(self, f"bias_hh{name}"), getattr(self, f"bias_ih{name}")) if self.has_bias else (None, None)
 
     def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
-        hidden = self.hidden or 0
-        both, candidate = ops.split(from_input, (2 * hidden,), axis=-1)
-        both_state, candidate_state = ops.split(from_state, (2 * hidden,), axis=-1)
+        both, candidate = ops.split(from_input, (2 * self.hidden,), axis=-1)
+        both_state, candidate_state = ops.split(from_state, (2 * self.hidden,), axis=-1)
         r, z = ops.split(ops.sigmoid(ops.add(both, both_state)), 2, axis=-1)
         n = ops.tanh(ops.add(candidate, ops.multiply(r, candidate_state)))
         return (ops.add(n, ops.multiply(z, ops.subtract(carry[0], n))),)
