@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = [
     "BackendError",
     "BrokenBackend",
+    "CheckpointError",
     "ConfigError",
     "ConvergenceError",
     "DeviceError",
@@ -54,6 +55,10 @@ class ConfigError(EmberError, ValueError):
 
 class UnknownName(ConfigError, LookupError):
     """Nothing is registered under that name."""
+
+
+class CheckpointError(EmberError, ValueError):
+    """A checkpoint is missing, damaged, or of something else than what it is loaded into."""
 
 
 class DeviceError(EmberError, ValueError):

@@ -42,7 +42,18 @@ from ember_ml.configuration import DEPTH, at, fitted, read, write
 from ember_ml.errors import ConfigError, UnknownName
 from ember_ml.origins import ATTRIBUTE, Origin
 
-__all__ = ["BackendContext", "Registry", "build", "config_of", "load", "lookup", "names", "register", "save"]
+__all__ = [
+    "BackendContext",
+    "Registry",
+    "build",
+    "config_of",
+    "load",
+    "lookup",
+    "names",
+    "register",
+    "register_function",
+    "save",
+]
 
 T = TypeVar("T", bound=Callable[..., Any])
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*")
@@ -65,6 +76,7 @@ class Registry:
 
     def __init__(self, modules: tuple[str, ...] = ()) -> None:
         self._things: dict[str, Callable[..., Any]] = {}
+        self._functions: dict[str, Callable[..., Any]] = {}
         self._modules = list(modules)
         self._lock = threading.RLock()
 
@@ -91,24 +103,30 @@ class Registry:
 
         return decorate
 
+    def register_function(self, name: str, function: Callable[..., Any]) -> None:
+        """Let ``name`` stand for a function itself, which a configuration may hold: an activation, an initializer."""
+        if not _NAME.fullmatch(name) or name in self._things:
+            raise ValueError(f"{name!r} is no name for a function, or is taken")
+        self._functions[name] = function
+
     def names(self, prefix: str = "") -> list[str]:
         """All names, or those that start with ``prefix``, in order."""
         self._import_all()
-        return sorted(name for name in self._things if name.startswith(prefix))
+        return sorted(name for name in (*self._things, *self._functions) if name.startswith(prefix))
 
     def lookup(self, name: str) -> Callable[..., Any]:
         """What is registered under ``name``; ``UnknownName`` tells which names are like it."""
         thing = self._things.get(name)
         if thing is None:
             self._import_all()
-            thing = self._things.get(name)
+            thing = self._things.get(name, self._functions.get(name))
         if thing is None:
             raise UnknownName(_no_such_name(name, self.names()))
         return thing
 
     def __contains__(self, name: object) -> bool:
         self._import_all()
-        return name in self._things
+        return name in self._things or name in self._functions
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
@@ -161,6 +179,10 @@ class Registry:
         name = config["type"]
         if type(name) is not str:
             raise ConfigError(f"{source}: at {at(place, 'type')}: expected a registered name, not {name!r:.60}")
+        if name in self._functions:
+            if len(config) > 1:
+                raise ConfigError(f"{where}: {name} is a function as it is, and has no other keys than 'type'")
+            return self._functions[name]
         try:
             thing = self.lookup(name)
         except UnknownName as error:
@@ -198,6 +220,9 @@ class Registry:
 
     def _config_of(self, thing: Any, place: str) -> dict[str, Any]:
         self._import_all()
+        function = next((name for name, x in self._functions.items() if x is thing), None)
+        if function is not None:
+            return {"type": function}
         origin = _origin_of(thing)
         if origin is not None and not isinstance(origin.maker, str | None):
             return self._config_of(origin.maker, place)
@@ -360,8 +385,15 @@ def _attributes(thing: Any, signature: inspect.Signature, place: str) -> dict[st
     return found
 
 
-_default = Registry(modules=("ember_ml.training.losses",))
+_default = Registry(
+    modules=(
+        "ember_ml.nn.registered",
+        "ember_ml.training.losses",
+        "ember_ml.training.optimizers",
+    )
+)
 register = _default.register
+register_function = _default.register_function
 names = _default.names
 lookup = _default.lookup
 build = _default.build

@@ -81,9 +81,11 @@ def value_and_grad(
 
     @wraps(f)
     def value_and_gradients(*args: Any, **kwargs: Any) -> tuple[Any, dict[str, Tensor]]:
-        build(model, f, args, kwargs)
-        backend = active()
-        named, buffers = model.trainable_and_buffers()
+        state = model.trained_state()
+        if not state.is_built:
+            build(model, f, args, kwargs)
+            state = model.trained_state()
+        backend, named, buffers = active(), state.named, state.buffers
         outputs, is_portable = Outputs(backend), False
 
         def function() -> tuple[Any, list[Any]]:
@@ -103,8 +105,6 @@ def value_and_grad(
 def build(model: Module, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Let layers whose sizes are unknown learn them, before anything is differentiated: one call as in use."""
     modules = [module for _, module in model.named_modules()]
-    if all(module.is_built for module in modules):
-        return
     modes = [module.training for module in modules]
     model.eval()
     try:

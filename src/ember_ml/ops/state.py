@@ -23,12 +23,11 @@ def is_tracing(backend: Any) -> bool:
 class Holder:
     """Something that holds variables: a module, an optimizer."""
 
-    def held_variables(self) -> list[Variable] | None:
-        """The variables that a function which uses this object may read or change; None while they are not all made."""
-        raise NotImplementedError
+    def held(self) -> tuple[list[Variable], Hashable] | None:
+        """The variables that a function which uses this object may read or change, and what else a program depends on.
 
-    def held_key(self) -> Hashable:
-        """What the program that is made of such a function depends on besides its tensors."""
+        None while they are not all made.
+        """
         raise NotImplementedError
 
     def begin_trace(self) -> None:
@@ -55,14 +54,16 @@ class State:
         if not holders:
             return _NOTHING
         variables: list[Variable] = []
+        keys: list[Hashable] = []
         for holder in holders:
-            found = holder.held_variables()
+            found = holder.held()
             if found is None:
                 return None
-            variables += found
+            variables += found[0]
+            keys.append(found[1])
         if len(holders) > 1:
-            variables = list({id(x): x for x in variables}.values())
-        return cls(holders, variables, (tuple(holder.held_key() for holder in holders), len(variables)))
+            variables = list(dict.fromkeys(variables))
+        return cls(holders, variables, (tuple(keys), len(variables)))
 
     def threaded(self, flat: Callable[..., Any]) -> Callable[..., Any]:
         """``flat``, with the tensors of the variables as first arguments; it also gives those that it changed."""
@@ -122,7 +123,7 @@ def holders_in(function: Any) -> list[Holder]:
         elif isinstance(x, partial):
             stack += [x.func, *x.args, *x.keywords.values()]
         elif inspect.ismethod(x):
-            stack += [x.__self__, x.__func__]
+            stack += [x.__self__, x.__func__, *_held_by(x.__self__)]
         elif isinstance(x, FunctionType):
             stack += [cell.cell_contents for cell in x.__closure__ or () if _is_filled(cell)]
             stack += [x.__globals__[name] for name in x.__code__.co_names if _is_held(x.__globals__.get(name))]
@@ -131,6 +132,11 @@ def holders_in(function: Any) -> list[Holder]:
         elif type(x) in (list, tuple, dict):
             stack += [leaf for leaf in trees.flatten(x)[0] if isinstance(leaf, Holder)]
     return found
+
+
+def _held_by(x: Any) -> list[Holder]:
+    """The holders among the attributes of an object."""
+    return [value for value in getattr(x, "__dict__", {}).values() if isinstance(value, Holder)]
 
 
 def _is_held(x: Any) -> bool:

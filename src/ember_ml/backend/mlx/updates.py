@@ -45,3 +45,8 @@ def adam(
         for column, x in zip(new, (p, m, v), strict=True):
             column.append(x.astype(kind) if kind.size < 4 else x)
     return new
+
+
+def settle(arrays: Sequence[mx.array]) -> None:
+    """Compute arrays of a step: left to the next one, the graphs of all steps would pile up."""
+    mx.eval(arrays)

@@ -140,11 +140,11 @@ class Module(Holder):
         """The parameters that training changes, by name."""
         return {name: x for name, x in self.named_parameters().items() if x.is_trainable}
 
-    def trainable_and_buffers(self) -> tuple[dict[str, Parameter], list[Buffer]]:
-        """The parameters that training changes, by name, and the buffers, which the module itself changes."""
-        found = self.named_variables()
-        named = {name: x for name, x in found.items() if isinstance(x, Parameter) and x.is_trainable}
-        return named, [x for x in found.values() if isinstance(x, Buffer)]
+    def trained_state(self) -> TrainedState:
+        """What a step of training needs to know of the module, found in one walk."""
+        state = TrainedState()
+        state.add(self, "")
+        return state
 
     def parameters(self) -> list[Parameter]:
         """All parameters, frozen ones included."""
@@ -243,16 +243,11 @@ class Module(Holder):
 
     # what a compiled function needs to know
 
-    def held_variables(self) -> list[Variable] | None:
-        found: list[Variable] = []
-        for _, module in self.named_modules():
-            if not module.is_built:
-                return None
-            found += module._variables.values()
-        return list({id(x): x for x in found}.values())
-
-    def held_key(self) -> Hashable:
-        return id(self), tuple([module.training for _, module in self.named_modules()]), tuple(self.trainable())
+    def held(self) -> tuple[list[Variable], Hashable] | None:
+        state = self.trained_state()
+        if not state.is_built:
+            return None
+        return state.variables, (id(self), tuple(state.modes), tuple(state.named))
 
     # words
 
@@ -282,6 +277,42 @@ class Module(Holder):
 
     def __repr__(self) -> str:
         return describing.text(self)
+
+
+class TrainedState:
+    """The parameters of a module that training changes, by name, its buffers, and whether it has all of them yet."""
+
+    __slots__ = ("buffers", "is_built", "modes", "named", "seen", "variables")
+
+    def __init__(self) -> None:
+        self.named: dict[str, Parameter] = {}
+        self.buffers: list[Buffer] = []
+        self.variables: list[Variable] = []
+        self.modes: list[bool] = []
+        self.is_built = True
+        self.seen: set[Any] = set()
+
+    def add(self, module: Module, prefix: str) -> None:
+        """Take in a module whose parts have names that start with ``prefix``."""
+        if module in self.seen:
+            return
+        seen = self.seen
+        seen.add(module)
+        self.modes.append(module.training)
+        if not module.is_built:
+            self.is_built = False
+        for name, variable in module._variables.items():
+            if variable in seen:
+                continue
+            seen.add(variable)
+            self.variables.append(variable)
+            if type(variable) is Parameter:
+                if variable.is_trainable:
+                    self.named[prefix + name] = variable
+            elif isinstance(variable, Buffer):
+                self.buffers.append(variable)
+        for name, child in module.children():
+            self.add(child, f"{prefix}{name}.")
 
 
 _CONTAINERS = (list, tuple, dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ember_ml.registry import register
 from ember_ml.training.optimizers.adaptive import Adagrad, Adam, AdamW, RMSprop
 from ember_ml.training.optimizers.base import Optimizer, clip_by_norm, global_norm
 from ember_ml.training.optimizers.matrices import Adafactor, Muon
@@ -23,6 +24,8 @@ __all__ = [
 ]
 
 _NAMED = {cls.__name__.lower(): cls for cls in (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, RMSprop)}
+for _name, _cls in _NAMED.items():
+    register(f"optimizers/{_name}")(_cls)
 
 
 def get(optimizer: str | Optimizer) -> Optimizer:

@@ -108,7 +108,7 @@ class Optimizer(Holder):
 
     # what a compiled function needs to know
 
-    def held_variables(self) -> list[Variable] | None:
+    def held(self) -> tuple[list[Variable], Hashable] | None:
         """The slots, and the scalars of the next update, which a compiled function takes as a tensor."""
         if not self.step:
             return None  # the first update makes the slots
@@ -117,10 +117,7 @@ class Optimizer(Holder):
             self._numbers = Variable(numbers)
         else:
             self._numbers.value = numbers
-        return [self._numbers, *(x for held in self._state.values() for x in held.values())]
-
-    def held_key(self) -> Hashable:
-        return id(self)
+        return [self._numbers, *(x for held in self._state.values() for x in held.values())], id(self)
 
     def begin_trace(self) -> None:
         self._is_traced = False

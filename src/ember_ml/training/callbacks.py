@@ -1,0 +1,226 @@
+"""Callbacks: what happens beside training, between its steps and epochs."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+import time
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer import Trainer
+
+__all__ = ["CSVLog", "Callback", "Checkpoint", "EarlyStopping", "OnEpoch", "Progress", "StopOnNaN"]
+
+
+class Callback:
+    """Something to do at certain moments of training; subclasses define the methods that they need.
+
+    ``trainer.should_stop = True`` ends training after the step or epoch that is under way.
+    """
+
+    def begin(self, trainer: Trainer) -> None:
+        """Before the first step of ``fit``."""
+
+    def after_step(self, trainer: Trainer) -> None:
+        """After each step; ``trainer.steps`` counts them."""
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
+        """After each epoch, with its loss, its metrics and those of the validation."""
+
+    def end(self, trainer: Trainer) -> None:
+        """After the last step of ``fit``, also where an error ended it."""
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps of the callback: plain data."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a :meth:`state`."""
+
+
+class OnEpoch(Callback):
+    """Calls a function of the trainer and the values after each epoch."""
+
+    def __init__(self, function: Callable[[Trainer, dict[str, float]], Any]) -> None:
+        self.function = function
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
+        self.function(trainer, values)
+
+
+class EarlyStopping(Callback):
+    """Ends training when a value has not improved for ``patience`` epochs; may bring back the best parameters."""
+
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        patience: int = 5,
+        smallest_change: float = 0.0,
+        mode: str = "min",
+        restore_best: bool = False,
+    ) -> None:
+        if mode not in ("min", "max"):
+            raise ValueError(f"mode is min or max, not {mode!r}")
+        self.monitor, self.patience, self.smallest_change = monitor, patience, smallest_change
+        self.mode, self.restore_best = mode, restore_best
+        self.best, self.waited = math.inf, 0
+        self._kept: dict[str, Any] | None = None
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
+        if self.monitor not in values:
+            raise ValueError(f"EarlyStopping watches {self.monitor!r}, and an epoch gives {', '.join(values)}")
+        value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
+        if value < self.best - self.smallest_change:
+            self.best, self.waited = value, 0
+            if self.restore_best:
+                from ember_ml import ops
+
+                self._kept = {name: ops.copy(x) for name, x in trainer.model.state_dict().items()}
+            return
+        self.waited += 1
+        if self.waited >= self.patience:
+            trainer.should_stop = True
+
+    def end(self, trainer: Trainer) -> None:
+        if self._kept is not None:
+            trainer.model.load_state_dict(self._kept)
+
+    def state(self) -> dict[str, Any]:
+        return {"best": self.best if math.isfinite(self.best) else None, "waited": self.waited}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.best, self.waited = math.inf if state["best"] is None else state["best"], state["waited"]
+
+
+class StopOnNaN(Callback):
+    """Raises ``FloatingPointError`` when a loss is not finite; reads the loss every ``every`` steps."""
+
+    def __init__(self, every: int = 100) -> None:
+        self.every = every
+
+    def after_step(self, trainer: Trainer) -> None:
+        if trainer.steps % self.every == 0:
+            loss = trainer.history.last_loss
+            if loss is not None and not math.isfinite(loss):
+                raise FloatingPointError(f"the loss of step {trainer.steps} is {loss}; try a smaller learning rate")
+
+
+class Checkpoint(Callback):
+    """Saves the whole state of training to a folder, every so many steps or after every so many epochs.
+
+    With ``monitor`` only when that value is better than ever before, after an epoch. With ``resume``, ``fit`` goes on
+    from what the folder holds, if anything.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        every_steps: int | None = None,
+        every_epochs: int = 1,
+        monitor: str | None = None,
+        mode: str = "min",
+        resume: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        self.every_steps, self.every_epochs, self.monitor, self.mode = every_steps, every_epochs, monitor, mode
+        self.resume, self.best = resume, math.inf
+
+    def begin(self, trainer: Trainer) -> None:
+        from ember_ml.training import checkpoints
+
+        if self.resume and checkpoints.exists(self.path):
+            trainer.restore(self.path)
+
+    def after_step(self, trainer: Trainer) -> None:
+        if self.every_steps and trainer.steps % self.every_steps == 0:
+            trainer.save(self.path)
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
+        if self.monitor is not None:
+            if self.monitor not in values:
+                raise ValueError(f"Checkpoint watches {self.monitor!r}, and an epoch gives {', '.join(values)}")
+            value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
+            if value >= self.best:
+                return
+            self.best = value
+            trainer.save(self.path)
+        elif self.every_steps is None and trainer.epoch % self.every_epochs == 0:
+            trainer.save(self.path)
+
+    def state(self) -> dict[str, Any]:
+        return {"best": self.best if math.isfinite(self.best) else None}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.best = math.inf if state["best"] is None else state["best"]
+
+
+class CSVLog(Callback):
+    """Writes a line of values after each epoch to a file; a file that is there is continued."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
+        row = {"epoch": trainer.epoch, "steps": trainer.steps, **values}
+        is_new = not self.path.exists()
+        with self.path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, list(row))
+            if is_new:
+                writer.writeheader()
+            writer.writerow(row)
+
+
+class Progress(Callback):
+    """A bar that shows how far an epoch is, and a line for each epoch that is done, on the standard error stream."""
+
+    def __init__(self, refresh: float = 0.25) -> None:
+        self.refresh = refresh
+        self._bar: Any = None
+        self._task: Any = None
+        self._shown = 0.0
+
+    def begin(self, trainer: Trainer) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("epoch {task.fields[epoch]}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("loss {task.fields[loss]}"),
+        )
+        self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task("", total=trainer.steps_per_epoch, epoch=trainer.epoch + 1, loss="")
+
+    def after_step(self, trainer: Trainer) -> None:
+        now = time.perf_counter()
+        if self._bar is None or now - self._shown < self.refresh:
+            return
+        self._shown = now  # reading the loss waits for it, so it is not read after every step
+        loss = trainer.history.last_loss
+        self._bar.update(
+            self._task,
+            total=trainer.steps_per_epoch,
+            completed=trainer.steps_in_epoch,
+            epoch=trainer.epoch + 1,
+            loss="" if loss is None else f"{loss:.4g}",
+        )
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
+        if self._bar is not None:
+            words = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+            self._bar.console.print(
+                f"epoch {trainer.epoch}  {words}  {trainer.history.times[-1]:.1f} s", highlight=False
+            )
+
+    def end(self, trainer: Trainer) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

@@ -1,0 +1,120 @@
+"""What a run of training has seen: its losses and metrics, step by step and epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from typing import Any
+
+from ember_ml import ops
+
+__all__ = ["Curve", "History"]
+
+
+class Curve(list[float]):
+    """The values of a quantity: one for each step, or for each epoch where it is known at the end of epochs alone."""
+
+    epochs: list[float]
+    """One value for each epoch: the mean over its steps, weighted by the sizes of their batches."""
+
+    def __init__(self, values: Any = (), epochs: Any = ()) -> None:
+        super().__init__(values)
+        self.epochs = list(epochs)
+
+
+class History(Mapping[str, Curve]):
+    """Curves by name: ``history["loss"]`` has the loss of each step, ``history["loss"].epochs`` that of each epoch.
+
+    Metrics, and ``val_loss`` and other values of the validation, are known once an epoch: their curves have one value
+    for each.
+    """
+
+    def __init__(self) -> None:
+        self._curves: dict[str, Curve] = {}
+        self._pending: list[tuple[Any, int]] = []  # losses that nobody has read yet, and the sizes of their batches
+        self._sum, self._weight = 0.0, 0
+        self.switches: list[tuple[int, str]] = []
+        """Where another backend began to compute: the number of steps before, and its name."""
+        self.times: list[float] = []
+        """The seconds that each epoch took."""
+
+    def add_step(self, loss: Any, size: int, backend: str) -> None:
+        """Note the loss of a step, which need not be computed yet, and which backend computed it."""
+        if not self.switches or self.switches[-1][1] != backend:
+            self.flush()  # while its tensors are still those of the active backend
+            self.switches.append((len(self["loss"]), backend))
+        self._pending.append((loss, size))
+
+    def flush(self) -> None:
+        """Read the losses that are still to be read."""
+        curve = self._curves.setdefault("loss", Curve())
+        if not self._pending:
+            return
+        losses, sizes = zip(*self._pending, strict=True)
+        self._pending = []
+        numbers = ops.to_numpy(ops.stack([ops.cast(x, "float32") for x in losses])).tolist()
+        for value, size in zip(numbers, sizes, strict=True):
+            curve.append(value)
+            self._sum, self._weight = self._sum + value * size, self._weight + size
+
+    @property
+    def last_loss(self) -> float | None:
+        """The latest loss; reading it waits for it."""
+        self.flush()
+        curve = self["loss"]
+        return curve[-1] if curve else None
+
+    def end_epoch(self, values: Mapping[str, float], seconds: float) -> dict[str, float]:
+        """Note what is known at the end of an epoch, and give it with the mean loss."""
+        self.flush()
+        mean = self._sum / self._weight if self._weight else float("nan")
+        self._curves["loss"].epochs.append(mean)
+        self._sum, self._weight = 0.0, 0
+        for name, value in values.items():
+            curve = self._curves.setdefault(name, Curve())
+            curve.append(value)
+            curve.epochs.append(value)
+        self.times.append(seconds)
+        return {"loss": mean, **values}
+
+    def __getitem__(self, name: str) -> Curve:
+        if name == "loss":
+            if self._pending:
+                self.flush()
+            return self._curves.setdefault("loss", Curve())
+        if name not in self._curves:
+            raise KeyError(f"the history has no {name!r}; it has {', '.join(self._curves)}")
+        return self._curves[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._curves)
+
+    def __len__(self) -> int:
+        return len(self._curves)
+
+    def state(self) -> dict[str, Any]:
+        """The history as plain data."""
+        self.flush()
+        curves = {name: {"values": list(curve), "epochs": curve.epochs} for name, curve in self._curves.items()}
+        switches = [list(pair) for pair in self.switches]
+        return {"curves": curves, "sum": self._sum, "weight": self._weight, "switches": switches, "times": self.times}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> History:
+        """The history of which :meth:`state` gave this data."""
+        made = cls()
+        made._curves = {name: Curve(curve["values"], curve["epochs"]) for name, curve in state["curves"].items()}
+        made._sum, made._weight = state["sum"], state["weight"]
+        made.switches = [(int(step), str(name)) for step, name in state["switches"]]
+        made.times = list(state["times"])
+        return made
+
+    def plot(self, path: str | PathLike[str]) -> None:
+        """Draw the curves to an image file, with the switches of the backend marked; needs Matplotlib."""
+        from ember_ml.training.plotting import draw
+
+        draw(self, path)
+
+    def __repr__(self) -> str:
+        curves = ", ".join(f"{name}: {len(curve)} values" for name, curve in self._curves.items())
+        return f"<History of {curves or 'nothing yet'}>"

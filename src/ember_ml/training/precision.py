@@ -1,0 +1,70 @@
+"""Mixed precision: the model computes in half precision, its parameters stay what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml import ops, trees
+from ember_ml.dtypes import HALVES, as_dtype
+from ember_ml.nn.modules.module import Module
+from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.typing import Tensor
+
+__all__ = ["Precision"]
+
+
+class Precision:
+    """Computation in "bfloat16" or "float16" with parameters, gradients and loss in float32.
+
+    float16 holds nothing below 6e-8, so that small gradients would vanish: the loss is multiplied by a ``scale`` before
+    it is differentiated. Where a gradient overflows, the batch is left out and the scale halved; after ``patience``
+    batches without overflow it is doubled.
+    """
+
+    def __init__(self, dtype: str, scale: float = 2.0**15, patience: int = 2000) -> None:
+        self.dtype = as_dtype(dtype)
+        if self.dtype not in HALVES:
+            raise ValueError(f"mixed precision is float16 or bfloat16, not {dtype}")
+        self.scale: float | None = scale if self.dtype == "float16" else None
+        self.patience, self.good = patience, 0
+
+    def enter(self, model: Module, x: Any) -> Any:
+        """Let the model compute in half precision until its gradient is done; gives the inputs to compute with."""
+        for parameter in model.trainable().values():
+            parameter.held = ops.cast(parameter.held, self.dtype)
+        return trees.map_tree(self._halved, x)
+
+    def _halved(self, x: Any) -> Any:
+        dtype = getattr(x, "dtype", None)
+        return ops.cast(x, self.dtype) if dtype is not None and as_dtype(dtype).kind == "float" else x
+
+    def leave(self, prediction: Any) -> Any:
+        """The predictions in float32."""
+        return trees.map_tree(_widened, prediction)
+
+    def unscaled(self, gradients: Sequence[Tensor]) -> list[Tensor] | None:
+        """The gradients of the loss itself; None where they have overflowed."""
+        assert self.scale is not None
+        finite = ops.all(ops.stack([ops.all(ops.isfinite(g)) for g in gradients]))
+        if not ops.item(finite):
+            self.scale, self.good = max(self.scale / 2.0, 1.0), 0
+            return None
+        found = [ops.divide(g, self.scale) for g in gradients]
+        self.good += 1
+        if self.good >= self.patience:
+            self.scale, self.good = self.scale * 2.0, 0
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Where the scale stands, as plain data."""
+        return {"scale": self.scale, "good": self.good}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a :meth:`state`."""
+        self.scale, self.good = state["scale"], state["good"]
+
+
+def _widened(x: Any) -> Any:
+    is_tensor = type(x) is EmberTensor or hasattr(x, "dtype")
+    return ops.cast(x, "float32") if is_tensor and as_dtype(x.dtype) in HALVES else x

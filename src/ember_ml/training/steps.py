@@ -1,0 +1,154 @@
+"""One step of training: the loss, its gradients, the update; eager or compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ember_ml
+from ember_ml import ops
+from ember_ml.backend import active
+from ember_ml.nn.gradients import build, differentiate
+from ember_ml.nn.modules.module import Module
+from ember_ml.nn.modules.parameter import Parameter
+from ember_ml.ops.leaves import Outputs, one_number
+from ember_ml.tensor.variable import values_of
+from ember_ml.training.optimizers.base import Optimizer
+from ember_ml.training.precision import Precision
+from ember_ml.typing import Tensor
+
+__all__ = ["TrainingStep", "apply_model", "parts_of"]
+
+
+def parts_of(batch: Any) -> tuple[Any, Any, Any]:
+    """The inputs, the targets and the weights, or None, of a batch."""
+    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+        raise ValueError("a batch is a tuple of inputs and targets, or of inputs, targets and weights of the samples")
+    return (*batch, None) if len(batch) == 2 else tuple(batch)  # type: ignore[return-value]
+
+
+def apply_model(model: Module, x: Any) -> Any:
+    """What the model gives for inputs: one tensor, a tuple of arguments, or arguments by name."""
+    if type(x) is tuple or type(x) is list:
+        return model(*x)
+    return model(**x) if type(x) is dict else model(x)
+
+
+class TrainingStep:
+    """Changes a model by the gradients of its loss on one batch, and gives the loss and the predictions.
+
+    ``accumulate`` is the number of batches whose mean gradient makes one update. The loss is not read: on a device or a
+    lazy backend, steps follow each other without waiting.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        optimizer: Optimizer,
+        loss: Any,
+        compile: bool = False,
+        precision: Precision | None = None,
+        accumulate: int = 1,
+        strategy: Any = None,
+    ) -> None:
+        self.model, self.optimizer, self.loss = model, optimizer, loss
+        self.is_compiled, self.precision, self.accumulate, self.strategy = compile, precision, accumulate, strategy
+        self.collected: list[Tensor] | None = None
+        """The sum of the gradients since the last update, where several batches make one."""
+        self.count = 0
+        """How many batches that sum is of."""
+        self.gives_predictions = True
+        """Whether the predictions are wanted beside the loss."""
+        self._compiled_gradients = ember_ml.compile(self._gradients)
+        self._compiled_update = ember_ml.compile(self._updated)
+
+    def __call__(self, batch: Any) -> tuple[Tensor, Any]:
+        """The loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted."""
+        x, y, weight = parts_of(batch)
+        backend = active()
+        state = self.model.trained_state()
+        if not state.is_built:
+            build(self.model, self._loss_of, (x, y, weight), {})
+            state = self.model.trained_state()
+        kernels = getattr(backend, "updates", None)
+        if self.is_compiled and self._is_whole(kernels):
+            result = self._compiled_update(x, y, weight)
+        else:
+            gradients_of = self._compiled_gradients if self.is_compiled else self._gradients
+            result = self._stepped(gradients_of, x, y, weight, state.named)
+        settle = getattr(kernels, "settle", None)
+        if settle is not None:
+            slots = [x for held in self.optimizer._state.values() for x in held.values()]
+            settle([result[0], *values_of(state.variables), *values_of(slots)])
+        return result
+
+    def _is_whole(self, kernels: Any) -> bool:
+        """Whether the update belongs into the compiled program: not where it changes tensors in place."""
+        simple = self.accumulate == 1 and self.strategy is None and self.precision is None
+        return simple and not getattr(kernels, "IS_IN_PLACE", False)
+
+    def _loss_of(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any]:
+        if self.precision is not None:
+            x = self.precision.enter(self.model, x)
+        prediction = apply_model(self.model, x)
+        if self.precision is not None:
+            prediction = self.precision.leave(prediction)
+        value = self.loss(y, prediction) if weight is None else self.loss(y, prediction, weight)
+        return (value if scale is None else ops.multiply(value, scale)), prediction
+
+    def _gradients(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any, Sequence[Tensor]]:
+        """The loss, the predictions and the gradients, in the order of the parameters."""
+        backend, state = active(), self.model.trained_state()
+        outputs = Outputs(backend) if self.gives_predictions else None
+
+        def function() -> tuple[Any, list[Any]]:
+            value, prediction = self._loss_of(x, y, weight, scale)
+            return one_number(value, backend), [] if outputs is None else outputs.take(prediction, strict=False)
+
+        value, rest, gradients = differentiate(function, list(state.named.values()), state.buffers, backend)
+        return value, None if outputs is None else outputs.tree(rest), gradients
+
+    def _updated(self, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
+        value, prediction, gradients = self._gradients(x, y, weight)
+        self.optimizer.apply(self.model.trained_state().named, gradients)
+        return value, prediction
+
+    def _stepped(
+        self, gradients_of: Callable[..., Any], x: Any, y: Any, weight: Any, named: dict[str, Parameter]
+    ) -> tuple[Tensor, Any]:
+        scale = self.precision.scale if self.precision is not None else None
+        if scale is None:
+            value, prediction, gradients = gradients_of(x, y, weight)
+        else:
+            value, prediction, gradients = gradients_of(x, y, weight, ops.asarray(scale, dtype="float32"))
+            value = ops.divide(value, scale)
+        if self.accumulate > 1:
+            gradients = self._accumulated(gradients)
+            if gradients is None:
+                return value, prediction
+        if self.strategy is not None:
+            gradients = self.strategy.average(gradients)
+        if scale is not None:
+            assert self.precision is not None
+            gradients = self.precision.unscaled(gradients)
+            if gradients is None:  # an overflow: this batch is left out
+                return value, prediction
+        if self.strategy is not None:
+            self.strategy.apply(self.optimizer, named, gradients)
+        else:
+            self.optimizer.apply(named, gradients)
+        return value, prediction
+
+    def _accumulated(self, gradients: Sequence[Tensor]) -> list[Tensor] | None:
+        """The mean gradient of the last batches, once there are enough of them."""
+        if self.collected is None:
+            self.collected = list(gradients)
+        else:
+            held = [ops.asarray(x) for x in self.collected]  # of before a switch of the backend, perhaps
+            self.collected = [ops.add(x, g) for x, g in zip(held, gradients, strict=True)]
+        self.count += 1
+        if self.count < self.accumulate:
+            return None
+        mean = [ops.divide(x, self.count) for x in self.collected]
+        self.collected, self.count = None, 0
+        return mean

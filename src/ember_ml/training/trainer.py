@@ -1,0 +1,401 @@
+"""The trainer: fits a model to data on whatever backend is active, and goes on where it was."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from os import PathLike
+from typing import Any, Self
+
+from ember_ml import ops, registry, trees
+from ember_ml.backend import get_backend
+from ember_ml.backend.streams import Generator, default_generator
+from ember_ml.errors import CheckpointError, ConfigError
+from ember_ml.nn.modules.module import Module
+from ember_ml.training import callbacks as callback_kinds
+from ember_ml.training import checkpoints, losses, optimizers
+from ember_ml.training.data import DataLoader
+from ember_ml.training.history import History
+from ember_ml.training.precision import Precision
+from ember_ml.training.steps import TrainingStep, apply_model, parts_of
+from ember_ml.typing import Tensor
+
+__all__ = ["Trainer"]
+
+
+class Trainer:
+    """Trains a model: the same steps, with the same numbers, on every backend, which may change between any two steps.
+
+    ``optimizer``, ``loss`` and ``metrics`` are objects or their names. ``compile`` compiles the step where the backend
+    can. ``precision`` "bfloat16" or "float16" computes in half precision with parameters in float32. ``accumulate`` is
+    the number of batches that make one update. ``seed`` decides the order of the data. ``progress`` shows a bar; by
+    default where the standard error stream is a terminal.
+
+    >>> from ember_ml import nn, ops
+    >>> from ember_ml.training import Trainer
+    >>> ops.random.seed(0)
+    >>> x = ops.random_normal((64, 2))
+    >>> y = ops.matmul(x, ops.array([[1.0], [-2.0]]))
+    >>> trainer = Trainer(nn.Linear(2, 1), "sgd", "mean_squared_error")
+    >>> trainer.optimizer.learning_rate = 0.3
+    >>> history = trainer.fit(x, y, epochs=20, batch_size=16)
+    >>> history["loss"].epochs[-1] < 1e-6, len(history["loss"])
+    (True, 80)
+    >>> ops.shape(trainer.predict(x))
+    (64, 1)
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        optimizer: str | optimizers.Optimizer = "adam",
+        loss: Any = "mean_squared_error",
+        metrics: Sequence[Any] = (),
+        compile: bool = False,
+        callbacks: Sequence[callback_kinds.Callback] = (),
+        precision: str | None = None,
+        accumulate: int = 1,
+        strategy: Any = None,
+        seed: int = 0,
+        progress: bool | None = None,
+    ) -> None:
+        if not isinstance(model, Module):
+            raise TypeError(f"a Trainer takes a module, not {type(model).__name__}")
+        if accumulate < 1:
+            raise ValueError(f"accumulate is the number of batches that make an update, not {accumulate}")
+        self.model = model
+        self.optimizer = optimizers.get(optimizer)
+        self.loss = losses.get(loss) if isinstance(loss, str) else loss
+        self.metrics = _named_metrics(metrics)
+        self.callbacks = list(callbacks)
+        self.precision = None if precision is None else Precision(precision)
+        self.compile, self.accumulate, self.strategy, self.seed, self.progress = (
+            compile,
+            accumulate,
+            strategy,
+            seed,
+            progress,
+        )
+        self.history = History()
+        self.epoch = 0
+        """How many epochs are done."""
+        self.steps = 0
+        """How many batches have been trained on."""
+        self.steps_in_epoch = 0
+        """How many batches of the present epoch have been trained on."""
+        self.steps_per_epoch: int | None = None
+        self.should_stop = False
+        """Set by a callback to end ``fit``."""
+        self._data: DataLoader | None = None  # while it is trained on
+        self._position: dict[str, Any] | None = None  # of the data, when training stopped
+        if strategy is not None:
+            strategy.prepare(self.model, self.optimizer)
+        self._step = TrainingStep(self.model, self.optimizer, self.loss, compile, self.precision, accumulate, strategy)
+        self._step.gives_predictions = bool(self.metrics)
+
+    # training
+
+    def fit(
+        self,
+        x: Any,
+        y: Any = None,
+        *,
+        epochs: int = 1,
+        batch_size: int = 32,
+        shuffle: bool = True,
+        validation: Any = None,
+        weight: Any = None,
+    ) -> History:
+        """Train until ``epochs`` epochs are done, those before this call included, and give the history.
+
+        The data are inputs and targets, with a ``weight`` for each sample perhaps, or a loader or iterable of batches.
+        ``validation`` is a tuple or loader of the same kind, evaluated after each epoch. Called again, or after
+        :meth:`restore`, it goes on where it was, in the midst of an epoch too.
+        """
+        loader = self._loader(x, y, weight, batch_size, shuffle)
+        callbacks = self._callbacks()
+        self.should_stop = False
+        for callback in callbacks:
+            callback.begin(self)
+        try:
+            self._data = loader
+            if self._position is not None:
+                loader.restore(self._position)
+            while self.epoch < epochs and not self.should_stop:
+                self._epoch(loader, callbacks, validation, batch_size)
+        finally:
+            self._position, self._data = loader.state(), None
+            self.model.train()
+            for callback in reversed(callbacks):
+                callback.end(self)
+        return self.history
+
+    def _epoch(
+        self, loader: DataLoader, callbacks: list[callback_kinds.Callback], validation: Any, batch_size: int
+    ) -> None:
+        start = time.perf_counter()
+        self.model.train()
+        self.steps_per_epoch = _length(loader)
+        if not self.steps_in_epoch:
+            for metric in self.metrics.values():
+                metric.reset()
+        # a checkpoint may be of the moment between the last step of an epoch and its end
+        is_over = bool(self.steps_in_epoch) and loader.state()["batch"] == 0
+        for batch in () if is_over else loader:
+            self._train_on(batch)
+            for callback in callbacks:
+                callback.after_step(self)
+            if self.should_stop:
+                return
+        values = {name: float(metric.result()) for name, metric in self.metrics.items()}
+        if validation is not None:
+            found = self.evaluate(validation, batch_size=batch_size)
+            values |= {f"val_{name}": value for name, value in found.items()}
+            self.model.train()
+        self.epoch += 1
+        self.steps_in_epoch = 0
+        values = self.history.end_epoch(values, time.perf_counter() - start)
+        for callback in callbacks:
+            callback.after_epoch(self, values)
+
+    def _train_on(self, batch: Any) -> Tensor:
+        loss, prediction = self._step(batch)
+        size = _size(batch)
+        shown = loss if self.strategy is None else self.strategy.mean(loss)
+        self.history.add_step(shown, size, get_backend())
+        for metric in self.metrics.values():
+            _, target, weight = parts_of(batch)
+            metric.update(target, prediction, weight)
+        self.steps += 1
+        self.steps_in_epoch += 1
+        return shown
+
+    def step(self, batch: Any) -> Tensor:
+        """Train on one batch, a tuple of inputs and targets; gives its loss before the update, a 0-d tensor."""
+        self.model.train()
+        return self._train_on(batch)
+
+    def _callbacks(self) -> list[callback_kinds.Callback]:
+        is_main = self.strategy is None or self.strategy.is_main
+        shows = is_main and (sys.stderr.isatty() if self.progress is None else self.progress)
+        return [*self.callbacks, callback_kinds.Progress()] if shows else list(self.callbacks)
+
+    def _loader(self, x: Any, y: Any, weight: Any, batch_size: int, shuffle: bool) -> DataLoader:
+        if isinstance(x, DataLoader):
+            loader = x
+        else:
+            data = x if y is None else (x, y) if weight is None else (x, y, weight)
+            if type(data) is list:  # of batches; a loader would take it for one array
+                data = partial(iter, data)
+            is_iterable = y is None and not isinstance(x, tuple | dict)  # its items are batches already
+            size, mixed = (None, False) if is_iterable else (batch_size, shuffle)
+            loader = DataLoader(data, batch_size=size, shuffle=mixed, seed=self.seed)
+        return loader if self.strategy is None else self.strategy.shard(loader)
+
+    # use
+
+    def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 32) -> dict[str, float]:
+        """The loss and the metrics on inputs and targets, or on a loader or tuple of them, by name."""
+        kept = {name: copy.deepcopy(metric) for name, metric in self.metrics.items()}
+        for metric in kept.values():
+            metric.reset()
+        total, count = 0.0, 0
+        pending: list[tuple[Tensor, int]] = []
+        with _evaluating(self.model):
+            for batch in _batches(x, y, batch_size):
+                inputs, target, weight = parts_of(batch)
+                prediction = apply_model(self.model, inputs)
+                loss = self.loss(target, prediction) if weight is None else self.loss(target, prediction, weight)
+                pending.append((loss, _size(batch)))
+                for metric in kept.values():
+                    metric.update(target, prediction, weight)
+        for loss, size in pending:
+            total, count = total + ops.item(loss) * size, count + size
+        if not count:
+            raise ValueError("there is nothing to evaluate: the data are empty")
+        return {"loss": total / count, **{name: float(metric.result()) for name, metric in kept.items()}}
+
+    def predict(self, x: Any, *, batch_size: int = 32) -> Any:
+        """What the model gives for inputs, computed batch by batch and put together."""
+        with _evaluating(self.model):
+            found = [apply_model(self.model, _inputs(batch)) for batch in _batches(x, None, batch_size)]
+        if not found:
+            raise ValueError("there is nothing to predict: the data are empty")
+        first, structure = trees.flatten(found[0])
+        columns = zip(*(trees.flatten(part)[0] for part in found), strict=True)
+        return structure([ops.concatenate(list(column), 0) for column in columns]) if first else found[0]
+
+    # state
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the whole state of training to the folder ``path``; it is never half written.
+
+        ``fit`` goes on from it, after :meth:`load` or :meth:`restore`, as if it had not been interrupted: on the same
+        backend to the last bit.
+        """
+        optimizer = self.optimizer.state_dict() if self.strategy is None else self.strategy.gather_state(self.optimizer)
+        if self.strategy is not None and not self.strategy.is_main:
+            return
+        checkpoints.write(path, {"model": self.model.state_dict(), "optimizer": optimizer}, self._state())
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "steps": self.steps,
+            "epoch": self.epoch,
+            "steps_in_epoch": self.steps_in_epoch,
+            "updates": self.optimizer.step,
+            "seed": self.seed,
+            "data": self._position if self._data is None else self._data.state(),
+            "random": default_generator().state(),
+            "history": self.history.state(),
+            "precision": None if self.precision is None else self.precision.state(),
+            "metrics": {name: metric.state() for name, metric in self.metrics.items()},
+            "callbacks": [[type(callback).__name__, callback.state()] for callback in self.callbacks],
+            "config": self.config(),
+        }
+
+    def config(self) -> dict[str, Any]:
+        """The settings of the trainer as plain data; None for what cannot be described."""
+        return {
+            "model": _described(self.model),
+            "optimizer": _described(self.optimizer),
+            "loss": _described(self.loss),
+            "metrics": [_described(metric) for metric in self.metrics.values()],
+            "compile": self.compile,
+            "precision": None if self.precision is None else self.precision.dtype.name,
+            "accumulate": self.accumulate,
+        }
+
+    def restore(self, path: str | PathLike[str]) -> Self:
+        """Go on from the checkpoint in the folder ``path``, of a trainer with the same model and optimizer."""
+        tensors, state = checkpoints.read(path)
+        try:
+            self._restore(tensors, state)
+        except CheckpointError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise CheckpointError(f"the checkpoint in {path} does not fit this trainer: {error}") from error
+        return self
+
+    def _restore(self, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]) -> None:
+        history = History.from_state(state["history"])
+        generator = Generator.from_state(state["random"])
+        numbers = {name: int(state[name]) for name in ("steps", "epoch", "steps_in_epoch", "updates", "seed")}
+        if set(state["metrics"]) != set(self.metrics):
+            raise ValueError(f"it has the metrics {sorted(state['metrics'])}, and the trainer {sorted(self.metrics)}")
+        if not all(module.is_built for _, module in self.model.named_modules()):
+            raise ValueError("the model has layers whose sizes are unknown: call it once before")
+        self.model.load_state_dict(tensors["model"])
+        self.optimizer.load_state_dict(tensors["optimizer"], numbers["updates"])
+        for name, metric in self.metrics.items():
+            metric.restore(state["metrics"][name])
+        for callback, (name, kept) in zip(self.callbacks, state["callbacks"], strict=False):
+            if type(callback).__name__ == name:
+                callback.restore(kept)
+        if self.precision is not None and state["precision"] is not None:
+            self.precision.restore(state["precision"])
+        self.history, self._position = history, state["data"]
+        self.steps, self.epoch, self.steps_in_epoch, self.seed = (
+            numbers[name] for name in ("steps", "epoch", "steps_in_epoch", "seed")
+        )
+        ops.random.seed(generator)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], model: Module | None = None, **settings: Any) -> Trainer:
+        """A trainer that goes on from the checkpoint in the folder ``path``.
+
+        The model, optimizer, loss and metrics are built as the checkpoint describes them. A model, or anything else
+        that has no registered name, must be given, and anything else may be.
+        """
+        _, state = checkpoints.read(path)
+        config = state.get("config")
+        if not isinstance(config, dict):
+            raise CheckpointError(
+                f"the checkpoint in {path} does not say what was trained; pass model=, optimizer= ..."
+            )
+        given: dict[str, Any] = {"compile": config.get("compile", False), "precision": config.get("precision")}
+        given["accumulate"] = config.get("accumulate", 1)
+        given["model"] = _built(config, "model", path) if model is None else model
+        for name in ("optimizer", "loss"):
+            given[name] = settings.pop(name) if name in settings else _built(config, name, path)
+        if "metrics" not in settings:
+            parts = config.get("metrics")
+            if not isinstance(parts, list):
+                raise CheckpointError(f"the checkpoint in {path} does not list its metrics; pass metrics=...")
+            given["metrics"] = [_built({"metrics": part}, "metrics", path) for part in parts]
+        return cls(**{**given, **settings}).restore(path)
+
+
+def _described(thing: Any) -> Any:
+    try:
+        return registry.config_of(thing)
+    except (ConfigError, TypeError, ValueError):
+        return None
+
+
+def _built(config: dict[str, Any], name: str, path: Any) -> Any:
+    described = config.get(name)
+    if not isinstance(described, dict):
+        raise CheckpointError(
+            f"the checkpoint in {path} cannot describe its {name}, which has no registered name: pass {name}=..."
+        )
+    try:
+        return registry.build(described, source=str(path))
+    except ConfigError as error:
+        raise CheckpointError(f"the {name} of the checkpoint in {path} cannot be built: {error}") from error
+
+
+def _named_metrics(given: Sequence[Any]) -> dict[str, Any]:
+    if isinstance(given, str):
+        raise TypeError(f"metrics is a list of metrics or names: [{given!r}]")
+    found: dict[str, Any] = {}
+    for metric in given:
+        from ember_ml.training import metrics
+
+        made = metrics.get(metric) if isinstance(metric, str) else metric
+        found[made.name] = made
+    return found
+
+
+def _size(batch: Any) -> int:
+    """The number of samples in a batch."""
+    x = trees.flatten(batch)[0][0]
+    shape = ops.shape(x)
+    return shape[0] if shape else 1
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:
+        return None
+
+
+def _batches(x: Any, y: Any, batch_size: int) -> Iterable[Any]:
+    if isinstance(x, DataLoader):
+        return x
+    is_iterable = y is None and not isinstance(x, tuple | dict | list) and not hasattr(x, "shape")
+    return DataLoader(x if y is None else (x, y), batch_size=None if is_iterable else batch_size)
+
+
+def _inputs(batch: Any) -> Any:
+    """The inputs of a batch for ``predict``: the batch itself, or its first part where a loader gives targets too."""
+    return batch[0] if isinstance(batch, tuple | list) else batch
+
+
+class _evaluating:
+    """A block in which a model is used, not trained."""
+
+    def __init__(self, model: Module) -> None:
+        self.model = model
+
+    def __enter__(self) -> None:
+        self.modes = [(module, module.training) for _, module in self.model.named_modules()]
+        self.model.eval()
+
+    def __exit__(self, *exception: object) -> None:
+        for module, mode in self.modes:
+            module.training = mode
