@@ -17,8 +17,9 @@ from ember_ml.errors import UnsupportedDType
 from ember_ml.features import FeatureExtractor, Lags, RollingStatistics, SeriesStatistics, SpectralFeatures, Windows
 from ember_ml.features.statistics import STATISTICS
 from ember_ml.nn import tensor
+from tests.nn.comparing import assert_close
 from tests.reference import series as reference
-from tests.reference.tables import assert_close, columns
+from tests.reference.tables import columns
 
 BANDS = [(0.0, 4.0), (4.0, 9.5), (9.5, 100.0)]
 SPECTRAL = ("centroid", "bandwidth", "peak", "rolloff", "entropy", "flatness", "power")
@@ -139,8 +140,10 @@ def test_rolling_statistics_are_those_of_pandas(length: int, backend: str) -> No
 
 def test_a_pipeline_forecasts(backend: str) -> None:
     wave = [math.sin(0.3 * step) for step in range(80)]
-    model = make_pipeline(Lags(2, fill=0.0), Ridge(1e-6)).fit(wave, wave)
-    assert model.predict(wave)[2:].tolist() == pytest.approx(wave[2:], abs=1e-2)
+    with ops.use_device("cpu"):  # whose memory is all that scikit-learn reads
+        model = make_pipeline(Lags(2, fill=0.0), Ridge(1e-6)).fit(wave, wave)
+        predicted = model.predict(wave)
+    assert predicted[2:].tolist() == pytest.approx(wave[2:], abs=1e-2)
 
 
 # Statistics and spectra of whole series
@@ -188,8 +191,8 @@ def test_float64_spectra(backend: str) -> None:
             SpectralFeatures()(data)
         return
     found = ops.to_numpy(SpectralFeatures(SPECTRAL)(data))
-    expected = [list(reference.spectral(row, 1.0, []).values()) for row in data]
-    assert_close(found, expected, 1e-9)
+    for row, values in zip(data, found.tolist(), strict=True):
+        assert values == pytest.approx(list(reference.spectral(row, 1.0, []).values()), rel=1e-9)
 
 
 def test_spectra_of_windows(backend: str) -> None:

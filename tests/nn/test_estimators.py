@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,15 @@ DOES_NOT_APPLY = {
 }
 
 
+@pytest.fixture
+def on_the_host(backend: str) -> Iterator[None]:
+    """Compute on the CPU, whose memory is all that scikit-learn reads."""
+    with ops.use_device("cpu"):
+        yield
+
+
 @each
+@pytest.mark.usefixtures("on_the_host")
 def test_scikit_learn_checks_the_estimator(estimator: Any, backend: str) -> None:
     excused = DOES_NOT_APPLY.get(backend, {})
     with warnings.catch_warnings():
@@ -110,6 +119,7 @@ def test_complex_data_is_wrong_data(estimator: Any, backend: str) -> None:
     assert isinstance(caught.value, TypeError)
 
 
+@pytest.mark.usefixtures("on_the_host")
 def test_a_pipeline_and_a_search_of_scikit_learn(backend: str) -> None:
     target = [sum(row) for row in DATA]
     steps = make_pipeline(features.standardize_features(), features.pca(), features.normalize_features())
@@ -208,6 +218,19 @@ def test_transform_can_be_compiled(estimator: Any, backend: str) -> None:
     assert ops.to_numpy(found).ravel().tolist() == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("make", [Standardizer, Normalizer])
+def test_fitting_needs_values(make: Any, backend: str) -> None:
+    def fit(x: Any) -> Any:
+        return make().fit(x).transform(x)
+
+    compiled = ember_ml.compile(fit)
+    if backend == "numpy":  # which compiles nothing
+        assert compiled(ops.array(DATA)).shape[0] == 5
+        return
+    with pytest.raises(TypeError, match="fit outside of it"):
+        compiled(ops.array(DATA))
+
+
 # State
 
 
@@ -246,9 +269,12 @@ def test_pickled_estimators_are_the_same(estimator: Any, backend: str) -> None:
         ({"facts": [1, 2, 3]}, "no readable tensor 'facts'"),
         ({"facts": list(b"[1]")}, "the state of a None"),
         ({"facts": list(b'{"class": "PCA"}')}, "the state of a PCA, not of a Standardizer"),
-        ({"transform": [1.0]}, "'transform' is no name of something learnt"),
-        ({"__class__": [1.0]}, "no name of something learnt"),
-        ({"facts": list(b'{"class": "Standardizer", "fit": 1}')}, "'fit' is no name of something learnt"),
+        ({"transform": [1.0]}, "learns no 'transform'"),
+        ({"__class__": [1.0]}, "learns no '__class__'"),
+        ({"components_": [1.0]}, "learns no 'components_'"),
+        ({"scale_": None}, "'scale_' is missing"),
+        ({"facts": list(b'{"class": "Standardizer", "fit": 1}')}, "learns no 'fit'"),
+        ({"facts": list(b'{"class": "Standardizer"}')}, "'n_features_in_' is missing"),
     ],
 )
 def test_a_damaged_state_is_refused(change: dict[str, Any], message: str, backend: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import make_low_rank_matrix
 
-__all__ = ["assert_close", "assert_learnt", "columns", "low_rank", "wide", "with_gaps"]
+__all__ = ["assert_close", "columns", "low_rank", "wide", "with_gaps"]
 
 
 def columns(rows: int = 60, count: int = 5, dtype: str = "float64", offset: float = 0.0) -> np.ndarray:
@@ -42,9 +42,3 @@ def assert_close(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
     expected = np.asarray(expected, dtype=np.float64)
     size = np.nanmax(np.abs(expected), initial=0.0)
     np.testing.assert_allclose(np.asarray(found, dtype=np.float64), expected, rtol=0.0, atol=tolerance * size)
-
-
-def assert_learnt(ours: Any, theirs: Any, names: str, tolerance: float = 1e-5) -> None:
-    """Agreement of what two estimators learnt under these names."""
-    for name in names.split():
-        assert_close(getattr(ours, name), getattr(theirs, name), tolerance)

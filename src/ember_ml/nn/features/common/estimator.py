@@ -18,10 +18,14 @@ from ember_ml.tensor import EmberTensor
 from ember_ml.tensor.ember_tensor import to_native, wrap_native
 from ember_ml.typing import Tensor, TensorLike
 
-__all__ = ["Estimator"]
+__all__ = ["Estimator", "check_readable"]
 
 _FACTS = "facts"
 """The name under which a state keeps what is no tensor: JSON text, as a tensor of bytes."""
+
+
+_COLUMN_NAMES = "feature_names_in_"
+"""What is learnt only where the columns of the data have names."""
 
 
 class Estimator:
@@ -70,7 +74,7 @@ class Estimator:
     # What was learnt
 
     def _learnt(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+        return {name: value for name, value in vars(self).items() if _is_learnt(name)}
 
     def _forget(self) -> None:
         for name in self._learnt():
@@ -119,12 +123,20 @@ class Estimator:
         """
         facts = self._read_facts(state)
         learnt = facts | {name: ops.convert_to_tensor(value) for name, value in state.items() if name != _FACTS}
-        odd = [name for name in learnt if not name.isidentifier() or name.startswith("_") or not name.endswith("_")]
-        if odd:
-            raise ValueError(f"this is no state of a {type(self).__name__}: {odd[0]!r} is no name of something learnt")
+        self._check_names(set(learnt))
         self._forget()
         self._keep(**learnt)
         return self
+
+    def _check_names(self, names: set[str]) -> None:
+        """Whether these are what this class learns, where it says that by annotations; else any such names."""
+        annotated = [name for cls in type(self).__mro__ for name in inspect.get_annotations(cls)]
+        known = {name for name in annotated or names if _is_learnt(name)}
+        unknown, missing = sorted(names - known), sorted(known - names - {_COLUMN_NAMES})
+        if unknown:
+            raise ValueError(f"this is no state of a {type(self).__name__}, which learns no {unknown[0]!r}")
+        if missing:
+            raise ValueError(f"this is no whole state of a {type(self).__name__}: {missing[0]!r} is missing")
 
     def _read_facts(self, state: Mapping[str, TensorLike]) -> dict[str, Any]:
         wanted = type(self).__name__
@@ -152,8 +164,16 @@ class Estimator:
         )
 
 
+def _is_learnt(name: str) -> bool:
+    return name.isidentifier() and name.endswith("_") and not name.startswith("_")
+
+
 def _portable(value: Tensor) -> EmberTensor:
-    tensor = EmberTensor(ops.stop_gradient(value))
-    if active().is_traced(tensor.native):  # asking makes MLX compute, and so let go of the data
+    check_readable(value)  # which makes MLX compute, and so let go of the data
+    return EmberTensor(ops.stop_gradient(value))
+
+
+def check_readable(x: Tensor) -> None:
+    """Raise ``TypeError`` where ``x`` has no values to learn from, because a function is being compiled."""
+    if active().is_traced(x.native if type(x) is EmberTensor else x):
         raise TypeError("fit reads values, which a function that is being compiled does not have; fit outside of it")
-    return tensor

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ember_ml import ops
+from ember_ml.nn.features.common.estimator import check_readable
 from ember_ml.nn.features.common.rows import Rows
 from ember_ml.typing import Tensor
 
@@ -34,6 +35,7 @@ def centered(x: Tensor, mean: Tensor, rest: Tensor) -> Tensor:
 def column_moments(rows: Rows) -> Moments:
     """The moments of the columns of ``rows``."""
     x = rows.x
+    check_readable(x)
     count: Any = x.shape[0]
     present = None
     if rows.may_miss:
