@@ -179,14 +179,14 @@ class Registry:
         name = config["type"]
         if type(name) is not str:
             raise ConfigError(f"{source}: at {at(place, 'type')}: expected a registered name, not {name!r:.60}")
-        if name in self._functions:
-            if len(config) > 1:
-                raise ConfigError(f"{where}: {name} is a function as it is, and has no other keys than 'type'")
-            return self._functions[name]
         try:
             thing = self.lookup(name)
         except UnknownName as error:
             raise UnknownName(f"{source}: at {at(place, 'type')}: {error}") from None
+        if name in self._functions:
+            if len(config) > 1:
+                raise ConfigError(f"{where}: {name} is a function as it is, and has no other keys than 'type'")
+            return self._functions[name]
         given = {
             key: self._part(value, context, source, at(place, key), depth + 1)
             for key, value in config.items()
@@ -389,7 +389,9 @@ _default = Registry(
     modules=(
         "ember_ml.nn.registered",
         "ember_ml.training.losses",
+        "ember_ml.training.metrics",
         "ember_ml.training.optimizers",
+        "ember_ml.training.schedules",
     )
 )
 register = _default.register

@@ -142,7 +142,7 @@ def test_weights_of_sequences(backend: str) -> None:
 
 @pytest.mark.parametrize("weight", [[1.0, 2.0, 3.0], [[1.0] * 3] * 4])
 def test_weights_that_do_not_fit(weight: Any, backend: str) -> None:
-    with pytest.raises(ValueError, match="do not fit losses of shape"):
+    with pytest.raises(ValueError, match="do not fit values of shape"):
         losses.mean_squared_error(ONE_HOT, LOGITS, weight)
 
 

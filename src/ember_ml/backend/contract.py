@@ -169,4 +169,4 @@ class BackendModule(Protocol):
         ...
 
     # A library that differentiates also has ``is_recorded(x)``: whether a gradient could flow through ``x``. One that
-    # computes lazily has ``evaluate(*tensors)``, which computes them now.
+    # computes lazily has ``evaluate(*tensors)``, which computes them now, and ``start(*tensors)``, which does not wait.

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ember_ml.training import data, losses, optimizers
+    from ember_ml.training import data, losses, metrics, optimizers, schedules
     from ember_ml.training.data import DataLoader
 
 _LAZY = {

@@ -18,6 +18,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.dtypes import as_dtype
 from ember_ml.registry import lookup, register
+from ember_ml.training.weights import spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = [
@@ -77,7 +78,7 @@ class Loss:
             return self.average(target, prediction)
         losses = self.each(target, prediction)
         if weight is not None:
-            weight = _spread(weight, losses)
+            weight = spread_weights(weight, losses)
             losses = ops.multiply(losses, weight)
         if self.reduction == "none":
             return losses
@@ -90,18 +91,6 @@ class Loss:
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_"))
         return f"{type(self).__name__}({settings})"
-
-
-def _spread(weight: TensorLike, losses: Tensor) -> Tensor:
-    """The weights in the dtype of the losses, one for each of them."""
-    weight = ops.cast(weight, as_dtype(losses.dtype))
-    shape, own = tuple(losses.shape), tuple(weight.shape)
-    if own[-1:] == (1,) and own != shape[: len(own)]:  # a column, as tables give it
-        own = own[:-1]
-    if own != shape[: len(own)]:
-        raise ValueError(f"the weights of shape {own} do not fit losses of shape {shape}: give one for each sample")
-    weight = ops.reshape(weight, own + (1,) * (len(shape) - len(own)))
-    return ops.broadcast_to(weight, shape)
 
 
 class _OfDifferences(Loss):

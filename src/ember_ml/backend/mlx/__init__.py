@@ -146,6 +146,7 @@ def synchronize(device: str | None) -> None:
 
 
 evaluate = mx.eval
+start = mx.async_eval
 
 
 def memory_info(device: str) -> dict[str, int | None]:
