@@ -1,0 +1,140 @@
+"""Processes that compute together on PyTorch: gloo for tensors in host memory, NCCL for those on GPUs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ember_ml.backend.groups import Group, Place, address_of, buckets_of
+from ember_ml.backend.rendezvous import agreed_address
+from ember_ml.errors import DeviceError, UnsupportedDType
+
+__all__ = ["connect"]
+
+_HOW = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN}
+# its name until PyTorch 2.13
+_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+# gloo does not compute these; the wider ones hold all their values, and their sums wrap alike
+_WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.int16: torch.int32}
+
+
+def connect(place: Place) -> TorchGroup:
+    """The group of all processes; one that the program has made with ``torch.distributed`` is used as it is."""
+    if not dist.is_initialized():
+        _initialize(place)
+    return TorchGroup(dist.get_backend(), dist.get_rank(), dist.get_world_size())
+
+
+def _initialize(place: Place) -> None:
+    engine, device = "gloo", None
+    if torch.cuda.is_available():
+        engine, device = "cpu:gloo,cuda:nccl", torch.device("cuda", _gpu_of(place))
+        torch.cuda.set_device(device)
+    timeout = timedelta(seconds=place.timeout)
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun keeps the meeting place itself
+        dist.init_process_group(engine, timeout=timeout, device_id=device)
+        return
+    host, port = address_of(agreed_address(place), "torch.distributed")
+    dist.init_process_group(
+        engine,
+        init_method=f"tcp://{host}:{port}",
+        rank=place.rank,
+        world_size=place.world_size,
+        timeout=timeout,
+        device_id=device,
+    )
+
+
+def _gpu_of(place: Place) -> int:
+    count = torch.cuda.device_count()
+    if place.local_rank >= count:
+        raise DeviceError(
+            f"rank {place.rank} is number {place.local_rank} on its machine, which has {count} GPU(s): start one "
+            "process for each GPU, or hide the GPUs (CUDA_VISIBLE_DEVICES='') to compute on the CPU"
+        )
+    return place.local_rank
+
+
+class TorchGroup(Group):
+    """The default process group of ``torch.distributed``."""
+
+    def all_reduce(self, x: torch.Tensor, how: str) -> torch.Tensor:
+        if x.dtype is torch.uint64:
+            raise UnsupportedDType("torch.distributed does not reduce uint64; cast it to int64")
+        work = x.to(_WIDER.get(x.dtype, x.dtype), memory_format=torch.contiguous_format, copy=True)
+        dist.all_reduce(_real(work), _HOW[how])
+        return work.to(x.dtype)
+
+    def all_gather(self, x: torch.Tensor) -> torch.Tensor:
+        joined = x.new_empty((self.size * x.shape[0], *x.shape[1:]) if x.dim() else (self.size,))
+        dist.all_gather_into_tensor(_bytes(joined), _bytes(x.contiguous()))
+        return joined
+
+    def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
+        if x.dtype in _WIDER or x.dtype is torch.uint64:
+            return super().reduce_scatter(x)
+        part = x.new_empty((x.shape[0] // self.size, *x.shape[1:]))
+        _reduce_scatter(_real(part), _real(x.contiguous()))
+        return part
+
+    def broadcast(self, x: torch.Tensor, source: int) -> torch.Tensor:
+        work = x.clone(memory_format=torch.contiguous_format)
+        dist.broadcast(_bytes(work), source)
+        return work
+
+    def send(self, x: torch.Tensor, to: int) -> None:
+        dist.send(_bytes(x.contiguous()), to)
+
+    def receive(self, shape: tuple[int, ...], dtype: torch.dtype, source: int) -> torch.Tensor:
+        made = torch.empty(shape, dtype=dtype, device=self._device())
+        dist.recv(_bytes(made), source)
+        return made
+
+    def mean(self, xs: Sequence[torch.Tensor], weight: float | None) -> list[torch.Tensor]:
+        found: list[Any] = [None] * len(xs)
+        # all are under way before the first is waited for: one is prepared while others travel
+        pending = [(bucket, *self._started([xs[place] for place in bucket], weight)) for bucket in _buckets(xs)]
+        for bucket, flat, work in pending:
+            work.wait()
+            if weight is not None:
+                flat = flat[:-1].div_(flat[-1])
+            parts = flat.split([xs[place].numel() for place in bucket])
+            for place, part in zip(bucket, parts, strict=True):
+                found[place] = part.view(xs[place].shape)
+        return found
+
+    def _started(self, xs: Sequence[torch.Tensor], weight: float | None) -> tuple[torch.Tensor, Any]:
+        parts = [x.reshape(-1) for x in xs]
+        if weight is None:
+            flat = torch.cat(parts).mul_(1.0 / self.size)
+        else:
+            flat = torch.cat([*parts, parts[0].new_ones(1)]).mul_(weight)
+        return flat, dist.all_reduce(_real(flat), async_op=True)
+
+    def barrier(self) -> None:
+        dist.barrier()
+
+    def close(self) -> None:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    def _device(self) -> torch.device:
+        return torch.device("cuda", torch.cuda.current_device()) if "nccl" in self.engine else torch.device("cpu")
+
+
+def _buckets(xs: Sequence[torch.Tensor]) -> list[list[int]]:
+    return buckets_of([(x.dtype, x.device) for x in xs], [x.numel() * x.element_size() for x in xs])
+
+
+def _real(x: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(x) if x.is_complex() else x
+
+
+def _bytes(x: torch.Tensor) -> torch.Tensor:
+    """The memory of ``x``: what only travels needs no dtype that the engine knows."""
+    return x.view(-1).view(torch.uint8) if x.dim() else x.view(1).view(torch.uint8)

@@ -1,0 +1,140 @@
+"""The processes that compute together: joining them, and which of them this one is."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from ember_ml import backend as backends
+from ember_ml.backend.contract import key_of
+from ember_ml.backend.devices import set_default
+from ember_ml.backend.groups import Bridge, Group, Place
+from ember_ml.distributed import heartbeat
+from ember_ml.distributed.environment import place_of
+from ember_ml.errors import LaunchError
+
+__all__ = ["group", "initialize", "is_initialized", "local_rank", "place", "rank", "shutdown", "world_size"]
+
+_groups: dict[str, Group] = {}
+_place: Place | None = None
+_lock = threading.RLock()
+
+
+def place() -> Place:
+    """Where this process stands among all, as its environment says."""
+    global _place
+    if _place is None:
+        _place = place_of()
+    return _place
+
+
+def rank() -> int:
+    """The number of this process among those that compute together, from 0; 0 in a program of one process."""
+    return place().rank
+
+
+def world_size() -> int:
+    """How many processes compute together; 1 in a program of one process."""
+    return place().world_size
+
+
+def local_rank() -> int:
+    """The number of this process among those on its machine."""
+    return place().local_rank
+
+
+def initialize(world_size: int | None = None, timeout: float | None = None) -> None:
+    """Join the other processes over the engine of the active backend; once joined, nothing happens.
+
+    Called by whatever needs it first. ``world_size`` is the number of processes that the program needs: another number
+    is an error, so that a program meant for four does not run on one. ``timeout`` is the number of seconds after which
+    a process that waits for another gives up, where the engine has time limits (gloo and NCCL; MPI and MLX's ring have
+    none).
+    """
+    check_size(world_size)
+    _joined(timeout)
+
+
+def check_size(wanted: int | None) -> None:
+    """Raise where the program runs on another number of processes than it needs."""
+    if wanted is not None and wanted != world_size():
+        raise LaunchError(
+            f"the program asks for {wanted} processes and runs on {world_size()}: start it with "
+            f"`ember-ml launch -n {wanted} script.py`"
+        )
+
+
+def is_initialized() -> bool:
+    """Whether this process has joined the others over the active backend's engine."""
+    return key_of(backends.active()) in _groups
+
+
+def group() -> Group:
+    """The group of the active backend's engine, joined at the first request."""
+    return _groups.get(key_of(backends.active())) or _joined(None)
+
+
+def _joined(timeout: float | None) -> Group:
+    backend = backends.active()
+    with _lock:
+        found = _groups.get(key_of(backend))
+        if found is None:
+            found = _groups[key_of(backend)] = _connect(backend, timeout)
+        return found
+
+
+def _connect(backend: Any, timeout: float | None) -> Group:
+    here = place() if timeout is None else replace(place(), timeout=timeout)
+    if here.world_size == 1:
+        return Single("none", 0, 1)
+    heartbeat.start()
+    try:
+        with heartbeat.waiting("initialize"):
+            found = _engine_of(backend, here)
+    except RuntimeError as error:
+        if isinstance(error, LaunchError):
+            raise
+        raise LaunchError(
+            f"rank {here.rank} of {here.world_size} could not join the others on {backend.name} ({error})"
+        ) from error
+    if (found.rank, found.size) != (here.rank, here.world_size):
+        raise LaunchError(
+            f"{here.started_by} started rank {here.rank} of {here.world_size}, and {found.engine} joined it as rank "
+            f"{found.rank} of {found.size}"
+        )
+    if "nccl" in found.engine:
+        set_default(backend, f"cuda:{here.local_rank}")
+    atexit.register(_close, found)
+    return found
+
+
+def _engine_of(backend: Any, here: Place) -> Group:
+    package = backend.__name__
+    try:
+        module = import_module(f"{package}.collectives")
+    except ModuleNotFoundError as error:
+        if error.name != f"{package}.collectives":
+            raise
+        with backends.use_backend("numpy"):  # which moves the tensors of a backend without an engine of its own
+            return Bridge(_joined(None), backends.active(), backend)
+    return module.connect(here)
+
+
+def shutdown() -> None:
+    """Leave the other processes. The program does so by itself at its end."""
+    with _lock:
+        while _groups:
+            _close(_groups.popitem()[1])
+
+
+def _close(found: Group) -> None:
+    with suppress(RuntimeError):  # the others may be gone already
+        found.close()
+
+
+class Single(Group):
+    """A program of one process: there is nobody to exchange anything with."""

@@ -1,0 +1,199 @@
+"""What every strategy does: equal models, parts of each batch, gradients averaged over the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ember_ml import ops, trees
+from ember_ml.backend import active
+from ember_ml.distributed import collectives
+from ember_ml.distributed.groups import check_size, place
+from ember_ml.nn.modules.module import Module
+from ember_ml.ops.dispatch import bring
+from ember_ml.tensor.ember_tensor import EmberTensor, wrap
+from ember_ml.tensor.variable import Variable, assign_all, values_of
+from ember_ml.typing import Tensor
+
+__all__ = ["DataParallelStrategy", "SingleProcess", "Strategy"]
+
+
+class Strategy:
+    """How processes train one model together: each has the whole model and computes on its part of every batch.
+
+    ``num_devices`` is the number of processes, by default as many as there are; asking for another number than there
+    are is an error as soon as they are to work together. A subclass may do any part of this in another way.
+
+    All methods but ``distribute`` are called by every process, in the same order.
+
+    >>> from ember_ml import ops
+    >>> from ember_ml.distributed import strategy
+    >>> parts = strategy.Strategy(num_devices=2).distribute(ops.arange(4))
+    >>> [ops.to_numpy(part).tolist() for part in parts]
+    [[0, 1], [2, 3]]
+    """
+
+    def __init__(self, num_devices: int | None = None) -> None:
+        if num_devices is not None and not (isinstance(num_devices, int) and num_devices > 0):
+            raise ValueError(f"num_devices is a number of processes from 1 up, not {num_devices!r}")
+        self._wanted = num_devices
+
+    @property
+    def num_devices(self) -> int:
+        """How many processes the strategy is for."""
+        return self._wanted or place().world_size
+
+    @property
+    def world_size(self) -> int:
+        """How many processes there are; ``LaunchError`` where the strategy is for another number."""
+        check_size(self._wanted)
+        return place().world_size
+
+    @property
+    def rank(self) -> int:
+        """The number of this process, from 0."""
+        check_size(self._wanted)
+        return place().rank
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process is the one that writes files and shows progress."""
+        return self.rank == 0
+
+    # data
+
+    def distribute(self, batch: Any) -> list[Any]:
+        """The parts of ``batch``, a tensor or a tree of tensors, one for each process, split along the first axis.
+
+        They are as equal as can be: row ``i`` of ``n`` begins part ``k`` where ``i = n * k // num_devices``.
+        """
+        leaves, structure = trees.flatten(batch)
+        count = self.num_devices
+        parts: list[list[Any]] = [[] for _ in range(count)]
+        for leaf in leaves:
+            rows = ops.convert_to_tensor(leaf)
+            length = len(rows)
+            for number, part in enumerate(parts):
+                part.append(rows[length * number // count : length * (number + 1) // count])
+        return [structure(part) for part in parts]
+
+    def shard(self, loader: Any) -> Any:
+        """This process's part of the batches of ``loader``, a ``DataLoader`` or any iterable of batches."""
+        if self.world_size == 1:
+            return loader
+        sharded = getattr(loader, "shard", None)
+        return _Parts(self, loader) if sharded is None else sharded(self.rank, self.world_size)
+
+    # training
+
+    def prepare(self, model: Module, optimizer: Any = None) -> None:
+        """Give every process the parameters and buffers of rank 0."""
+        if self.world_size == 1:
+            return
+        if any(not module.is_built for _, module in model.named_modules()):
+            raise ValueError(
+                "the model has layers whose sizes are unknown until the first call: call it with a batch of inputs "
+                "before the strategy prepares it"
+            )
+        variables = list(model.named_variables().values())
+        assign_all(variables, [collectives.broadcast(x) for x in values_of(variables)])
+
+    def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
+        """The gradients of the whole batch, in the form that :meth:`apply` takes, from those of this process's part.
+
+        ``weight`` is the number of samples in the part, where the parts may differ; a part without any has weight 0.
+        """
+        return gradients if self.world_size == 1 else collectives.average(gradients, weight)
+
+    def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
+        """Let the optimizer change the parameters by what :meth:`average` gave."""
+        optimizer.apply(named, gradients)
+
+    def is_everywhere(self, fact: bool) -> bool:
+        """Whether ``fact`` holds on every process: as that the gradients are finite, which may be spread over them."""
+        if self.world_size == 1:
+            return fact
+        return bool(ops.item(collectives.all_reduce(ops.asarray(fact), "min")))
+
+    def mean(self, values: Any, weight: float | None = None) -> Any:
+        """The means over the processes of numbers or floating-point tensors, one or a tree of them: as of losses.
+
+        Numbers come back as numbers. ``weight`` is as in :meth:`average`.
+        """
+        if self.world_size == 1:
+            return values
+        leaves, structure = trees.flatten(values)
+        backend = active()
+        natives = [bring(ops.asarray(float(x), dtype="float32") if _is_number(x) else x, backend) for x in leaves]
+        found = zip(collectives.average(natives, weight), leaves, strict=True)
+        return structure([ops.item(x) if _is_number(leaf) else _in_kind(x, leaf, backend) for x, leaf in found])
+
+    def average_buffers(self, model: Module) -> None:
+        """Give every process the means of the floating-point buffers: each has followed its own part of the data."""
+        if self.world_size == 1:
+            return
+        buffers = [x for x in model.named_buffers().values() if x.dtype.kind == "float"]
+        assign_all(buffers, collectives.average(values_of(buffers)))
+
+    def barrier(self) -> None:
+        """Return when every process has called this."""
+        if self.world_size > 1:
+            collectives.barrier()
+
+    # checkpoints
+
+    def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
+        """The whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
+        return optimizer.state_dict()
+
+    def load_state(self, optimizer: Any, state: Mapping[str, Tensor], step: int) -> None:
+        """Let the optimizer go on from a whole state after ``step`` updates, saved by whatever number of processes."""
+        optimizer.load_state_dict(state, step)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'' if self._wanted is None else f'num_devices={self._wanted}'})"
+
+
+class DataParallelStrategy(Strategy):
+    """Every process has the whole model and optimizer; the gradients of the parts of a batch are averaged.
+
+    After each update the parameters are equal on all processes, and what one process would have computed on the whole
+    batch, but for rounding.
+    """
+
+
+class SingleProcess(Strategy):
+    """This process trains by itself, also where others were started with it."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    @property
+    def world_size(self) -> int:
+        return 1
+
+    @property
+    def rank(self) -> int:
+        return 0
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float)
+
+
+def _in_kind(native: Any, like: Any, backend: Any) -> Any:
+    return wrap(native, backend) if type(like) is EmberTensor else native
+
+
+class _Parts:
+    """One process's parts of the batches of an iterable."""
+
+    def __init__(self, strategy: Strategy, batches: Any) -> None:
+        self._strategy, self._batches = strategy, batches
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._batches:
+            yield self._strategy.distribute(batch)[self._strategy.rank]
+
+    def __len__(self) -> int:
+        return len(self._batches)

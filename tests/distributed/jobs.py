@@ -1,0 +1,128 @@
+"""What the ranks of a test run: each job gives plain data, which the test compares."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ember_ml import distributed, nn, ops
+from ember_ml.distributed import collectives
+from ember_ml.distributed import strategy as strategies
+from ember_ml.nn import tensor
+from ember_ml.training import optimizers
+
+REDUCED = ("int8", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64", "complex64")
+
+
+def plain(x: Any) -> Any:
+    """The numbers of a tensor as lists; complex ones as pairs."""
+    host = ops.to_numpy(x)
+    if host.dtype.kind == "c":
+        return [host.real.tolist(), host.imag.tolist()]
+    return ops.to_numpy(ops.cast(x, "float64" if host.dtype.kind in "fV" else "int64")).tolist()
+
+
+def raised(function: Any, *args: Any) -> list[str]:
+    """The class and the text of the error that a call raises."""
+    try:
+        function(*args)
+    except Exception as error:
+        return [type(error).__name__, str(error)]
+    return ["nothing", ""]
+
+
+def exchange() -> dict[str, Any]:
+    """Every collective, on tensors that differ from rank to rank."""
+    rank, count = distributed.rank(), distributed.world_size()
+    base = ops.asarray([[1 + rank, 2], [3, 5 * rank], [7, 0], [rank, rank]])
+    found: dict[str, Any] = {"rank": rank, "count": count}
+    for dtype in REDUCED:
+        x = ops.cast(base, dtype)
+        found[f"sum {dtype}"] = plain(collectives.all_reduce(x))
+        found[f"kept {dtype}"] = str(collectives.all_reduce(x).dtype) == str(x.dtype)
+        found[f"gather {dtype}"] = plain(collectives.all_gather(x))
+        found[f"broadcast {dtype}"] = plain(collectives.broadcast(x, count - 1))
+        if count in (2, 4):
+            found[f"scatter {dtype}"] = plain(collectives.reduce_scatter(x))
+        if dtype != "complex64":
+            found[f"max {dtype}"] = plain(collectives.all_reduce(x, "max"))
+            found[f"min {dtype}"] = plain(collectives.all_reduce(x, "min"))
+    wide = ops.cast(base, "float32")
+    found["mean"] = plain(collectives.all_reduce(wide, "mean"))
+    found["any"] = plain(collectives.all_reduce(ops.equal(base, 3), "max"))
+    found["0-d"] = plain(collectives.all_gather(ops.asarray(float(rank))))
+    found["strided"] = plain(collectives.all_reduce(ops.transpose(wide)))
+    found["empty"] = list(collectives.all_gather(ops.zeros((3, 0))).shape)
+    found["bits"] = plain(collectives.broadcast(ops.divide(1.0, ops.asarray([-0.0, 0.0]))))
+    portable = collectives.all_reduce(tensor.array([1.0]))
+    found["portable"] = isinstance(portable, tensor.EmberTensor), float(portable.item())
+    found["average"] = [plain(x) for x in collectives.average([wide, ops.asarray([float(rank)])])]
+    found["weighted"] = [plain(x) for x in collectives.average([ops.full((2,), 1.0 + rank)], weight=rank)]
+    hidden = ops.full((1,), float("nan") if rank else 5.0)
+    found["hidden"] = [plain(x) for x in collectives.average([hidden], weight=rank == 0)]
+    if rank == 0:
+        collectives.send(ops.cast(base, "float16"), 1)
+        found["received"] = plain(collectives.recv((2,), "int64", 1))
+    elif rank == 1:
+        found["received"] = plain(collectives.recv((4, 2), "float16", 0))
+        collectives.send(ops.asarray([8, 9]), 0)
+    collectives.barrier()
+    found["errors"] = {
+        "mean of integers": raised(collectives.all_reduce, base, "mean"),
+        "sum of bools": raised(collectives.all_reduce, ops.equal(base, 3)),
+        "no such reduction": raised(collectives.all_reduce, base, "median"),
+        "no such rank": raised(collectives.broadcast, base, count),
+        "to itself": raised(collectives.send, base, rank),
+        "uneven": raised(collectives.reduce_scatter, ops.zeros((2 * count + 1,))),
+        "too many": raised(distributed.initialize, count + 1),
+        "differentiated": raised(ops.grad(lambda x: ops.sum(collectives.all_reduce(x))), wide),
+    }
+    return found
+
+
+def model_and_data(width: int = 7) -> tuple[nn.Module, Any, Any]:
+    """A small network with other weights on each rank, and the data of 50 batches of 8."""
+    ops.seed(distributed.rank())
+    model = nn.Sequential(nn.Linear(3, width), ops.tanh, nn.Linear(width, 2))
+    steps = ops.reshape(ops.arange(50 * 8 * 3, dtype="float32"), (50, 8, 3))
+    x = ops.sin(ops.multiply(steps, 0.7))
+    return model, x, ops.stack([ops.sum(x, axis=-1), ops.cos(x[:, :, 0])], axis=-1)
+
+
+def train(strategy: str = "DataParallelStrategy", optimizer: str = "adam", **settings: Any) -> dict[str, Any]:
+    """50 steps on the parts of each batch; the losses of the whole batches, and the parameters at the end."""
+    made = getattr(strategies, strategy)()
+    model, xs, ys = model_and_data()
+    updates = {"adam": optimizers.Adam, "sgd": optimizers.SGD}[optimizer](0.01, **settings)
+    made.prepare(model, updates)
+    gradients_of = nn.value_and_grad(model, lambda x, y: ops.mean(ops.square(ops.subtract(model(x), y))))
+    losses = []
+    for step in range(50):
+        x, y = made.distribute((xs[step], ys[step]))[made.rank]
+        loss, gradients = gradients_of(x, y)
+        made.apply(updates, model.trainable(), made.average(list(gradients.values()), weight=len(x)))
+        losses.append(float(ops.item(made.mean(loss, weight=len(x)))))
+    whole = made.gather_state(updates)
+    return {
+        "losses": losses,
+        "parameters": {name: plain(x) for name, x in model.state_dict().items()},
+        "state": {name: plain(x) for name, x in whole.items()},
+        "state bytes": [nbytes(updates.state_dict()), nbytes(whole)],
+    }
+
+
+def nbytes(tensors: dict[str, Any]) -> int:
+    return sum(ops.to_numpy(x).nbytes for x in tensors.values())
+
+
+def everything() -> dict[str, Any]:
+    """All jobs of one test run, so that each backend starts its processes once."""
+    return {"exchange": exchange(), "DataParallelStrategy": train()}
+
+
+if __name__ == "__main__":
+    name, folder, given = sys.argv[1:]
+    result = globals()[name](**json.loads(given))
+    (Path(folder) / f"{distributed.rank()}.json").write_text(json.dumps(result))

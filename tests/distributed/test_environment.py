@@ -1,0 +1,63 @@
+"""What a process learns of its place from the variables of whatever started it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ember_ml.backend.groups import Place
+from ember_ml.distributed.environment import place_of
+from ember_ml.errors import ConfigError
+
+
+def test_a_plain_program_is_alone() -> None:
+    assert place_of({}) == Place(0, 1, 0, None, 300.0, "python")
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        (
+            {"EMBER_ML_RANK": "2", "EMBER_ML_WORLD_SIZE": "4", "EMBER_ML_LOCAL_RANK": "0", "EMBER_ML_TIMEOUT": "9.5",
+             "EMBER_ML_COORDINATOR": "a:1"},
+            Place(2, 4, 0, "a:1", 9.5, "ember-ml launch"),
+        ),
+        (
+            {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "h", "MASTER_PORT": "7"},
+            Place(1, 2, 1, "h:7", 300.0, "torchrun"),
+        ),
+        (
+            {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1"},
+            Place(3, 4, 1, None, 300.0, "mpirun"),
+        ),
+        ({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0"}, Place(1, 2, 0, None, 300.0, "mpirun")),
+    ],
+)  # fmt: skip
+def test_each_starter_is_understood(variables: dict[str, str], place: Place) -> None:
+    assert place_of(variables) == place
+
+
+def test_the_ring_of_mlx_is_understood(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts.json"
+    hosts.write_text(json.dumps([["10.0.0.1:5"], ["10.0.0.2:5"], ["10.0.0.2:6", "10.1.0.2:6"]]))
+    place = place_of({"MLX_RANK": "2", "MLX_HOSTFILE": str(hosts)})
+    assert place == Place(2, 3, 1, "10.0.0.1:5", 300.0, "mlx.launch")
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"EMBER_ML_WORLD_SIZE": "4"}, "nothing tells this one its rank"),
+        ({"EMBER_ML_WORLD_SIZE": "4", "PMI_RANK": "0", "PMI_SIZE": "1"}, "4 processes were asked for"),
+        ({"RANK": "4", "WORLD_SIZE": "4"}, "rank 4 of 4"),
+        ({"RANK": "x", "WORLD_SIZE": "4"}, "RANK is a number"),
+        ({"EMBER_ML_TIMEOUT": "soon"}, "number of seconds"),
+        ({"EMBER_ML_TIMEOUT": "0"}, "number of seconds"),
+        ({"MLX_RANK": "0", "MLX_HOSTFILE": "/nowhere"}, "no list of addresses"),
+    ],
+)
+def test_contradictions_are_errors(variables: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        place_of(variables)
