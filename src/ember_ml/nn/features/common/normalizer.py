@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ember_ml import ops
+from ember_ml.nn.features.common.estimator import check_readable
 from ember_ml.nn.features.common.rows import Rows, read_rows
 from ember_ml.nn.features.common.scaler import Scaler
 from ember_ml.typing import Tensor, TensorLike
@@ -94,6 +95,7 @@ class Normalizer(Scaler):
 
 
 def _extremes(rows: Rows) -> tuple[Tensor, Tensor]:
+    check_readable(rows.x)
     if rows.may_miss:
         return ops.nanmin(rows.x, axis=0), ops.nanmax(rows.x, axis=0)
     return ops.min(rows.x, axis=0), ops.max(rows.x, axis=0)
