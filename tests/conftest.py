@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # SciPy reads it when it is imported
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has one core; threads that wait for each other cost more
 
 import pytest
 from hypothesis import HealthCheck, settings

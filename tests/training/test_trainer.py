@@ -75,6 +75,18 @@ def test_validation_evaluation_and_prediction(backend: str) -> None:
     assert value == pytest.approx(ops.item(made.loss(y, logits)), rel=1e-5)
 
 
+def test_metrics_of_training_and_validation(backend: str, tmp_path: Path) -> None:
+    x, y = data()
+    made = trainer(metrics=["accuracy"])
+    history = made.fit(x, y, epochs=8, batch_size=16, validation=(x, y))
+    hits = ops.to_numpy(ops.equal(ops.argmax(made.predict(x), axis=-1), y)).tolist()
+    assert history["val_accuracy"][-1] == pytest.approx(sum(hits) / 48)
+    assert history["accuracy"][-1] > history["accuracy"][0]
+    assert made.evaluate(x, y)["accuracy"] == history["val_accuracy"][-1]
+    made.save(tmp_path / "run")
+    assert Trainer.load(tmp_path / "run").fit(x, y, epochs=9)["accuracy"][-1] > 0.5
+
+
 def test_single_steps(backend: str) -> None:
     x, y = data()
     made = trainer()

@@ -17,6 +17,7 @@ from ember_ml.errors import CheckpointError, ConfigError
 from ember_ml.nn.modules.module import Module
 from ember_ml.training import callbacks as callback_kinds
 from ember_ml.training import checkpoints, losses, optimizers
+from ember_ml.training import metrics as metric_kinds
 from ember_ml.training.data import DataLoader
 from ember_ml.training.history import History
 from ember_ml.training.precision import Precision
@@ -150,7 +151,7 @@ class Trainer:
                 callback.after_step(self)
             if self.should_stop:
                 return
-        values = {name: float(metric.result()) for name, metric in self.metrics.items()}
+        values = _results(self.metrics)
         if validation is not None:
             found = self.evaluate(validation, batch_size=batch_size)
             values |= {f"val_{name}": value for name, value in found.items()}
@@ -216,7 +217,7 @@ class Trainer:
             total, count = total + ops.item(loss) * size, count + size
         if not count:
             raise ValueError("there is nothing to evaluate: the data are empty")
-        return {"loss": total / count, **{name: float(metric.result()) for name, metric in kept.items()}}
+        return {"loss": total / count, **_results(kept)}
 
     def predict(self, x: Any, *, batch_size: int = 32) -> Any:
         """What the model gives for inputs, computed batch by batch and put together."""
@@ -353,11 +354,15 @@ def _named_metrics(given: Sequence[Any]) -> dict[str, Any]:
         raise TypeError(f"metrics is a list of metrics or names: [{given!r}]")
     found: dict[str, Any] = {}
     for metric in given:
-        from ember_ml.training import metrics
-
-        made = metrics.get(metric) if isinstance(metric, str) else metric
+        made = metric_kinds.get(metric)
         found[made.name] = made
     return found
+
+
+def _results(metrics: dict[str, Any]) -> dict[str, float]:
+    """The results that are numbers; a matrix has no place in a history."""
+    found = {name: metric.result() for name, metric in metrics.items()}
+    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
 
 
 def _size(batch: Any) -> int:

@@ -26,6 +26,10 @@ def _grouped(*columns: Tensors) -> list[tuple[list[torch.Tensor], ...]]:
     return [tuple(list(column) for column in zip(*rows, strict=True)) for rows in groups.values()]
 
 
+def _in_order(column: Tensors) -> Tensors:
+    return [x if x.is_contiguous() else x.contiguous() for x in column]
+
+
 @torch.no_grad()
 def adam(
     parameters: Tensors,
@@ -43,6 +47,8 @@ def adam(
     is_decoupled: bool,
 ) -> list[Tensors]:
     kernel = torch._fused_adamw_ if is_decoupled else torch._fused_adam_
+    # the kernels walk through memory: what lies in another order, as the gradients of convolutions, is put in order
+    parameters, gradients, first, second = (_in_order(x) for x in (parameters, gradients, first, second))
     for p, g, m, v in _grouped(parameters, gradients, first, second) if parameters else ():
         count = torch.full((), step, dtype=torch.float32, device=p[0].device)
         kernel(
