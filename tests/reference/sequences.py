@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["causal_convolution", "cfc", "linear_attention", "multi_head_attention", "recurrent", "state_space"]
+__all__ = [
+    "causal_convolution",
+    "cfc",
+    "language_model",
+    "linear_attention",
+    "multi_head_attention",
+    "recurrent",
+    "state_space",
+    "transformer_block",
+]
 
 Array = np.ndarray[Any, Any]
 Parameters = Mapping[str, Any]
@@ -167,3 +176,43 @@ def cfc(x: Any, parameters: Parameters, hidden: int, times: Any) -> Array:
         h = share * np.tanh(p) + (1.0 - share) * np.tanh(q)
         y[:, t] = h
     return y
+
+
+def _normalized(x: Array, parameters: Parameters, name: str, kind: str) -> Array:
+    if kind == "layer":
+        x = x - x.mean(axis=-1, keepdims=True)
+    x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)
+    return x * _wide(parameters[f"{name}.weight"]) + _wide(parameters.get(f"{name}.bias", 0.0))
+
+
+def _part(parameters: Parameters, name: str) -> dict[str, Any]:
+    return {key.removeprefix(f"{name}."): value for key, value in parameters.items() if key.startswith(f"{name}.")}
+
+
+def transformer_block(
+    x: Any, parameters: Parameters, heads: int, groups: int, gated: bool, norm: str, causal: bool, rotary: bool
+) -> Array:
+    """A pre-norm block; its network is gated by SiLU, or has GELU in the form with tanh."""
+    x = _wide(x)
+    attended = _normalized(x, parameters, "attention_norm", norm)
+    x = x + multi_head_attention(attended, _part(parameters, "attention"), heads, groups, causal, rotary)
+    seen = _normalized(x, parameters, "mlp_norm", norm)
+    inner = _linear(seen, parameters, "mlp.up")
+    if gated:
+        gate = _linear(seen, parameters, "mlp.gate")
+        inner = gate * _sigmoid(gate) * inner
+    else:
+        inner = 0.5 * inner * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (inner + 0.044715 * inner**3)))
+    return x + _linear(inner, parameters, "mlp.down")
+
+
+def language_model(tokens: Any, parameters: Parameters, layers: int, heads: int) -> Array:
+    """The logits of a model that is tied, with places that are learned if it has some."""
+    embedding, places = _wide(parameters["embedding.weight"]), parameters.get("places.weight")
+    x = embedding[np.asarray(tokens)]
+    if places is not None:
+        x = x + _wide(places)[: x.shape[1]]
+    for layer in range(layers):
+        part = _part(parameters, f"transformer.blocks.{layer}")
+        x = transformer_block(x, part, heads, heads, False, "layer", True, places is None)
+    return _normalized(x, parameters, "transformer.norm", "layer") @ embedding.T

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ember_ml.nn.blocks.language import LanguageModel
 from ember_ml.nn.blocks.mixer import MixerBlock
 from ember_ml.nn.blocks.residual import Residual
+from ember_ml.nn.blocks.transformer import Transformer, TransformerBlock
 
-__all__ = ["MixerBlock", "Residual"]
+__all__ = ["LanguageModel", "MixerBlock", "Residual", "Transformer", "TransformerBlock"]
