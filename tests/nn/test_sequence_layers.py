@@ -17,7 +17,7 @@ LAYERS: dict[str, Callable[..., Any]] = {
     "conv": lambda dtype="float32": nn.CausalConv1d(4, 6, 3, dilation_rate=2, groups=2, dtype=dtype),
     "linear attention": lambda dtype="float32": nn.LinearAttention(4, 2, causal=True, chunk=3, dtype=dtype),
     "state space": lambda dtype="float32": nn.StateSpace(4, 3, dtype=dtype),
-    "continuous": lambda dtype="float32": nn.CfC(4, 6, backbone=5, dtype=dtype),
+    "continuous": lambda dtype="float32": nn.CFC(4, 6, backbone=5, dtype=dtype),
 }
 
 
@@ -57,12 +57,12 @@ def test_state_space_starts_with_small_steps(backend: str) -> None:
 
 
 def test_continuous_time(backend: str) -> None:
-    layer, x, times = nn.CfC(6, backbone=7, dtype="float64"), inputs(2, 5, 4), ops.exp(inputs(2, 5, seed=2))
+    layer, x, times = nn.CFC(6, backbone=7, dtype="float64"), inputs(2, 5, 4), ops.exp(inputs(2, 5, seed=2))
     found = layer(x, times=times)
     assert largest_difference(found, cfc(ops.to_numpy(x), host(layer), 6, ops.to_numpy(times))) < 1e-12
     ones = ops.ones((2, 5), dtype="float64")
     assert largest_difference(layer(x), layer(x, times=ones)) < 1e-14
-    with pytest.raises(ValueError, match=r"times of CfC are \(batch, length\) = \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"times of CFC are \(batch, length\) = \(2, 5\)"):
         layer(x, times=[1.0])
 
 

@@ -9,20 +9,20 @@ from ember_ml.nn import initializers
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, in_and_out, over_time
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
-__all__ = ["CfC"]
+__all__ = ["CFC"]
 
 
-class CfC(SequenceMixingLayer):
-    """A closed-form continuous-time (liquid) layer: ``h = s tanh(p) + (1 - s) tanh(q)`` with ``s = sigmoid(b - a t)``.
+class CFC(SequenceMixingLayer):
+    """Closed-form continuous time (CfC, liquid): ``h = s tanh(p) + (1 - s) tanh(q)`` with ``s = sigmoid(b - a t)``.
 
     ``p``, ``q``, ``a`` and ``b`` are linear in ``backbone`` features of the input and of the state before it; ``t`` is
     the time since then. So the state moves from one value to the other as time passes, in the form that solves a liquid
     network's differential equation approximately. ``times`` (batch, length) are these times, all 1 by default; they
-    need not be equal. ``CfC(inputs, hidden)``, or ``CfC(hidden)``, which takes the width of its first input. The
+    need not be equal. ``CFC(inputs, hidden)``, or ``CFC(hidden)``, which takes the width of its first input. The
     ``state`` is ``h``.
 
     >>> from ember_ml import nn, ops
-    >>> layer = nn.CfC(4, 8)
+    >>> layer = nn.CFC(4, 8)
     >>> y, state = layer(ops.ones((2, 3, 4)), times=[[1.0, 0.5, 2.0], [0.1, 3.0, 1.0]], state=layer.initial_state(2))
     >>> ops.shape(y), ops.shape(state)
     ((2, 3, 8), (2, 8))
@@ -31,9 +31,9 @@ class CfC(SequenceMixingLayer):
     def __init__(
         self, inputs: int | None, hidden: int | None = None, backbone: int = 128, dtype: DTypeLike = "float32"
     ) -> None:
-        self.inputs, self.hidden = in_and_out("CfC", inputs, hidden)
+        self.inputs, self.hidden = in_and_out("CFC", inputs, hidden)
         if backbone < 1:
-            raise ValueError(f"the backbone of CfC has at least 1 feature, not {backbone!r}")
+            raise ValueError(f"the backbone of CFC has at least 1 feature, not {backbone!r}")
         self.backbone, self._dtype = backbone, dtype
         if self.inputs is None:
             self.is_built = False
@@ -66,7 +66,7 @@ class CfC(SequenceMixingLayer):
         parts = (projected,)
         if times is not None:
             if tuple(ops.shape(times)) != tuple(x.shape[:2]):
-                raise ValueError(f"times of CfC are (batch, length) = {tuple(x.shape[:2])}, not {ops.shape(times)}")
+                raise ValueError(f"times of CFC are (batch, length) = {tuple(x.shape[:2])}, not {ops.shape(times)}")
             parts = (projected, ops.expand_dims(ops.cast(times, projected.dtype), -1))
         recurrent, weight, bias = self.weight_hh, self.weight_out, self.bias_out
 
