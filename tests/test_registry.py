@@ -211,6 +211,28 @@ def test_modules_are_imported_when_a_name_is_missing(monkeypatch: pytest.MonkeyP
     assert late.build({"type": "late/part"}) == [1]
 
 
+def test_functions_stand_for_themselves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "own_functions_of_test.py").write_text(
+        "from tests.test_registry import later\ndef half(x): return x / 2\nlater.register_function('own/half', half)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    later.register("models/act")(Holder)
+    config = {"type": "models/act", "act": {"type": "own/half"}}
+    model = later.build(config)  # the name is found in a module that nobody has imported yet
+    assert model.act(3) == 1.5
+    assert later.config_of(model) == config
+    with pytest.raises(ConfigError, match="at act: own/half is a function as it is"):
+        later.build({"type": "models/act", "act": {"type": "own/half", "x": 1}})
+    with pytest.raises(ValueError, match="is taken"):
+        later.register_function("models/act", math.sqrt)
+
+
+class Holder:
+    def __init__(self, act: Any) -> None:
+        self.act = act
+
+
+later = Registry(modules=("own_functions_of_test",))
 late = Registry(modules=("own_parts_of_test",))
 
 

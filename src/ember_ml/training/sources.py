@@ -141,14 +141,16 @@ def _host_rows(data: Any) -> Any:
 def _table_as_array(data: Any) -> Any:
     """A dataframe as a matrix of its columns, a series as a vector."""
     try:
-        import narwhals as nw  # reads every kind of dataframe; not every program has one
+        import narwhals.stable.v2 as nw  # reads every kind of dataframe; not every program has one
     except ImportError as error:
         raise ImportError("dataframes are read through narwhals: pip install 'ember-ml[tables]'") from error
     table = nw.from_native(data, eager_only=True, allow_series=True)
     columns = {table.name: table.dtype} if isinstance(table, nw.Series) else table.schema
     for name, dtype in columns.items():
         if not dtype.is_numeric() and dtype != nw.Boolean:
-            raise TypeError(f"the column {name!r} is {dtype}, not numbers; encode it or leave it out")
+            raise TypeError(
+                f"the column {name!r} is {dtype}, not numbers; leave it out, or encode it: features.TableFeatures"
+            )
     return table.to_numpy()
 
 

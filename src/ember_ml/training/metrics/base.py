@@ -13,7 +13,7 @@ from ember_ml.registry import register
 from ember_ml.training.weights import spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
-__all__ = ["Mean", "Measure", "Metric", "mean_of", "number_of", "wide"]
+__all__ = ["Mean", "Measure", "Metric", "mean_of", "number_of", "tensor_of", "wide"]
 
 _WIDTH = 64  # how many measures are added at once
 Parts = tuple[Any, ...]
@@ -181,9 +181,14 @@ def number_of(values: Tensor) -> int:
     return math.prod(values.shape)
 
 
+def tensor_of(x: TensorLike) -> Tensor:
+    """``x`` as a tensor; most often it is one."""
+    return x if type(x) is active().tensor_type else ops.convert_to_tensor(x)
+
+
 def wide(x: TensorLike) -> Tensor:
     """The tensor, in float32 where it is of half precision."""
-    x = ops.convert_to_tensor(x)
+    x = tensor_of(x)
     return ops.cast(x, "float32") if as_dtype(x.dtype) in HALVES else x
 
 
@@ -198,7 +203,7 @@ def _sum(column: Sequence[Any]) -> Any:
         return sum(column)
     if all(isinstance(item, int | float) for item in column):
         return math.fsum(column)
-    return ops.sum(ops.stack([ops.convert_to_tensor(item) for item in column]), 0)
+    return ops.sum(ops.stack([tensor_of(item) for item in column]), 0)
 
 
 def _plain(part: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.dtypes import as_dtype
 from ember_ml.registry import register
-from ember_ml.training.metrics.base import Metric, mean_of, number_of
+from ember_ml.training.metrics.base import Metric, mean_of, number_of, tensor_of
 from ember_ml.training.weights import spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
@@ -17,7 +17,7 @@ __all__ = ["F1", "Accuracy", "BinaryAccuracy", "ConfusionMatrix", "Precision", "
 
 def _classes(target: TensorLike, prediction: TensorLike, threshold: float) -> tuple[Tensor, Tensor, int | None]:
     """The classes that are right and those that are predicted, and how many there are where the scores tell."""
-    target, prediction = ops.convert_to_tensor(target), ops.convert_to_tensor(prediction)
+    target, prediction = tensor_of(target), tensor_of(prediction)
     count: int | None = None
     if as_dtype(prediction.dtype).kind == "float":
         rows = prediction.ndim - target.ndim
@@ -28,14 +28,17 @@ def _classes(target: TensorLike, prediction: TensorLike, threshold: float) -> tu
         else:
             if prediction.ndim == target.ndim + 1 and width == 1:
                 prediction = ops.squeeze(prediction, -1)
-            count, prediction = 2, ops.cast(ops.greater(prediction, threshold), "int64")
+            count, prediction = 2, ops.greater(prediction, threshold)
     if tuple(target.shape) != tuple(prediction.shape):
         raise ValueError(
             f"targets of shape {tuple(target.shape)} and predicted classes of shape {tuple(prediction.shape)} "
             "do not belong together"
         )
-    target = ops.cast(target, "int64")
-    return target, ops.cast(prediction, "int64"), count
+    return _integers(target), _integers(prediction), count
+
+
+def _integers(x: Tensor) -> Tensor:
+    return x if as_dtype(x.dtype).kind in ("int", "uint") else ops.cast(x, "int64")
 
 
 class _Share(Metric):
@@ -110,8 +113,7 @@ class TopKAccuracy(_Share):
         self.k = k
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        scores = ops.convert_to_tensor(prediction)
-        target = ops.convert_to_tensor(target)
+        scores, target = tensor_of(prediction), tensor_of(target)
         if target.ndim == scores.ndim:
             target = ops.argmax(target, -1)
         if tuple(target.shape) != tuple(scores.shape)[:-1]:

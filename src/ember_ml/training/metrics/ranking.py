@@ -9,7 +9,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.errors import UnsupportedDType
 from ember_ml.registry import register
-from ember_ml.training.metrics.base import Metric, wide
+from ember_ml.training.metrics.base import Metric, tensor_of, wide
 from ember_ml.training.weights import spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
@@ -34,7 +34,7 @@ class AUC(Metric):
     name = "auc"
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        target, scores = ops.convert_to_tensor(target), wide(prediction)
+        target, scores = tensor_of(target), wide(prediction)
         if scores.ndim > 1 and scores.shape[-1] == 2:
             scores = ops.subtract(scores[..., 1], scores[..., 0])
             if target.ndim > scores.ndim:
@@ -51,7 +51,7 @@ class AUC(Metric):
         return tuple(
             [x for part in column for x in part]
             if isinstance(column[0], list)
-            else ops.concatenate([ops.convert_to_tensor(x) for x in column], 0)
+            else ops.concatenate([tensor_of(x) for x in column], 0)
             for column in zip(*group, strict=True)
         )
 

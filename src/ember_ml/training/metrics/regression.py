@@ -9,7 +9,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.registry import register
 from ember_ml.training import losses
-from ember_ml.training.metrics.base import Metric, mean_of, wide
+from ember_ml.training.metrics.base import Metric, mean_of, tensor_of, wide
 from ember_ml.training.weights import spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
@@ -116,7 +116,7 @@ class R2(Metric):
     def joined(self, group: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
         """Means and squares around them are joined without taking large numbers from each other (Chan and others)."""
         counts, means, squares, errors = (
-            ops.stack([ops.convert_to_tensor(x) for x in column]) for column in zip(*group, strict=True)
+            ops.stack([tensor_of(x) for x in column]) for column in zip(*group, strict=True)
         )
         shares = ops.expand_dims(counts, 1)
         count = ops.sum(counts)
