@@ -43,11 +43,13 @@ class Precision:
         """The predictions in float32."""
         return trees.map_tree(_widened, prediction)
 
-    def unscaled(self, gradients: Sequence[Tensor]) -> list[Tensor] | None:
-        """The gradients of the loss itself; None where they have overflowed."""
+    def unscaled(self, gradients: Sequence[Tensor], strategy: Any = None) -> list[Tensor] | None:
+        """The gradients of the loss itself; None where they have overflowed, on any process."""
         assert self.scale is not None
-        finite = ops.all(ops.stack([ops.all(ops.isfinite(g)) for g in gradients]))
-        if not ops.item(finite):
+        is_finite = bool(ops.item(ops.all(ops.stack([ops.all(ops.isfinite(g)) for g in gradients]))))
+        if strategy is not None:
+            is_finite = strategy.is_everywhere(is_finite)
+        if not is_finite:
             self.scale, self.good = max(self.scale / 2.0, 1.0), 0
             return None
         found = [ops.divide(g, self.scale) for g in gradients]

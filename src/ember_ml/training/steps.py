@@ -57,6 +57,8 @@ class TrainingStep:
         """The sum of the gradients since the last update, where several batches make one."""
         self.count = 0
         """How many batches that sum is of."""
+        self.weight: float | None = None
+        """The number of samples in this process's part of the batch, where several processes share one."""
         self.gives_predictions = True
         """Whether the predictions are wanted beside the loss."""
         self._compiled_gradients = ember_ml.compile(self._gradients)
@@ -127,10 +129,10 @@ class TrainingStep:
             if gradients is None:
                 return value, prediction
         if self.strategy is not None:
-            gradients = self.strategy.average(gradients)
+            gradients = self.strategy.average(gradients, self.weight)
         if scale is not None:
             assert self.precision is not None
-            gradients = self.precision.unscaled(gradients)
+            gradients = self.precision.unscaled(gradients, self.strategy)
             if gradients is None:  # an overflow: this batch is left out
                 return value, prediction
         if self.strategy is not None:

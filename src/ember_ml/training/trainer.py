@@ -151,7 +151,9 @@ class Trainer:
                 callback.after_step(self)
             if self.should_stop:
                 return
-        values = _results(self.metrics)
+        if self.strategy is not None:
+            self.strategy.average_buffers(self.model)
+        values = _results(self._merged(self.metrics))
         if validation is not None:
             found = self.evaluate(validation, batch_size=batch_size)
             values |= {f"val_{name}": value for name, value in found.items()}
@@ -163,16 +165,37 @@ class Trainer:
             callback.after_epoch(self, values)
 
     def _train_on(self, batch: Any) -> Tensor:
-        loss, prediction = self._step(batch)
         size = _size(batch)
-        shown = loss if self.strategy is None else self.strategy.mean(loss)
-        self.history.add_step(shown, size, get_backend())
+        self._step.weight = size
+        loss, prediction = self._step(batch)
+        shown = loss if self.strategy is None else self.strategy.mean(loss, size)
+        self.history.add_step(shown, size if self.strategy is None else self._whole_size(size), get_backend())
         for metric in self.metrics.values():
             _, target, weight = parts_of(batch)
             metric.update(target, prediction, weight)
         self.steps += 1
         self.steps_in_epoch += 1
         return shown
+
+    def _whole_size(self, size: int) -> int:
+        """The number of samples in the batch of which this process has a part."""
+        state = {} if self._data is None else self._data.state()
+        rows, batch_size = state.get("rows"), state.get("batch_size")
+        if rows is None or batch_size is None:
+            return size * self.strategy.world_size
+        return min(batch_size, rows - self.steps_in_epoch * batch_size)
+
+    def _merged(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        """The metrics over the parts of all processes."""
+        if self.strategy is None:
+            return metrics
+        merged = {name: copy.deepcopy(metric) for name, metric in metrics.items()}
+        for name, metric in merged.items():
+            first, *others = self.strategy.gather_plain(metrics[name].state())
+            metric.restore(first)
+            for state in others:
+                metric.merge(state)
+        return merged
 
     def step(self, batch: Any) -> Tensor:
         """Train on one batch, a tuple of inputs and targets; gives its loss before the update, a 0-d tensor."""
@@ -237,10 +260,16 @@ class Trainer:
         ``fit`` goes on from it, after :meth:`load` or :meth:`restore`, as if it had not been interrupted: on the same
         backend to the last bit.
         """
-        optimizer = self.optimizer.state_dict() if self.strategy is None else self.strategy.gather_state(self.optimizer)
-        if self.strategy is not None and not self.strategy.is_main:
-            return
-        checkpoints.write(path, {"model": self.model.state_dict(), "optimizer": optimizer}, self._state())
+        if self.strategy is None:
+            optimizer = self.optimizer.state_dict()
+        else:
+            self.strategy.average_buffers(self.model)
+            optimizer = self.strategy.gather_state(self.optimizer)
+        state = self._state()
+        if self.strategy is None or self.strategy.is_main:
+            checkpoints.write(path, {"model": self.model.state_dict(), "optimizer": optimizer}, state)
+        if self.strategy is not None:
+            self.strategy.barrier()  # nobody goes on before it is whole
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -253,7 +282,7 @@ class Trainer:
             "random": default_generator().state(),
             "history": self.history.state(),
             "precision": None if self.precision is None else self.precision.state(),
-            "metrics": {name: metric.state() for name, metric in self.metrics.items()},
+            "metrics": {name: metric.state() for name, metric in self._merged(self.metrics).items()},
             "callbacks": [[type(callback).__name__, callback.state()] for callback in self.callbacks],
             "config": self.config(),
         }
@@ -290,9 +319,14 @@ class Trainer:
         if not all(module.is_built for _, module in self.model.named_modules()):
             raise ValueError("the model has layers whose sizes are unknown: call it once before")
         self.model.load_state_dict(tensors["model"])
-        self.optimizer.load_state_dict(tensors["optimizer"], numbers["updates"])
+        if self.strategy is None:
+            self.optimizer.load_state_dict(tensors["optimizer"], numbers["updates"])
+        else:
+            self.strategy.load_state(self.optimizer, tensors["optimizer"], numbers["updates"])
         for name, metric in self.metrics.items():
-            metric.restore(state["metrics"][name])
+            metric.reset()
+            if self.strategy is None or self.strategy.is_main:  # the sums of all processes are merged again
+                metric.restore(state["metrics"][name])
         for callback, (name, kept) in zip(self.callbacks, state["callbacks"], strict=False):
             if type(callback).__name__ == name:
                 callback.restore(kept)
