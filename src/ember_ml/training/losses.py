@@ -18,7 +18,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.dtypes import as_dtype
 from ember_ml.registry import lookup, register
-from ember_ml.training.weights import spread_weights
+from ember_ml.training.weights import beside, spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = [
@@ -244,7 +244,7 @@ class SparseCategoricalCrossentropy(Loss):
         if not self.label_smoothing:
             return ops.sparse_categorical_crossentropy(target, prediction, self.from_logits)
         share, classes = self.label_smoothing, ops.shape(prediction)[-1]
-        hit = ops.one_hot(target, classes, dtype=as_dtype(ops.dtype(prediction)))
+        hit = ops.one_hot(beside(target, prediction), classes, dtype=as_dtype(ops.dtype(prediction)))
         smooth = ops.add(ops.multiply(hit, 1 - share), share / classes)
         return ops.categorical_crossentropy(smooth, prediction, self.from_logits)
 
@@ -289,6 +289,7 @@ class CTC(Loss):
 
 def _floating(target: TensorLike, prediction: TensorLike) -> Tensor:
     """The target in the dtype of the prediction where it is of integers or bools."""
+    target = beside(target, prediction)
     kind = as_dtype(ops.dtype(target)).kind
     return target if kind in ("float", "complex") else ops.cast(target, as_dtype(ops.dtype(prediction)))
 

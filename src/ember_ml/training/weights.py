@@ -1,12 +1,22 @@
-"""Weights of samples, as losses and metrics take them."""
+"""Targets and weights of samples, as losses and metrics take them."""
 
 from __future__ import annotations
 
 from ember_ml import ops
+from ember_ml.backend import active
 from ember_ml.dtypes import as_dtype
+from ember_ml.tensor import EmberTensor
 from ember_ml.typing import Tensor, TensorLike
 
-__all__ = ["spread_weights"]
+__all__ = ["beside", "spread_weights"]
+
+
+def beside(x: TensorLike, partner: Tensor) -> Tensor:
+    """``x`` as a tensor; what is none yet goes to the device of ``partner``."""
+    backend = active()
+    if type(x) is backend.tensor_type or type(x) is EmberTensor:
+        return x
+    return ops.convert_to_tensor(x, device=ops.get_device(partner))
 
 
 def spread_weights(weight: TensorLike, values: Tensor) -> Tensor:
@@ -20,7 +30,7 @@ def spread_weights(weight: TensorLike, values: Tensor) -> Tensor:
     >>> ops.to_numpy(spread_weights([1, 2], ops.zeros((2, 3)))).tolist()
     [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
     """
-    weight = ops.cast(weight, as_dtype(values.dtype))
+    weight = ops.cast(beside(weight, values), as_dtype(values.dtype))
     shape, own = tuple(values.shape), tuple(weight.shape)
     if own[-1:] == (1,) and own != shape[: len(own)]:  # a column, as tables give it
         own = own[:-1]

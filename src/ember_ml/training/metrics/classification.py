@@ -9,7 +9,7 @@ from ember_ml import ops
 from ember_ml.dtypes import as_dtype
 from ember_ml.registry import register
 from ember_ml.training.metrics.base import Metric, mean_of, number_of, tensor_of
-from ember_ml.training.weights import spread_weights
+from ember_ml.training.weights import beside, spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["F1", "Accuracy", "BinaryAccuracy", "ConfusionMatrix", "Precision", "Recall", "TopKAccuracy"]
@@ -17,7 +17,8 @@ __all__ = ["F1", "Accuracy", "BinaryAccuracy", "ConfusionMatrix", "Precision", "
 
 def _classes(target: TensorLike, prediction: TensorLike, threshold: float) -> tuple[Tensor, Tensor, int | None]:
     """The classes that are right and those that are predicted, and how many there are where the scores tell."""
-    target, prediction = tensor_of(target), tensor_of(prediction)
+    prediction = tensor_of(prediction)
+    target = beside(target, prediction)
     count: int | None = None
     if as_dtype(prediction.dtype).kind == "float":
         rows = prediction.ndim - target.ndim
@@ -113,12 +114,14 @@ class TopKAccuracy(_Share):
         self.k = k
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        scores, target = tensor_of(prediction), tensor_of(target)
+        scores = tensor_of(prediction)
+        target = beside(target, scores)
         if target.ndim == scores.ndim:
             target = ops.argmax(target, -1)
         if tuple(target.shape) != tuple(scores.shape)[:-1]:
             raise ValueError(f"classes of shape {tuple(target.shape)} do not fit scores of shape {tuple(scores.shape)}")
-        places, target = ops.arange(scores.shape[-1]), ops.expand_dims(target, -1)
+        places = ops.arange(scores.shape[-1], device=ops.get_device(scores))
+        target = ops.expand_dims(target, -1)
         is_target = ops.equal(places, target)
         own = ops.sum(ops.where(is_target, scores, 0), -1, keepdims=True)
         is_before = ops.logical_and(ops.equal(scores, own), ops.less(places, target))
@@ -168,7 +171,7 @@ class _ByClass(Metric):
 
 def _one_hot(right: Tensor, predicted: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """For each sample and class whether it is right, and whether it is predicted."""
-    places = ops.arange(count)
+    places = ops.arange(count, device=ops.get_device(right))
     return tuple(ops.equal(ops.reshape(x, (-1, 1)), places) for x in (right, predicted))
 
 

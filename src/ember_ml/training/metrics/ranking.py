@@ -10,7 +10,7 @@ from ember_ml import ops
 from ember_ml.errors import UnsupportedDType
 from ember_ml.registry import register
 from ember_ml.training.metrics.base import Metric, tensor_of, wide
-from ember_ml.training.weights import spread_weights
+from ember_ml.training.weights import beside, spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["AUC"]
@@ -34,7 +34,8 @@ class AUC(Metric):
     name = "auc"
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        target, scores = tensor_of(target), wide(prediction)
+        scores = wide(prediction)
+        target = beside(target, scores)
         if scores.ndim > 1 and scores.shape[-1] == 2:
             scores = ops.subtract(scores[..., 1], scores[..., 0])
             if target.ndim > scores.ndim:
@@ -43,7 +44,11 @@ class AUC(Metric):
         if tuple(target.shape) != tuple(scores.shape):
             raise ValueError(f"{target.shape[0]} targets and {scores.shape[0]} scores do not belong together")
         target = ops.cast(target, "float32")
-        weight = ops.ones_like(target) if weight is None else spread_weights(ops.reshape(weight, (-1,)), target)
+        weight = (
+            ops.ones_like(target)
+            if weight is None
+            else spread_weights(ops.reshape(beside(weight, target), (-1,)), target)
+        )
         return scores, target, weight
 
     def joined(self, group: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

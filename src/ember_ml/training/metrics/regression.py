@@ -10,7 +10,7 @@ from ember_ml import ops
 from ember_ml.registry import register
 from ember_ml.training import losses
 from ember_ml.training.metrics.base import Metric, mean_of, tensor_of, wide
-from ember_ml.training.weights import spread_weights
+from ember_ml.training.weights import beside, spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["R2", "MeanAbsoluteError", "MeanSquaredError", "Perplexity"]
@@ -96,7 +96,8 @@ class R2(Metric):
     name = "r2"
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        target, prediction = wide(target), wide(prediction)
+        prediction = wide(prediction)
+        target = wide(beside(target, prediction))
         if tuple(target.shape) != tuple(prediction.shape):
             raise ValueError(f"targets of shape {tuple(target.shape)}, predictions of {tuple(prediction.shape)}")
         columns = target.shape[-1] if target.ndim > 1 else 1
