@@ -351,9 +351,14 @@ def test_mistakes(metric: Any, batch: Any, message: str) -> None:
 def test_wrong_states_and_settings() -> None:
     with pytest.raises(ValueError, match="the state is of the metric 'recall'"):
         metrics.F1().merge(metrics.Recall().state())
-    for state in ({}, None, {"name": "f1", "total": 3}):
+    for state in ({}, None, {"name": "f1"}, 3):
         with pytest.raises(ValueError, match="has a name and a total"):
             metrics.F1().restore(state)  # type: ignore[arg-type]
+    metric = metrics.F1()
+    for total in (3, [], [[1, 2], [1, 2], [1, 2]], [[1], ["2"], [1], 1], [[1, 2], [1, 2], [1, 2], None], [1, 2, 3, 3]):
+        with pytest.raises(ValueError, match="the total of the metric 'f1' cannot be right"):
+            metric.restore({"name": "f1", "total": total})
+    assert math.isnan(metric.result())
     with pytest.raises(ValueError, match="k is at least 1"):
         metrics.TopKAccuracy(0)
     with pytest.raises(ValueError, match="average is"):

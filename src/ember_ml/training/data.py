@@ -121,8 +121,8 @@ class DataLoader:
         own = {"batch_size": self._source.batch_size, "rows": self._source.length}
         if batch and held != own:
             raise ValueError(f"the state was taken within an epoch of {held}, which {own} cannot go on with")
-        if epoch < 0 or batch < 0:
-            raise ValueError(f"epochs and batches are counted from 0 up: {state!r}")
+        if epoch < 0 or batch < 0 or (self._source.count is not None and batch and batch >= self._source.count):
+            raise ValueError(f"there is no batch {batch} in an epoch {epoch}: {state!r}")
         ops.Generator(seed)
         self._seed, self._epoch, self._batch, self._resumed = seed, epoch, batch, batch
 

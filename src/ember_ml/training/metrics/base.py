@@ -102,13 +102,20 @@ class Measure:
             self._known = other if own is None else tuple(map(_plain, self.joined([own, other])))
 
     def _checked(self, state: Mapping[str, Any]) -> Parts | None:
+        """The total of a state, which may come from a damaged file."""
         try:
             name, total = state["name"], state["total"]
-            parts = None if total is None else tuple(total)
         except (KeyError, TypeError) as error:
             raise ValueError(f"the state of a metric has a name and a total, not {state!r:.80}") from error
         if name != self.name:
-            raise ValueError(f"the state is of the metric {name!r}, and this is {self.name!r}")
+            raise ValueError(f"the state is of the metric {name!r:.80}, and this is {self.name!r}")
+        if total is None:
+            return None
+        try:
+            parts = tuple(map(_numbers, total))
+            self.conclude(*parts)
+        except (TypeError, ValueError, IndexError, ArithmeticError) as error:
+            raise ValueError(f"the total of the metric {name!r} cannot be right ({error}): {total!r:.80}") from error
         return parts
 
     def __repr__(self) -> str:
@@ -208,3 +215,12 @@ def _sum(column: Sequence[Any]) -> Any:
 
 def _plain(part: Any) -> Any:
     return part if isinstance(part, _PLAIN) else ops.to_numpy(part).tolist()
+
+
+def _numbers(part: Any) -> Any:
+    """A number, or a list of such; anything else is an error."""
+    if type(part) is list:
+        return [_numbers(item) for item in part]
+    if type(part) not in (int, float):
+        raise TypeError(f"{part!r:.40} is no number")
+    return part
