@@ -7,13 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ember_ml import distributed, nn, ops
+from ember_ml import distributed, get_backend, nn, ops
 from ember_ml.distributed import collectives
 from ember_ml.distributed import strategy as strategies
 from ember_ml.nn import tensor
 from ember_ml.training import optimizers
 
 REDUCED = ("int8", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64", "complex64")
+
+
+STRATEGIES = ("DataParallelStrategy", "ZeroStrategy", "FullShardStrategy")
 
 
 def plain(x: Any) -> Any:
@@ -91,25 +94,50 @@ def model_and_data(width: int = 7) -> tuple[nn.Module, Any, Any]:
     return model, x, ops.stack([ops.sum(x, axis=-1), ops.cos(x[:, :, 0])], axis=-1)
 
 
-def train(strategy: str = "DataParallelStrategy", optimizer: str = "adam", **settings: Any) -> dict[str, Any]:
-    """50 steps on the parts of each batch; the losses of the whole batches, and the parameters at the end."""
+def train(
+    strategy: str = "DataParallelStrategy",
+    rows: int = 8,
+    first: int = 0,
+    last: int = 50,
+    start: dict[str, Any] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Steps on the parts of each batch; the losses of the whole batches, and the parameters at the end."""
     made = getattr(strategies, strategy)()
     model, xs, ys = model_and_data()
-    updates = {"adam": optimizers.Adam, "sgd": optimizers.SGD}[optimizer](0.01, **settings)
-    made.prepare(model, updates)
+    optimizer = optimizers.AdamW(0.01, **settings)
+    made.prepare(model, optimizer)
+    if start is not None:
+        model.load_state_dict(start["parameters"])
+        made.load_state(optimizer, start["state"], first)
     gradients_of = nn.value_and_grad(model, lambda x, y: ops.mean(ops.square(ops.subtract(model(x), y))))
     losses = []
-    for step in range(50):
-        x, y = made.distribute((xs[step], ys[step]))[made.rank]
+    for step in range(first, last):
+        x, y = made.distribute((xs[step][:rows], ys[step][:rows]))[made.rank]
         loss, gradients = gradients_of(x, y)
-        made.apply(updates, model.trainable(), made.average(list(gradients.values()), weight=len(x)))
+        made.apply(optimizer, model.trainable(), made.average(list(gradients.values()), weight=len(x)))
         losses.append(float(ops.item(made.mean(loss, weight=len(x)))))
-    whole = made.gather_state(updates)
+    whole = made.gather_state(optimizer)
     return {
         "losses": losses,
         "parameters": {name: plain(x) for name, x in model.state_dict().items()},
         "state": {name: plain(x) for name, x in whole.items()},
-        "state bytes": [nbytes(updates.state_dict()), nbytes(whole)],
+        "state bytes": [nbytes(optimizer.state_dict()), nbytes(whole)],
+    }
+
+
+CLIPPED = {"max_norm": 0.05, "max_value": 0.02, "weight_decay": 0.1, "last": 10}
+
+
+def variants(strategy: str) -> dict[str, Any]:
+    """Training with limited gradients, on batches that do not split evenly, and interrupted in the middle."""
+    half = train(strategy, last=5)
+    return {
+        "clipped": train(strategy, **CLIPPED),
+        "uneven": train(strategy, rows=7, last=10) if strategy != "FullShardStrategy" else None,
+        "tiny": train(strategy, rows=1, last=10) if strategy != "FullShardStrategy" else None,
+        "half": half,
+        "resumed": train(strategy, first=5, last=10, start=half),
     }
 
 
@@ -119,7 +147,16 @@ def nbytes(tensors: dict[str, Any]) -> int:
 
 def everything() -> dict[str, Any]:
     """All jobs of one test run, so that each backend starts its processes once."""
-    return {"exchange": exchange(), "DataParallelStrategy": train()}
+    found: dict[str, Any] = {"exchange": exchange(), "refused": {}}
+    for strategy in STRATEGIES:
+        if strategy == "FullShardStrategy" and get_backend() != "torch":
+            found["refused"]["full"] = raised(train, strategy)
+        else:
+            found[strategy] = {"whole": train(strategy), **variants(strategy)}
+    if get_backend() == "torch":
+        found["refused"]["uneven"] = raised(lambda: train("FullShardStrategy", rows=7, last=1))
+    found["refused"]["matrices"] = raised(strategies.ZeroStrategy().prepare, model_and_data()[0], optimizers.Muon())
+    return found
 
 
 if __name__ == "__main__":

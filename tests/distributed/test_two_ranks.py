@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.distributed.jobs import REDUCED, train
+from tests.distributed.jobs import CLIPPED, REDUCED, STRATEGIES, train
 from tests.distributed.ranks import run_ranks
 
 BASES = [[[1, 2], [3, 0], [7, 0], [0, 0]], [[2, 2], [3, 5], [7, 0], [1, 1]]]
@@ -82,19 +82,67 @@ def largest_difference(x: Any, y: Any) -> float:
     return abs(x - y)
 
 
-def test_data_parallel_training_is_that_of_one_process(backend: str) -> None:
-    check_training(train("SingleProcess"), results(backend), "DataParallelStrategy")
+@pytest.fixture(params=STRATEGIES)
+def trained(backend: str, request: pytest.FixtureRequest) -> list[Any]:
+    if request.param == "FullShardStrategy" and backend != "torch":
+        pytest.skip("the strategy is for PyTorch; that it is refused elsewhere is tested below")
+    return [rank[request.param] for rank in results(backend)]
 
 
-def check_training(alone: Any, ranks: list[Any], strategy: str) -> None:
+def check_equal(ranks: list[Any], alone: dict[str, Any], tolerance: float = 2e-6) -> None:
     """Equal on all ranks bit for bit, and what one process computes on the whole batch but for rounding."""
-    for rank in ranks:
-        found = rank[strategy]
-        assert found["parameters"] == ranks[0][strategy]["parameters"]
-        assert found["losses"] == ranks[0][strategy]["losses"]
+    for found in ranks:
+        for part in ("losses", "parameters", "state"):
+            assert found[part] == ranks[0][part]
         for part in ("parameters", "state"):
             assert found[part].keys() == alone[part].keys()
             for name, values in alone[part].items():
-                assert largest_difference(found[part][name], values) < 2e-6, name
-        assert largest_difference(found["losses"], alone["losses"]) < 2e-6
+                assert largest_difference(found[part][name], values) < tolerance, (part, name)
+        assert largest_difference(found["losses"], alone["losses"]) < tolerance
+
+
+def test_training_is_that_of_one_process(trained: list[Any]) -> None:
+    alone = train("SingleProcess")
     assert alone["losses"][-1] < alone["losses"][0] / 4
+    check_equal([rank["whole"] for rank in trained], alone)
+
+
+def test_limits_of_gradients_are_those_of_one_process(trained: list[Any]) -> None:
+    alone = train("SingleProcess", **CLIPPED)
+    assert largest_difference(alone["losses"], train("SingleProcess", last=10)["losses"]) > 1e-3  # they do limit
+    check_equal([rank["clipped"] for rank in trained], alone)
+
+
+def test_batches_that_do_not_split_evenly(trained: list[Any]) -> None:
+    for name, rows in (("uneven", 7), ("tiny", 1)):  # of one row, one rank gets none
+        if trained[0][name] is not None:
+            check_equal([rank[name] for rank in trained], train("SingleProcess", rows=rows, last=10))
+
+
+def test_going_on_from_a_saved_state(trained: list[Any]) -> None:
+    alone = train("SingleProcess", last=10)
+    for rank in trained:
+        assert largest_difference(rank["half"]["losses"] + rank["resumed"]["losses"], alone["losses"]) < 2e-6
+    check_equal([rank["resumed"] for rank in trained], alone | {"losses": alone["losses"][5:]})
+    fewer = train("SingleProcess", first=5, last=10, start=trained[0]["half"])  # on another number of ranks
+    check_equal([fewer], alone | {"losses": alone["losses"][5:]})
+
+
+def test_each_rank_keeps_its_part_of_the_optimizer_state(backend: str) -> None:
+    for rank in results(backend):
+        own, whole = rank["ZeroStrategy"]["whole"]["state bytes"]
+        assert own == whole / 2
+        assert rank["DataParallelStrategy"]["whole"]["state bytes"] == [whole, whole]
+
+
+def test_what_a_strategy_cannot_do_is_refused_with_the_reason(backend: str) -> None:
+    for rank in results(backend):
+        refused = rank["refused"]
+        assert refused["matrices"][0] == "TypeError"
+        assert "whole matrices" in refused["matrices"][1]
+        if backend == "torch":
+            assert refused["uneven"][0] == "ValueError"
+            assert "3 to 4" in refused["uneven"][1]
+        else:
+            assert refused["full"][0] == "UnsupportedOp"
+            assert "ZeroStrategy" in refused["full"][1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from typing import Any
 
@@ -25,6 +26,9 @@ class _Natives:
         self.natives, self.backend = natives, backend
 
 
+_UNCHANGED = nullcontext()
+
+
 def differentiate(
     function: Callable[[], tuple[Any, list[Any]]],
     variables: Sequence[Variable],
@@ -37,13 +41,15 @@ def differentiate(
     tensors that are being differentiated; afterwards they are as before. The buffers keep what the function gave them.
     """
     natives, before = values_of(variables), values_of(buffers)
+    recording = variables[0].recording if variables else None
     homes = [variable.home for variable in variables]
 
     def flat(*recorded: Any) -> tuple[Any, list[Any]]:
         for variable, x in zip(variables, recorded, strict=True):
             variable.held, variable.home = x, backend
         try:
-            value, rest = function()
+            with _UNCHANGED if recording is None else recording():
+                value, rest = function()
             # out of the gradient as results: what an engine computes inside of it may mean nothing outside
             return value, [*rest, *(buffer.held for buffer in buffers)] if buffers else rest
         finally:

@@ -22,6 +22,12 @@ class Variable:
 
     __slots__ = ("__weakref__", "held", "home")
 
+    recording: Any = None
+    """A function that gives a context in which gradients with respect to the variable are recorded, if that needs one.
+
+    It serves all variables of a gradient alike.
+    """
+
     held: Any
     """The native tensor. It is the variable's own: an optimizer may change it in place."""
     home: Any

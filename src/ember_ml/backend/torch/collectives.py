@@ -17,8 +17,9 @@ from ember_ml.errors import DeviceError, UnsupportedDType
 __all__ = ["connect"]
 
 _HOW = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN}
-# its name until PyTorch 2.13
+# both have other names before PyTorch 2.13
 _reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 # gloo does not compute these; the wider ones hold all their values, and their sums wrap alike
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.int16: torch.int32}
 
@@ -72,7 +73,7 @@ class TorchGroup(Group):
 
     def all_gather(self, x: torch.Tensor) -> torch.Tensor:
         joined = x.new_empty((self.size * x.shape[0], *x.shape[1:]) if x.dim() else (self.size,))
-        dist.all_gather_into_tensor(_bytes(joined), _bytes(x.contiguous()))
+        _all_gather(_bytes(joined), _bytes(x.contiguous()))
         return joined
 
     def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:

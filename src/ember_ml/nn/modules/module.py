@@ -306,7 +306,7 @@ class TrainedState:
                 continue
             seen.add(variable)
             self.variables.append(variable)
-            if type(variable) is Parameter:
+            if isinstance(variable, Parameter):
                 if variable.is_trainable:
                     self.named[prefix + name] = variable
             elif isinstance(variable, Buffer):

@@ -31,6 +31,8 @@ class Optimizer(Holder):
     slots: tuple[str, ...] = ()
     kernel: ClassVar[str] = ""
     """The function in ``backend/<name>/updates.py`` that does what ``rule`` does, to all parameters at once."""
+    is_elementwise: ClassVar[bool] = True
+    """Whether each number of a parameter changes by its own gradient alone, so that parts can be updated apart."""
 
     def __init__(self, learning_rate: Rate, max_norm: float | None = None, max_value: float | None = None) -> None:
         _check_rate(learning_rate)
@@ -89,8 +91,11 @@ class Optimizer(Holder):
             named = {name: named[name] for name in gradients}
         self.apply(named, [gradients[name] for name in named])
 
-    def apply(self, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
-        """Change the variables by their gradients, which are native to the active backend and in the same order."""
+    def apply(self, named: Mapping[str, Variable], gradients: Sequence[Tensor], square: Tensor | None = None) -> None:
+        """Change the variables by their gradients, which are native to the active backend and in the same order.
+
+        ``square`` is the sum of what :meth:`square_of` gives for all gradients, where those given are a part of them.
+        """
         variables = list(named.values())
         state = self.state_of(named)
         if is_tracing(active()):
@@ -101,7 +106,7 @@ class Optimizer(Holder):
         else:
             self.step += 1
             scalars = self.scalars(self.step, self._rate_before())
-        new, *slots = self.compute(values_of(variables), gradients, [values_of(x) for x in state], scalars)
+        new, *slots = self.compute(values_of(variables), gradients, [values_of(x) for x in state], scalars, square)
         assign_all(variables, new)
         for held, natives in zip(state, slots, strict=True):
             assign_all(held, natives)
@@ -139,7 +144,7 @@ class Optimizer(Holder):
             if len(held) < len(named) or any(name not in held for name in named):
                 for name, parameter in named.items():
                     if name not in held:
-                        held[name] = Variable(self.fresh(slot, parameter.value))
+                        held[name] = Variable(self.fresh(slot, values_of([parameter])[0]))
             found.append([held[name] for name in named])
         return found
 
@@ -149,10 +154,11 @@ class Optimizer(Holder):
         gradients: Sequence[Tensor],
         state: Sequence[Sequence[Tensor]],
         scalars: Sequence[Any],
+        square: Tensor | None = None,
     ) -> list[Sequence[Tensor]]:
         """The new parameters and slots. Where the backend changes tensors in place, they are the old ones, changed."""
         backend = active()
-        gradients = self._clipped(gradients)
+        gradients = self._clipped(gradients, square)
         kernels = getattr(backend, "updates", None)
         kernel = getattr(kernels, self.kernel, None) if self.kernel else None
         if kernel is not None and self._serves(kernels, parameters, backend):
@@ -175,12 +181,20 @@ class Optimizer(Holder):
         wide = [ops.cast(x, "float32") for x in (parameter, gradient, *state)]
         return [ops.cast(x, dtype) for x in self.rule(wide[0], wide[1], wide[2:], scalars)]
 
-    def _clipped(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
-        if self.max_value is not None:
-            gradients = [ops.clip(g, -self.max_value, self.max_value) for g in gradients]
+    def _clipped(self, gradients: Sequence[Tensor], square: Tensor | None) -> Sequence[Tensor]:
+        gradients = self._limited(gradients)
         if self.max_norm is not None:
-            gradients = clip_by_norm(gradients, self.max_norm)
+            gradients = clip_by_norm(gradients, self.max_norm, None if square is None else ops.sqrt(square))
         return gradients
+
+    def _limited(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        if self.max_value is None:
+            return gradients
+        return [ops.clip(g, -self.max_value, self.max_value) for g in gradients]
+
+    def square_of(self, gradients: Sequence[Tensor]) -> Tensor | None:
+        """The square of the norm that ``max_norm`` limits; None where it is not needed."""
+        return None if self.max_norm is None else ops.square(global_norm(self._limited(gradients)))
 
     # state as plain data
 
@@ -221,11 +235,12 @@ def global_norm(gradients: Sequence[Tensor]) -> Tensor:
     return ops.sqrt(ops.sum(ops.stack(squares)))
 
 
-def clip_by_norm(gradients: Sequence[Tensor], max_norm: float) -> list[Tensor]:
-    """``gradients``, scaled down together where their norm is larger than ``max_norm``."""
+def clip_by_norm(gradients: Sequence[Tensor], max_norm: float, norm: Tensor | None = None) -> list[Tensor]:
+    """``gradients``, scaled down together where their norm, or ``norm`` if it is given, is larger than ``max_norm``."""
     if not gradients:
         return []
-    scale = ops.minimum(ops.divide(max_norm, ops.add(global_norm(gradients), 1e-6)), 1.0)
+    norm = global_norm(gradients) if norm is None else norm
+    scale = ops.minimum(ops.divide(max_norm, ops.add(norm, 1e-6)), 1.0)
     dtype_of = active().dtype_of
     return [ops.multiply(g, ops.cast(scale, dtype_of(g))) for g in gradients]
 

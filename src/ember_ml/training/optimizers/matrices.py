@@ -22,6 +22,7 @@ class Adafactor(Optimizer):
     """
 
     slots: tuple[str, ...] = ("rows", "columns", "second")
+    is_elementwise = False
 
     def __init__(
         self,
@@ -84,6 +85,7 @@ class Muon(Optimizer):
     """
 
     slots: tuple[str, ...] = ("first", "second")
+    is_elementwise = False
 
     def __init__(
         self,

@@ -1,0 +1,113 @@
+"""Parameters of which each process holds a part: whole only while they are computed with, forward and backward.
+
+Autograd would keep each whole parameter from the forward pass to the backward pass. While a gradient is recorded, it
+keeps a note instead, by which the parameter is gathered again when the backward pass comes to it.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import torch
+
+__all__ = ["Split", "recording"]
+
+Collective = Callable[[torch.Tensor], torch.Tensor]
+
+
+class Split:
+    """One parameter as equal parts of a vector, filled up with zeros, of which each process holds one.
+
+    ``gather`` joins the parts of all processes; ``scatter`` gives this process's part of the mean over all of them.
+    """
+
+    def __init__(self, shape: tuple[int, ...], rank: int, count: int, gather: Collective, scatter: Collective) -> None:
+        self.shape, self.size = shape, math.prod(shape)
+        self.share = -(-self.size // count)
+        self._start, self._padding = self.share * rank, self.share * count - self.size
+        self._gather, self._scatter = gather, scatter
+        self._whole: weakref.ref[torch.Tensor] | None = None
+        self._source: tuple[torch.Tensor, int] | None = None  # what it was gathered of, and how often that had changed
+
+    def part_of(self, whole: torch.Tensor) -> torch.Tensor:
+        """This process's part of a whole parameter, in memory of its own."""
+        flat = whole.detach().reshape(-1)[self._start : self._start + self.share]
+        return torch.nn.functional.pad(flat, (0, self.share - flat.numel())).clone()
+
+    def whole_of(self, part: torch.Tensor) -> torch.Tensor:
+        """The whole parameter; one that still exists is used again."""
+        source = self._source
+        is_same = source is not None and source[0] is part and source[1] == part._version
+        found = self._whole() if self._whole is not None and is_same else None
+        if found is None:
+            found = _Gathered.apply(part, self) if part.requires_grad else self.gathered(part)
+            assert isinstance(found, torch.Tensor)
+            self._remember(found, part)
+        return found
+
+    def _remember(self, whole: torch.Tensor, part: torch.Tensor) -> None:
+        address = whole.untyped_storage().data_ptr()
+        note = (self, part.detach())
+        _wholes[address] = note
+
+        def forget(_: Any) -> None:
+            if _wholes.get(address) is note:
+                del _wholes[address]
+            if self._whole is reference:
+                self._whole = self._source = None
+
+        self._whole = reference = weakref.ref(whole, forget)
+        self._source = part, part._version
+
+    def gathered(self, part: torch.Tensor) -> torch.Tensor:
+        return self._gather(part.detach())[: self.size].view(self.shape)
+
+    def scattered(self, gradient: torch.Tensor) -> torch.Tensor:
+        return self._scatter(torch.nn.functional.pad(gradient.reshape(-1), (0, self._padding)))
+
+
+_wholes: dict[int, tuple[Split, torch.Tensor]] = {}
+"""The gathered parameters that exist now, by the address of their memory: how to gather them again."""
+
+
+class _Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, part: torch.Tensor, split: Split) -> torch.Tensor:
+        ctx.split = split
+        return split.gathered(part)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return ctx.split.scattered(gradients[0]), None
+
+
+class _Note(NamedTuple):
+    """What is kept of a tensor that lies in a gathered parameter."""
+
+    split: Split
+    part: torch.Tensor
+    shape: torch.Size
+    strides: tuple[int, ...]
+    offset: int
+
+
+def _packed(x: torch.Tensor) -> Any:
+    found = _wholes.get(x.untyped_storage().data_ptr())
+    if found is None or not x.numel():
+        return x.detach()
+    return _Note(*found, x.shape, x.stride(), int(x.storage_offset()))
+
+
+def _unpacked(x: Any) -> torch.Tensor:
+    if not isinstance(x, _Note):
+        return x
+    return torch.as_strided(x.split.gathered(x.part), x.shape, x.strides, x.offset)
+
+
+def recording() -> AbstractContextManager[Any]:
+    """A block in which autograd keeps notes of gathered parameters instead of them."""
+    return torch.autograd.graph.saved_tensors_hooks(_packed, _unpacked)

@@ -1,0 +1,140 @@
+"""Parameters, gradients and optimizer state split over the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.backend import active
+from ember_ml.distributed import collectives
+from ember_ml.distributed.strategy.base import Strategy
+from ember_ml.distributed.strategy.zero import check_elementwise, global_square
+from ember_ml.errors import UnsupportedOp
+from ember_ml.nn.modules.module import Module
+from ember_ml.nn.modules.parameter import Parameter
+from ember_ml.tensor.variable import Variable, own
+from ember_ml.typing import Tensor
+
+__all__ = ["FullShardStrategy", "ShardedParameter"]
+
+
+class ShardedParameter(Parameter):
+    """A parameter of which this process holds a part; reading it gathers the whole, on every process at once."""
+
+    __slots__ = ("recording", "split")
+
+    def __init__(self, parameter: Parameter, split: Any, recording: Any) -> None:
+        self.split, self.recording, self.is_trainable = split, recording, parameter.is_trainable
+        self.held, self.home = split.part_of(parameter.value), parameter.home
+
+    @property
+    def value(self) -> Any:
+        whole = self.split.whole_of(self.held)
+        return whole if self.home is active() else own(whole, active())
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        backend = self.home
+        self.held = self.split.part_of(value if backend.is_native(value) else own(value, backend))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.split.shape
+
+    @property
+    def size(self) -> int:
+        return self.split.size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that this process's part takes."""
+        return self.split.share * self.dtype.itemsize
+
+
+class FullShardStrategy(Strategy):
+    """Data-parallel training in which each of n processes keeps an n-th of everything (ZeRO, stage 3; FSDP).
+
+    A parameter is whole only while it is computed with: it is gathered when the model reads it, gathered again when the
+    backward pass comes to it, and its gradient goes at once to the parts, averaged. On PyTorch only: elsewhere
+    gradients keep the parameters that they need, so that nothing would be saved. Every process must read parameters
+    together with the others; ``model.state_dict()`` gives whole ones. Each batch must split into equal parts.
+    """
+
+    def __init__(self, num_devices: int | None = None) -> None:
+        super().__init__(num_devices)
+        self._splits: dict[str, Any] = {}
+
+    def prepare(self, model: Module, optimizer: Any = None) -> None:
+        """Give every process its part of the parameters of rank 0; those of the model are replaced."""
+        check_elementwise(optimizer, type(self).__name__)
+        engine = _engine()
+        super().prepare(model, optimizer)
+        if self.world_size == 1:
+            return
+        made: dict[int, ShardedParameter] = {}  # a parameter of several modules is split once
+        for _, module in model.named_modules():
+            for name, variable in module._variables.items():
+                if isinstance(variable, Parameter) and not isinstance(variable, ShardedParameter):
+                    if id(variable) not in made:
+                        made[id(variable)] = self._sharded(variable, engine)
+                    module._variables[name] = made[id(variable)]
+        named = model.named_parameters()
+        self._splits = {name: x.split for name, x in named.items() if isinstance(x, ShardedParameter)}
+
+    def _sharded(self, parameter: Parameter, engine: Any) -> ShardedParameter:
+        split = engine.Split(parameter.shape, self.rank, self.world_size, collectives.all_gather, _mean_part)
+        return ShardedParameter(parameter, split, engine.recording)
+
+    def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
+        """The gradients as they are: the backward pass has averaged them, for parts of equal weight."""
+        if weight is not None and self.world_size > 1:
+            low, high = ops.to_numpy(collectives.all_reduce(ops.asarray([weight, -weight], dtype="float32"), "max"))
+            if low != -high:
+                raise ValueError(
+                    f"FullShardStrategy averages parts of batches of equal size, and they are {-high:g} to {low:g}: "
+                    f"let the batch size be a multiple of {self.world_size}, and drop the last batch if it is smaller"
+                )
+        return gradients
+
+    def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
+        """Update this process's parts."""
+        optimizer.apply(named, gradients, None if self.world_size == 1 else global_square(optimizer, gradients))
+
+    def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
+        """The whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
+        state = optimizer.state_dict()
+        return {
+            key: self._splits[_name_in(key)].gathered(x) if _name_in(key) in self._splits else x
+            for key, x in state.items()
+        }
+
+    def load_state(self, optimizer: Any, state: Mapping[str, Tensor], step: int) -> None:
+        """Keep this process's part of a whole state of the optimizer after ``step`` updates."""
+        whole = {key: ops.asarray(x) for key, x in state.items()}
+        parts = {
+            key: self._splits[_name_in(key)].part_of(x) if _name_in(key) in self._splits else x
+            for key, x in whole.items()
+        }
+        optimizer.load_state_dict(parts, step)
+
+
+def _name_in(key: str) -> str:
+    """The name of the parameter in the key ``slot/name`` of an optimizer's state."""
+    return key.partition("/")[2]
+
+
+def _mean_part(vector: Tensor) -> Tensor:
+    return collectives.reduce_scatter(vector, "mean")
+
+
+def _engine() -> Any:
+    backend = active()
+    try:
+        return import_module(f"{backend.__name__}.sharding")
+    except ModuleNotFoundError:
+        raise UnsupportedOp(
+            f"FullShardStrategy needs gradients that gather parameters again when they come to them, and those of "
+            f"{backend.name} keep them whole: use ZeroStrategy, which splits the optimizer's state, or PyTorch"
+        ) from None

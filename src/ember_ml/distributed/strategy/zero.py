@@ -1,0 +1,173 @@
+"""Optimizer state split over the ranks: each updates its part of all parameters, then they are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.backend import active
+from ember_ml.distributed import collectives
+from ember_ml.distributed.strategy.base import Strategy
+from ember_ml.dtypes import EmberDType
+from ember_ml.nn.modules.module import Module
+from ember_ml.tensor.variable import Variable, assign_all, values_of
+from ember_ml.typing import Tensor
+
+__all__ = ["ZeroStrategy", "check_elementwise"]
+
+
+class ZeroStrategy(Strategy):
+    """Data-parallel training in which each of n processes keeps an n-th of the optimizer's state (ZeRO, stage 1).
+
+    The parameters of one dtype are one long vector, of which each rank has a part: it gets the averaged gradients of
+    that part, updates it, and the parts are gathered. As many bytes travel as in :class:`DataParallelStrategy`, but on
+    MLX's ring, which can only sum whole vectors. The optimizer must be elementwise: Adafactor and Muon look at whole
+    matrices.
+    """
+
+    def __init__(self, num_devices: int | None = None) -> None:
+        super().__init__(num_devices)
+        self._vectors: dict[str, _Vector] = {}
+        self._names: list[str] = []
+
+    def prepare(self, model: Module, optimizer: Any = None) -> None:
+        check_elementwise(optimizer, type(self).__name__)
+        super().prepare(model, optimizer)
+        self._lay_out(model.trainable())
+
+    def _lay_out(self, named: Mapping[str, Variable]) -> None:
+        groups: dict[EmberDType, dict[str, Variable]] = {}
+        for name, variable in named.items():
+            groups.setdefault(variable.dtype, {})[name] = variable
+        rank, count = self.rank, self.world_size
+        self._vectors = {f"part/{dtype.name}": _Vector(group, rank, count) for dtype, group in groups.items()}
+        self._names = list(named)
+
+    def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
+        """This rank's part of the gradients of the whole batch, one vector for each dtype of parameters."""
+        if self.world_size == 1:
+            return gradients
+        by_name = dict(zip(self._names, gradients, strict=True))
+        vectors = [vector.joined(by_name) for vector in self._vectors.values()]
+        if weight is None:
+            return [collectives.reduce_scatter(x, "mean") for x in vectors]
+        scaled = [ops.multiply(x, weight) if weight else ops.zeros_like(x) for x in vectors]
+        total = collectives.all_reduce(ops.asarray(float(weight), dtype="float32"))
+        summed = [collectives.reduce_scatter(x) for x in scaled]
+        return [ops.divide(x, ops.cast(total, active().dtype_of(x))) for x in summed]
+
+    def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
+        """Update this rank's part of the parameters, and give every rank all of them."""
+        if self.world_size == 1:
+            optimizer.apply(named, gradients)
+            return
+        if list(named) != self._names:
+            raise ValueError("other parameters are trained than when the strategy prepared the model: prepare it again")
+        parts = {key: _holding(vector.part(named)) for key, vector in self._vectors.items()}
+        optimizer.apply(parts, gradients, global_square(optimizer, gradients))
+        for part, vector in zip(parts.values(), self._vectors.values(), strict=True):
+            vector.assign(named, collectives.all_gather(part.value))
+
+    def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
+        """The whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
+        if self.world_size == 1:
+            return optimizer.state_dict()
+        found: dict[str, Tensor] = {}
+        for key, part in optimizer.state_dict().items():
+            slot, _, vector = key.partition("/")
+            whole = self._vectors[vector].apart(collectives.all_gather(part))
+            found |= {f"{slot}/{name}": x for name, x in whole.items()}
+        return found
+
+    def load_state(self, optimizer: Any, state: Mapping[str, Tensor], step: int) -> None:
+        """Keep this rank's part of a whole state of the optimizer after ``step`` updates."""
+        if self.world_size == 1:
+            optimizer.load_state_dict(state, step)
+            return
+        slots: dict[str, dict[str, Tensor]] = {}
+        for key, value in state.items():
+            slot, _, name = key.partition("/")
+            slots.setdefault(slot, {})[name] = ops.asarray(value)
+        missing = [f"{slot}/{name}" for slot, held in slots.items() for name in self._names if name not in held]
+        if missing:
+            raise ValueError(f"the state of the optimizer lacks {', '.join(missing)}")
+        parts = {
+            f"{slot}/{key}": vector.part_of(held)
+            for slot, held in slots.items()
+            for key, vector in self._vectors.items()
+        }
+        optimizer.load_state_dict(parts, step)
+
+
+class _Vector:
+    """Parameters of one dtype as one vector, filled up with zeros so that every rank has an equal part of it."""
+
+    def __init__(self, named: Mapping[str, Variable], rank: int, count: int) -> None:
+        self.shapes = {name: variable.shape for name, variable in named.items()}
+        self.sizes = {name: variable.size for name, variable in named.items()}
+        self.length = sum(self.sizes.values())
+        share = -(-self.length // count)
+        self.padding = share * count - self.length
+        self.start, self.end = share * rank, share * (rank + 1)
+
+    def joined(self, tensors: Mapping[str, Tensor]) -> Tensor:
+        """The tensors of these names, native, as one vector."""
+        return self._filled([ops.reshape(tensors[name], (-1,)) for name in self.shapes], self.padding)
+
+    def part(self, named: Mapping[str, Variable]) -> Tensor:
+        """This rank's part of the vector of the variables' tensors."""
+        return self.part_of(dict(zip(self.shapes, values_of([named[name] for name in self.shapes]), strict=True)))
+
+    def part_of(self, tensors: Mapping[str, Tensor]) -> Tensor:
+        """This rank's part of the vector of ``tensors``, which is not made as a whole."""
+        pieces, begin = [], 0
+        for name, size in self.sizes.items():
+            low, high = max(self.start - begin, 0), min(self.end - begin, size)
+            if low < high:
+                pieces.append(ops.reshape(tensors[name], (-1,))[low:high])
+            begin += size
+        held = sum(piece.shape[0] for piece in pieces)
+        if not pieces:
+            return ops.zeros((self.end - self.start,), dtype=active().dtype_of(next(iter(tensors.values()))))
+        return self._filled(pieces, self.end - self.start - held)
+
+    @staticmethod
+    def _filled(pieces: list[Tensor], padding: int) -> Tensor:
+        if padding:
+            pieces.append(ops.zeros((padding,), dtype=active().dtype_of(pieces[0])))
+        return ops.concatenate(pieces, 0)
+
+    def apart(self, whole: Tensor) -> dict[str, Tensor]:
+        """The tensors by name of which ``whole`` is the vector."""
+        found, begin = {}, 0
+        for name, size in self.sizes.items():
+            found[name] = ops.reshape(whole[begin : begin + size], self.shapes[name])
+            begin += size
+        return found
+
+    def assign(self, named: Mapping[str, Variable], whole: Tensor) -> None:
+        found = self.apart(whole)
+        assign_all([named[name] for name in found], list(found.values()))
+
+
+def _holding(native: Tensor) -> Variable:
+    """A variable that holds ``native`` itself, not a copy."""
+    variable = Variable.__new__(Variable)
+    assign_all([variable], [native])
+    return variable
+
+
+def check_elementwise(optimizer: Any, strategy: str) -> None:
+    """Raise where parts of parameters cannot be updated apart from each other."""
+    if optimizer is not None and not optimizer.is_elementwise:
+        raise TypeError(
+            f"{strategy} splits parameters over the processes, and {type(optimizer).__name__} looks at whole matrices: "
+            "use an elementwise optimizer, as AdamW, or DataParallelStrategy"
+        )
+
+
+def global_square(optimizer: Any, gradients: Sequence[Tensor]) -> Tensor | None:
+    """What the optimizer must know of the gradients of all ranks to limit their norm."""
+    square = optimizer.square_of(gradients)
+    return None if square is None else collectives.all_reduce(square)
