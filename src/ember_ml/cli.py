@@ -6,6 +6,7 @@ import json
 import platform
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -258,6 +259,31 @@ def demo(as_json: AsJson = False) -> None:
         _show(shown.table(results))
     if not shown.agree(results):
         raise typer.Exit(1)
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def launch(
+    script: Annotated[str, typer.Argument(help="The Python script that every rank runs.", show_default=False)],
+    arguments: Annotated[list[str] | None, typer.Argument(help="What the script is given.")] = None,
+    ranks: Annotated[
+        int | None, typer.Option("-n", "--ranks", min=1, help="How many; with --hosts as many as they take.")
+    ] = None,
+    backend: Annotated[str | None, typer.Option(help="The backend of every rank; else the one chosen here.")] = None,
+    hosts: Annotated[Path | None, typer.Option(help="A file of hosts for ssh: lines of 'name slots=4'.")] = None,
+    timeout: Annotated[
+        float, typer.Option(min=1.0, help="Seconds after which a rank that died or hangs has ended the job.")
+    ] = 300.0,
+    restarts: Annotated[int, typer.Option(min=0, help="How often all ranks are started again after a failure.")] = 0,
+    log_dir: Annotated[Path | None, typer.Option(help="A folder for what each rank prints: rank-0.log, ...")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line instead of text.")] = False,
+) -> None:
+    """Run a script in several processes, here or on several hosts; the exit code is that of the first failure."""
+    from ember_ml.distributed.launch import launch as run
+
+    name = backend if backend is not None else backends.starting_backend()
+    if not backends.is_installed(_choice(name, backends.backend_names(), "backend")):
+        backends.load(name)  # says what to install
+    raise typer.Exit(run(script, arguments or [], name, ranks, hosts, timeout, restarts, log_dir, as_json))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ __all__ = [
     "load",
     "on_switch",
     "set_backend",
+    "starting_backend",
     "use_backend",
 ]
 
@@ -211,6 +212,16 @@ def _choose() -> tuple[str, str]:
     if name:
         return name, f"the file {backend_file()}"
     return auto_select_backend()[0], "auto-detection"
+
+
+def starting_backend() -> str:
+    """The name of the backend that a program which is started now computes on, found without importing any library.
+
+    >>> from ember_ml.backend import installed_backends, starting_backend
+    >>> starting_backend() in installed_backends()
+    True
+    """
+    return _choose()[0]
 
 
 def active() -> Any:

@@ -15,6 +15,8 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -40,7 +42,8 @@ class _Rank:
         self.inside = ""
         self.channel: socket.socket | None = None
         self.sending = threading.Lock()
-        self.lost = ""
+        self.news = ""
+        self.is_lost_itself = False
         self.heard = threading.Event()
 
     def say(self, **more: Any) -> None:
@@ -74,9 +77,21 @@ def start() -> bool:
         _rank.channel = socket.socket(fileno=int(number))
     except (OSError, ValueError):
         return False
+    sys.excepthook = _told(sys.excepthook)
     seconds = interval(float(os.environ.get(TIMEOUT, "300")))
     threading.Thread(target=_beat, args=(_rank.channel, seconds), name="ember-ml heartbeat", daemon=True).start()
     return True
+
+
+def _told(before: Callable[..., Any]) -> Callable[..., Any]:
+    """The hook for uncaught exceptions, which also tells the launcher: the rank may hang when it ends, as MPI's do."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        before(kind, error, trace)
+        with suppress(OSError):
+            _rank.say(raised=f"{kind.__name__}: {error}")
+
+    return hook
 
 
 def progress() -> None:
@@ -113,8 +128,8 @@ def _raise_named(what: str, error: RuntimeError) -> None:
         _rank.say(broken=f"{what}: {error}")
     except OSError:
         return
-    if _rank.heard.wait(5 * _LONGEST_INTERVAL):
-        raise PeerLost(f"{what} cannot finish: {_rank.lost}") from error
+    if _rank.heard.wait(5 * _LONGEST_INTERVAL) and not _rank.is_lost_itself:
+        raise PeerLost(f"{what} cannot finish: {_rank.news}") from error
 
 
 def _beat(channel: socket.socket, seconds: float) -> None:
@@ -137,7 +152,8 @@ def _beat(channel: socket.socket, seconds: float) -> None:
 
 def _hear(news: dict[str, Any]) -> None:
     """Remember who failed, and end this process unless it does so itself in time."""
-    _rank.lost = news["lost"]
+    _rank.news = news["lost"]
+    _rank.is_lost_itself = str(news["rank"]) == os.environ.get("EMBER_ML_RANK")
     _rank.heard.set()
     main = threading.main_thread()
     main.join(news["grace"])
@@ -146,10 +162,11 @@ def _hear(news: dict[str, Any]) -> None:
 
 
 def _end(main: int | None) -> None:
-    """The main thread is inside an engine that waits for ever: only leaving the process stops it."""
+    """Say where the main thread is, and leave: an engine that waits for ever cannot be stopped otherwise."""
     where = sys._current_frames().get(main or 0)
     stack = "".join(traceback.format_stack(where)) if where is not None else ""
     place = f" in {_rank.inside}" if _rank.inside else ""
-    sys.stderr.write(f"{stack}ember_ml.errors.PeerLost: this rank was still waiting{place}: {_rank.lost}\n")
+    what = "the launcher ends this rank" if _rank.is_lost_itself else f"PeerLost: this rank was still{place}"
+    sys.stderr.write(f"{stack}{what}: {_rank.news}\n")
     sys.stderr.flush()
     os._exit(1)

@@ -1,0 +1,60 @@
+"""Running one script in several processes, here or on several hosts: the work of ``ember-ml launch``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ember_ml.distributed.hosts import LOCAL, places, read_hosts
+from ember_ml.distributed.report import JsonReport, Report
+from ember_ml.distributed.starting import Job, mpi_command
+from ember_ml.distributed.supervisor import Supervisor
+from ember_ml.errors import LaunchError
+
+__all__ = ["launch"]
+
+
+def launch(
+    script: str,
+    arguments: list[str],
+    backend: str,
+    ranks: int | None = None,
+    hosts: Path | None = None,
+    timeout: float = 300.0,
+    restarts: int = 0,
+    log_dir: Path | None = None,
+    as_json: bool = False,
+) -> int:
+    """Run a script in several processes, show what they print, and give the exit code: of the rank that failed first.
+
+    With ``restarts``, all ranks are started again after a failure, that often at most.
+    """
+    if sys.platform == "win32":
+        raise LaunchError("ember-ml launch needs process groups, which Windows does not have; use WSL")
+    if not Path(script).is_file():
+        raise LaunchError(f"there is no script {script!r}")
+    placed = places(read_hosts(hosts) if hosts is not None else [(LOCAL, ranks or 1)], ranks)
+    several = sum(len(host.ranks) for host in placed) > 1
+    mpi = mpi_command(placed) if backend == "numpy" and several else None
+    job = Job([sys.executable, script, *arguments], placed, backend, timeout, mpi)
+    report = (JsonReport if as_json else Report)(log_dir)
+    try:
+        return _run(job, restarts, report)
+    finally:
+        report.close()
+
+
+def _run(job: Job, restarts: int, report: Report) -> int:
+    for restart in range(restarts + 1):
+        supervisor = Supervisor(job, restart, report)
+        failure = supervisor.run()
+        if failure is None:
+            if len(supervisor.ranks) > 1 and not any(rank.joined for rank in supervisor.ranks):
+                report.note("no rank made a strategy or a group of ember_ml.distributed: each has run by itself")
+            report.ended(0, restart + 1)
+            return 0
+        report.failed(failure, supervisor.ranks)
+        if failure.final or restart == restarts:
+            report.ended(failure.code, restart + 1)
+            return failure.code
+    raise AssertionError("a job is run at least once")

@@ -1,0 +1,121 @@
+"""What a person or a program sees of a launched job, and the logs of its ranks."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import IO, Any
+
+from ember_ml.distributed.watch import Failure, RankState, traceback_of
+
+__all__ = ["JsonReport", "Report"]
+
+
+class Report:
+    """A job for people: lines of ranks behind their number, and at the end who failed first, and how."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.logs: dict[int, IO[str]] = {}
+        self.began = time.monotonic()
+
+    def started(self, restart: int, ranks: list[RankState], backend: str) -> None:
+        """The ranks are being started, for the first time or again."""
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for rank in ranks:
+                if rank.number not in self.logs:  # what an earlier job wrote there stays
+                    self.logs[rank.number] = (self.folder / f"rank-{rank.number}.log").open("a", buffering=1)
+                now = time.strftime("%Y-%m-%d %H:%M:%S")
+                self.logs[rank.number].write(f"--- {now}: start {restart + 1}, {len(ranks)} ranks on {backend}\n")
+        self.show_start(restart, ranks, backend)
+
+    def line(self, rank: int, stream: str, text: str) -> None:
+        """A rank has printed a line."""
+        if rank in self.logs:
+            self.logs[rank].write(text + "\n")
+        self.show_line(rank, stream, text)
+
+    def close(self) -> None:
+        """Close the logs."""
+        for log in self.logs.values():
+            log.close()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def show_start(self, restart: int, ranks: list[RankState], backend: str) -> None:
+        if restart:
+            self.note(f"starting {len(ranks)} ranks again ({restart})")
+
+    def show_line(self, rank: int, stream: str, text: str) -> None:
+        print(f"[{rank}] {text}", file=sys.stdout if stream == "out" else sys.stderr, flush=True)
+
+    def note(self, text: str) -> None:
+        """Something that a person should know."""
+        print(f"ember-ml launch: {text}", file=sys.stderr, flush=True)
+
+    def exited(self, rank: RankState) -> None:
+        """A rank has ended."""
+
+    def failed(self, failure: Failure, ranks: list[RankState]) -> None:
+        """The job has failed: the rank that did so first, its traceback, then the others."""
+        self.note(f"failed after {self.seconds:.1f} s: {failure.why}")
+        for line in _story(failure, ranks):
+            print(f"    {line}", file=sys.stderr)
+        for rank in ranks:
+            if rank.number != failure.rank and rank.code != 0:
+                print(f"  then {_after(rank)}", file=sys.stderr)
+        if self.folder is not None:
+            print(f"  logs: {self.folder}", file=sys.stderr)
+        sys.stderr.flush()
+
+    def ended(self, code: int, starts: int) -> None:
+        """The job is over, and what follows is the launcher's exit code."""
+
+
+class JsonReport(Report):
+    """A job for programs: one JSON object per line, each with the key ``event``."""
+
+    def _say(self, event: str, **facts: Any) -> None:
+        print(json.dumps({"event": event, "seconds": round(self.seconds, 3), **facts}), flush=True)
+
+    def show_start(self, restart: int, ranks: list[RankState], backend: str) -> None:
+        placed = [{"rank": rank.number, "host": rank.host} for rank in ranks]
+        self._say("start", restart=restart, backend=backend, ranks=placed)
+
+    def show_line(self, rank: int, stream: str, text: str) -> None:
+        self._say("line", rank=rank, stream=stream, text=text)
+
+    def note(self, text: str) -> None:
+        self._say("note", text=text)
+
+    def exited(self, rank: RankState) -> None:
+        self._say("exit", rank=rank.number, code=rank.code)
+
+    def failed(self, failure: Failure, ranks: list[RankState]) -> None:
+        others = [{"rank": rank.number, "code": rank.code} for rank in ranks if rank.number != failure.rank]
+        self._say(
+            "failure",
+            rank=failure.rank,
+            why=failure.why,
+            code=failure.code,
+            traceback=_story(failure, ranks),
+            others=others,
+        )
+
+    def ended(self, code: int, starts: int) -> None:
+        self._say("end", code=code, starts=starts)
+
+
+def _story(failure: Failure, ranks: list[RankState]) -> list[str]:
+    return next((traceback_of(list(rank.errors)) for rank in ranks if rank.number == failure.rank), [])
+
+
+def _after(rank: RankState) -> str:
+    """How another rank ended, with its last line where that is an error."""
+    last = next((line for line in reversed(rank.errors) if "Error" in line or "PeerLost" in line), "")
+    return f"{rank.name} {rank.end}" + (f": {last}" if last else "")

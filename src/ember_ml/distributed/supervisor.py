@@ -1,0 +1,302 @@
+"""One start of a job: agents on its hosts, ranks under them, and an end within the time limit whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import secrets
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ember_ml.distributed.agent import lines_of
+from ember_ml.distributed.heartbeat import interval
+from ember_ml.distributed.hosts import LOCAL, Host, is_here
+from ember_ml.distributed.report import Report
+from ember_ml.distributed.starting import Job, Starter
+from ember_ml.distributed.variables import ENGINE_SHARE, LIMIT_SHARE, order_of
+from ember_ml.distributed.watch import STALLED, Failure, RankState, Watch
+
+__all__ = ["Supervisor"]
+
+_CHUNK = 65536
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LOOK = 0.1  # seconds between two looks at the ranks where nothing comes in
+_EXPLANATION = 0.5  # seconds in which the end of a rank is awaited that explains a broken collective or a lost agent
+# seconds for ranks to end by themselves after a failure, after Ctrl-C, and by SIGTERM; less where the limit is short
+_GRACE, _AFTER_SIGNAL, _TERM = 3.0, 5.0, 2.0
+
+
+@dataclass
+class _Link:
+    """The connection to an agent."""
+
+    host: Host
+    socket: socket.socket | None = None
+    received: bytes = b""
+    ports: list[int] = field(default_factory=list)
+    heard: float = 0.0
+    lost: float | None = None
+
+    @property
+    def name(self) -> str:
+        numbers = ", ".join(str(rank) for rank in self.host.ranks)
+        return f"host {self.host.name} (rank{'s' if len(self.host.ranks) > 1 else ''} {numbers})"
+
+
+class Supervisor:
+    """Starts the agents, watches, and ends every rank before :meth:`run` returns."""
+
+    def __init__(self, job: Job, restart: int, report: Report) -> None:
+        self.job = job
+        self.restart = restart
+        self.report = report
+        self.selector = selectors.DefaultSelector()
+        alone = [host.name for host in job.hosts] == [LOCAL]
+        self.ranks = [RankState(rank, "" if alone else host.name) for host in job.hosts for rank in host.ranks]
+        self.watch = Watch(self.ranks, job.timeout * LIMIT_SHARE)
+        self.links = self._expected()
+        self.began = time.monotonic()
+        self.failure: Failure | None = None
+        self.failed_ranks: list[RankState] = []  # those that ended with a code other than 0, in that order
+        self.stages: list[tuple[float, int]] = []  # what is still to be done to end the job: when, and by which signal
+
+    def _expected(self) -> dict[str, _Link]:
+        """The agents by the names that they will give: the number of the host, or with MPI that of the rank."""
+        if self.job.mpi is None:
+            return {str(number): _Link(host) for number, host in enumerate(self.job.hosts)}
+        alone = [Host(host.name, range(rank, rank + 1)) for host in self.job.hosts for rank in host.ranks]
+        return {str(host.ranks.start): _Link(host) for host in alone}
+
+    def run(self) -> Failure | None:
+        """Run the job to its end, and say how it failed if it did."""
+        token = secrets.token_hex(16)
+        everywhere = all(is_here(host.name) for host in self.job.hosts)
+        with socket.create_server((LOCAL if everywhere else "", 0)) as server, self._signals():
+            self.selector.register(server, selectors.EVENT_READ, ("server", token))
+            self.report.started(self.restart, self.ranks, self.job.backend)
+            starter = Starter(self.job, server.getsockname()[1], token)
+            for source in starter.outputs():
+                self.selector.register(source, selectors.EVENT_READ, ("starter", starter))
+            try:
+                self._watch(starter)
+                self._tell(over=True)
+            finally:  # agents end their ranks when the connection closes
+                for link in self.links.values():
+                    if link.socket is not None:
+                        link.socket.close()
+                self.selector.close()
+                starter.end()
+        return self.failure
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Signals come in as bytes to be read, so that they are handled between two looks."""
+        here, there = socket.socketpair()
+        there.setblocking(False)
+        before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+        wakeup = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
+        self.selector.register(here, selectors.EVENT_READ, ("signal", None))
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            here.close()
+            there.close()
+
+    def _watch(self, starter: Starter) -> None:
+        beat = interval(self.job.timeout * ENGINE_SHARE)
+        next_beat = 0.0
+        while not self._is_over():
+            now = time.monotonic()
+            if now >= next_beat:
+                self._tell(tick=True)
+                next_beat = now + beat
+            for key, _ in self.selector.select(min(beat, _LOOK)):
+                self._serve(key)
+            self._judge(time.monotonic(), starter)
+
+    def _is_over(self) -> bool:
+        running = [link for link in self.links.values() if not self._is_done(link)]
+        if self.failure is None:
+            return not running
+        return not self.stages or not any(link.socket for link in running)
+
+    def _tell(self, **message: Any) -> None:
+        line = json.dumps(message).encode() + b"\n"
+        for link in self.links.values():
+            if link.socket is not None:
+                try:
+                    link.socket.sendall(line)
+                except OSError:
+                    self._lose(link)
+
+    def _lose(self, link: _Link) -> None:
+        assert link.socket is not None
+        self.selector.unregister(link.socket)
+        link.socket.close()
+        link.socket = None
+        link.lost = time.monotonic()
+
+    def _serve(self, key: selectors.SelectorKey) -> None:
+        """Take in what has come from one source."""
+        kind, more = key.data
+        source: Any = key.fileobj
+        if kind == "server":
+            connection, _ = source.accept()
+            connection.settimeout(self.watch.limit)
+            self.selector.register(connection, selectors.EVENT_READ, ("stranger", more))
+        elif kind == "signal":
+            for number in source.recv(_CHUNK):
+                self._interrupted(number)
+        elif kind == "starter":
+            if not more.read(source):
+                self.selector.unregister(source)
+        elif kind == "stranger":
+            self._greet(source, more)
+        elif more.socket is source:  # else it was lost a moment ago
+            self._hear(more)
+
+    def _greet(self, connection: socket.socket, token: str) -> None:
+        """Let an agent in that knows the secret; nobody else."""
+        self.selector.unregister(connection)
+        try:
+            said = json.loads(connection.recv(_CHUNK).partition(b"\n")[0])
+            link = self.links[said["hello"]]
+            known = hmac.compare_digest(said["token"], token) and link.socket is None
+        except (OSError, ValueError, KeyError, TypeError):
+            known, link = False, None
+        if not known or link is None:
+            connection.close()
+            return
+        link.socket = connection
+        link.heard = time.monotonic()
+        self.selector.register(connection, selectors.EVENT_READ, ("agent", link))
+        connection.sendall(json.dumps({"ports": len(link.host.ranks) + 1}).encode() + b"\n")
+
+    def _hear(self, link: _Link) -> None:
+        assert link.socket is not None
+        try:
+            some = link.socket.recv(_CHUNK)
+        except OSError:
+            some = b""
+        if not some:
+            self._lose(link)
+            return
+        link.heard = time.monotonic()
+        lines, link.received = lines_of(link.received, some)
+        for line in lines:
+            self._take(link, json.loads(line))
+
+    def _take(self, link: _Link, message: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if "ports" in message:
+            link.ports = message["ports"]
+            if all(other.ports for other in self.links.values()):
+                self._start_ranks()
+        if "rank" not in message:
+            return
+        rank = self.ranks[message["rank"]]
+        if "line" in message:
+            if message["stream"] == "err":
+                rank.errors.append(message["line"])
+            self.report.line(rank.number, message["stream"], message["line"])
+        elif "beat" in message:
+            rank.beat(now, message["beat"])
+        elif "stopped" in message:
+            rank.stopped = now if message["stopped"] else None
+        elif "exit" in message:
+            rank.code = message["exit"]
+            self.report.exited(rank)
+            if rank.code != 0:
+                self.failed_ranks.append(rank)
+
+    def _start_ranks(self) -> None:
+        links = list(self.links.values())
+        ports = {rank: port for link in links for rank, port in zip(link.host.ranks, link.ports[1:], strict=True)}
+        order = order_of(self.job, links[0].ports[0], ports, self.restart)
+        for link in links:
+            ranks = [rank for rank in order["ranks"] if rank["rank"] in link.host.ranks]
+            if link.socket is not None:
+                link.socket.sendall(json.dumps({"start": {**order, "ranks": ranks}}).encode() + b"\n")
+
+    def _judge(self, now: float, starter: Starter) -> None:
+        """See whether the job has failed, or take the next step in ending it."""
+        if self.failure is None:
+            self.failure = self._found_failure(now, starter)
+            if self.failure is not None:
+                self._begin_to_end(now)
+        while self.stages and now >= self.stages[0][0]:
+            number = self.stages.pop(0)[1]
+            if number:
+                self._signal(number)
+
+    def _signal(self, number: int) -> None:
+        for rank in self.ranks:
+            rank.ended = rank.ended or rank.code is None
+        self._tell(signal=number)
+
+    def _begin_to_end(self, now: float) -> None:
+        """Tell the ranks who failed, so that they raise it themselves; those that cannot are ended a little later."""
+        assert self.failure is not None
+        grace = min(_GRACE, 0.14 * self.job.timeout)
+        term = min(_TERM, 0.05 * self.job.timeout)
+        self._tell(lost=self.failure.why, rank=self.failure.rank, grace=0.8 * grace)
+        self._plan(now + grace, term)
+
+    def _plan(self, start: float, term: float) -> None:
+        self.stages = [(start, signal.SIGTERM), (start + term, signal.SIGKILL), (start + term + 1.0, 0)]
+
+    def _interrupted(self, number: int) -> None:
+        """Pass Ctrl-C and its kin on to the ranks; a second time, or while they are being ended, kill them."""
+        first = self.failure is None
+        self.failure = Failure(None, f"it was interrupted by {signal.Signals(number).name}", 128 + number, final=True)
+        self._signal(number if first else signal.SIGKILL)
+        self._plan(time.monotonic() + (_AFTER_SIGNAL if first else 0.0), _TERM if first else 0.0)
+
+    def _found_failure(self, now: float, starter: Starter) -> Failure | None:
+        if self.failed_ranks:
+            first = self.watch.first_exit(self.failed_ranks)
+            if not first.broken or now - first.broken_at > _EXPLANATION:
+                return self.watch.exit_failure(first)
+        broken = [rank for rank in self.ranks if rank.broken and now - rank.broken_at > _EXPLANATION]
+        if broken:
+            return self._silent_host(now, self.watch.limit / 2) or self.watch.behind(broken[0], now)
+        uncaught = self.watch.uncaught(now, 2 * _EXPLANATION)
+        if uncaught is not None:
+            return uncaught
+        for link in self.links.values():
+            if link.lost is not None and now - link.lost > _EXPLANATION and not self._is_done(link):
+                return Failure(link.host.ranks.start, f"the agent of {link.name} was lost", 1)
+        return self._silent_host(now, self.watch.limit) or self._missing_agent(now, starter) or self.watch.stalled(now)
+
+    def _is_done(self, link: _Link) -> bool:
+        return all(self.ranks[rank].code is not None for rank in link.host.ranks)
+
+    def _silent_host(self, now: float, limit: float) -> Failure | None:
+        for link in self.links.values():
+            if link.socket is not None and now - link.heard > limit and not self._is_done(link):
+                seconds = now - link.heard
+                return Failure(link.host.ranks.start, f"{link.name} has not answered for {seconds:.1f} s", STALLED)
+        return None
+
+    def _missing_agent(self, now: float, starter: Starter) -> Failure | None:
+        """A host, or mpirun, that cannot be made to take part."""
+        missing = [link for link in self.links.values() if link.socket is None and link.lost is None]
+        if not missing:
+            return None
+        said = "".join(f"\n    {line}" for line in starter.said)
+        for name, code in starter.ended().items():
+            if name == "mpirun" or any(link.host.name == name for link in missing):
+                return Failure(None, f"no rank could be started by {name}: exit code {code}{said}", code or 1)
+        if now - self.began > self.watch.limit:
+            names = ", ".join(link.name for link in missing)
+            return Failure(None, f"{names} did not answer within {now - self.began:.1f} s{said}", STALLED)
+        return None
