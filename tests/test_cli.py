@@ -52,7 +52,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_without_arguments_it_lists_the_commands(command: Any) -> None:
     shown = command("--help")
     assert shown.code == 0
-    for name in ("doctor", "use", "ops", "bench", "demo"):
+    for name in ("doctor", "use", "ops", "bench", "demo", "launch"):
         assert name in shown.out
 
 
