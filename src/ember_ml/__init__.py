@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 
-_LAZY = ("distributed", "features", "registry", "training")
+_LAZY = ("datasets", "distributed", "features", "registry", "training")
 """Parts that not every program needs; importing the package does not load them."""
 
 
