@@ -8,7 +8,7 @@ STAMP := $(VENV)/.set-up
 DOCS_STAMP := $(VENV)/.set-up-docs
 BENCH_STAMP := $(VENV)/.set-up-bench
 # MLX has wheels for Linux and for Macs with Apple silicon; its extra is empty elsewhere
-EXTRAS := dev,torch,mlx,mpi,lsp,tables
+EXTRAS := dev,torch,mlx,lsp,tables,plot
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help setup test test-long lint format demo bench docs docs-serve clean
@@ -43,7 +43,7 @@ format: setup ## put the code into its one form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo: setup ## one computation on every installed backend, switching in one process
+demo: setup ## one training run that changes backends on its way, beside the same run on each alone
 	$(BIN)/ember-ml demo
 
 $(BENCH_STAMP): $(STAMP)

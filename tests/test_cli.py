@@ -182,16 +182,45 @@ def test_gaps_come_with_a_reason(command: Any) -> None:
     assert command("ops", "--gaps").code == 0
 
 
-def test_demo_agrees_on_every_backend(command: Any) -> None:
-    shown = command("demo", "--json")
+def test_demo_agrees_on_every_backend(command: Any, tmp_path: Path) -> None:
+    picture = tmp_path / "curve.png"
+    shown = command("demo", "--json", "--samples", "150", "--epochs", "1", "--picture", str(picture))
     assert shown.code == 0
-    assert [result["backend"] for result in shown.json] == list(INSTALLED)
-    for result in shown.json:
+    computation, training = shown.json["computation"], shown.json["training"]
+    assert [result["backend"] for result in computation] == list(INSTALLED)
+    for result in computation:
         assert result["difference"] < 1e-4
         assert result["facts"]["period"] == 365.0
         assert abs(result["facts"]["trend"] - 4.0) < 0.05
         assert abs(result["facts"]["wave"] - 3.0) < 0.05
-    assert "all agree" in command("demo").out
+    epochs = len(INSTALLED)
+    alone = [[name] * epochs for name in INSTALLED]
+    switched = [list(INSTALLED)] if epochs > 1 else []
+    assert [run["backends"] for run in training] == switched + alone
+    for run in training:
+        assert (len(run["loss"]), len(run["seconds"])) == (3 * epochs, epochs)
+        assert run["loss"][-1] < run["loss"][0]
+        assert run["loss"] == pytest.approx(training[0]["loss"], rel=1e-4)
+    assert shown.json["difference"] < 1e-4
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_prints_tables(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    shown = command("demo", "--samples", "50", "--epochs", "1", "--picture", str(tmp_path / "curve.png"))
+    assert shown.code == 0
+    for words in ("all agree", "One training run", "losses of", "no curve is drawn without Matplotlib"):
+        assert words in shown.out
+    assert not (tmp_path / "curve.png").exists()
+
+
+def test_demo_fails_where_losses_differ(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ember_ml.demo import training
+
+    monkeypatch.setattr(training, "difference", lambda runs: 2e-4)
+    shown = command("demo", "--samples", "50", "--epochs", "1", "--picture", str(tmp_path / "curve.png"))
+    assert shown.code == 1
+    assert "the losses differ by 2.0e-04 of the loss" in shown.out
 
 
 def test_bench_measures_every_group(command: Any) -> None:

@@ -8,6 +8,7 @@ backend draws the same, but for a pixel in thousands that rounding moves by one 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 from ember_ml import datasets, ops
@@ -63,7 +64,7 @@ STYLES: list[list[list[list[Point]]]] = [
 
 def segments(strokes: list[list[Point]]) -> list[tuple[Point, Point]]:
     """The lines between the points of strokes; the last one again until there are ``SEGMENTS``."""
-    lines = [line for stroke in strokes for line in zip(stroke[:-1], stroke[1:], strict=True)]
+    lines = [line for stroke in strokes for line in pairwise(stroke)]
     return lines + [lines[-1]] * (SEGMENTS - len(lines))
 
 

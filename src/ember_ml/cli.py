@@ -248,16 +248,35 @@ def bench(
 
 
 @app.command()
-def demo(as_json: AsJson = False) -> None:
-    """Run one small computation on every installed backend, switching in one process, and compare the results."""
-    from ember_ml import demo as shown
+def demo(
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of training on each backend.")] = 3,
+    samples: Annotated[int | None, typer.Option(min=1, help="Train on so many digits only.")] = None,
+    picture: Annotated[Path, typer.Option(help="Where the curve of training is drawn.")] = Path("ember-demo.png"),
+    as_json: AsJson = False,
+) -> None:
+    """Compute on every installed backend, then train a classifier that changes backends on its way, and compare."""
+    from ember_ml.demo import computation, training
 
-    results = shown.run(_working_backends())
+    names = _working_backends()
+    results = computation.run(names)
+    with Console(stderr=True).status("") as status:
+        runs = training.compare(names, epochs, samples, status.update)
+    drawn = training.draw(runs[0], picture)
+    apart = training.difference(runs)
     if as_json:
-        _print_json([asdict(result) for result in results])
+        _print_json(
+            {
+                "computation": [asdict(result) for result in results],
+                "training": [run.as_dict() for run in runs],
+                "difference": apart,
+                "picture": str(picture) if drawn else None,
+            }
+        )
     else:
-        _show(shown.table(results))
-    if not shown.agree(results):
+        _show(computation.table(results))
+        _show(training.table(runs))
+        _show(f"curve: {picture}" if drawn else "no curve is drawn without Matplotlib: pip install 'ember-ml[plot]'")
+    if not computation.agree(results) or apart >= training.TOLERANCE:
         raise typer.Exit(1)
 
 

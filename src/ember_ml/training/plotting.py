@@ -4,44 +4,61 @@ from __future__ import annotations
 
 from itertools import pairwise
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ember_ml.training.history import History
 
-__all__ = ["draw"]
+__all__ = ["draw", "figure_of"]
 
 _COLORS = {"numpy": "#4c72b0", "torch": "#dd8452", "mlx": "#55a868", "jax": "#c44e52"}
+_OTHER_COLOR = "#555555"
 
 
 def draw(history: History, path: str | PathLike[str]) -> None:
-    """Draw the curves of a history to an image file; steps are colored by the backend that computed them."""
+    """Draw the curves of a history to an image file."""
+    figure_of(history).savefig(path, dpi=150)
+
+
+def figure_of(history: History) -> Any:
+    """The curves of a history as a figure of Matplotlib: the loss of each step above, what epochs gave below.
+
+    Steps have the color of the backend that computed them, and a line where another one took over.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("drawing a history needs Matplotlib: pip install 'ember-ml[plot]'") from error
-    steps = history["loss"]
-    others = [name for name in history if name != "loss"]
-    figure = Figure(figsize=(8, 4.5 if not others else 7.5), layout="constrained")
-    axes = figure.subplots(2 if others else 1, 1, squeeze=False)[:, 0]
-    marks = [*history.switches, (len(steps), "")]
-    for (start, name), (stop, _) in pairwise(marks):
-        places = range(start, min(stop + 1, len(steps)))
-        axes[0].plot(places, [steps[i] for i in places], color=_COLORS.get(name, "#555555"), linewidth=1, label=name)
-        if start:
-            axes[0].axvline(start, color="#bbbbbb", linewidth=1, linestyle="--", zorder=0)
-    axes[0].set(xlabel="step", ylabel="loss")
-    handles, labels = axes[0].get_legend_handles_labels()
-    if handles:
-        unique = dict(zip(labels, handles, strict=True))
-        axes[0].legend(unique.values(), unique.keys(), title="backend", frameon=False)
-    for name in others:
-        axes[1].plot(
-            range(1, len(history[name].epochs) + 1), history[name].epochs, marker="o", markersize=3, label=name
-        )
-    if others:
-        axes[1].set(xlabel="epoch")
-        axes[1].legend(frameon=False)
-    for axis in axes:
+    losses = [name for name in history if name in ("loss", "val_loss") and history[name].epochs]
+    metrics = [name for name in history if name not in ("loss", "val_loss")]
+    below = [names for names in (losses, metrics) if names] if len(history) > 1 else []
+    figure = Figure(figsize=(8, 7 if below else 4), layout="constrained")
+    axes = figure.subplot_mosaic(("s", "s;0", "ss;01")[len(below)])
+    _draw_steps(axes["s"], history)
+    for number, names in enumerate(below):
+        _draw_epochs(axes[str(number)], history, names)
+    for axis in axes.values():
         axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
+    return figure
+
+
+def _draw_steps(axis: Any, history: History) -> None:
+    steps, named = history["loss"], set()
+    for (start, name), (stop, _) in pairwise([*history.switches, (len(steps), "")]):
+        places = range(start, min(stop + 1, len(steps)))  # up to the first step of the next, so that no gap is left
+        label = None if name in named else name
+        named.add(name)
+        axis.plot(places, [steps[i] for i in places], color=_COLORS.get(name, _OTHER_COLOR), linewidth=1.2, label=label)
+        if start:
+            axis.axvline(start, color="#999999", linewidth=1, linestyle="--", zorder=0)
+    axis.set(xlabel="step", ylabel="loss", title="loss of each step")
+    if named:
+        axis.legend(title="computed by", frameon=False)
+
+
+def _draw_epochs(axis: Any, history: History, names: list[str]) -> None:
+    for name in names:
+        values = history[name].epochs
+        axis.plot(range(1, len(values) + 1), values, marker="o", markersize=3, label=name)
+    axis.set(xlabel="epoch")
+    axis.legend(frameon=False)

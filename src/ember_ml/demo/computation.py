@@ -1,4 +1,4 @@
-"""The same small computation on every backend, one after the other in one process: ``ember-ml demo``.
+"""The same small computation on every backend, one after the other in one process.
 
 A daily signal with a yearly wave is made once, as portable tensors. Each backend in turn takes these very tensors,
 finds the wave with a Fourier transform, fits trend and wave by least squares, and reduces what is left to its
