@@ -19,6 +19,10 @@ class Origin:
 
     __slots__ = ("args", "kwargs", "maker")
 
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    maker: Any
+
     def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], maker: Any = None) -> None:
         self.args = args
         self.kwargs = kwargs

@@ -31,16 +31,15 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
-from types import SimpleNamespace
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 from ember_ml.backend import get_backend
-from ember_ml.configuration import DEPTH, at, fitted, read, write
+from ember_ml.configuration import DEPTH, at, read, write
 from ember_ml.errors import ConfigError, UnknownName
 from ember_ml.origins import ATTRIBUTE, Origin
+from ember_ml.signatures import bound_arguments, signature_of, title
 
 __all__ = [
     "BackendContext",
@@ -91,12 +90,12 @@ class Registry:
         def decorate(thing: T) -> T:
             if not callable(thing):
                 raise TypeError(f"a class or a function is registered, not {thing!r}")
-            if "type" in _signature(thing).parameters:
-                raise ValueError(f"{_title(thing)} has a parameter 'type', which in a configuration is the name")
+            if "type" in signature_of(thing).parameters:
+                raise ValueError(f"{title(thing)} has a parameter 'type', which in a configuration is the name")
             with self._lock:
                 before = self._things.get(name)
-                if before is not None and _title(before) != _title(thing):
-                    raise ValueError(f"the name {name!r} is taken by {_title(before)}; choose another")
+                if before is not None and title(before) != title(thing):
+                    raise ValueError(f"the name {name!r} is taken by {title(before)}; choose another")
                 self._things[name] = thing
             _follow_creation(thing)
             return thing
@@ -192,7 +191,7 @@ class Registry:
             for key, value in config.items()
             if key != "type"
         }
-        positional, named = _bound(thing, name, given, source, place)
+        positional, named = bound_arguments(thing, name, given, source, place)
         try:
             made = thing(*positional, **named)
             if isinstance(thing, type) and callable(getattr(made, "create", None)):
@@ -233,7 +232,7 @@ class Registry:
                 f"{where}{type(thing).__name__} was not made of a registered class or function; "
                 f'decorate its class: @register("...")'
             )
-        signature = _signature(self.lookup(name))
+        signature = signature_of(self.lookup(name))
         arguments = _attributes(thing, signature, place) if origin is None else _arguments(origin, signature)
         return {"type": name} | {
             key: self._plain(value, at(place, key))
@@ -253,17 +252,6 @@ class Registry:
         return self._config_of(value, place)
 
 
-def _title(thing: Any) -> str:
-    return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', repr(thing))}"
-
-
-def _signature(thing: Any) -> inspect.Signature:
-    try:
-        return inspect.signature(thing)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{_title(thing)} cannot be registered, since it does not tell its parameters") from error
-
-
 def _no_such_name(name: str, known: list[str]) -> str:
     close = get_close_matches(str(name), known, n=3)
     if not close:  # the right word in another folder
@@ -273,59 +261,6 @@ def _no_such_name(name: str, known: list[str]) -> str:
     folders = sorted({other.rpartition("/")[0] + "/" for other in known if "/" in other})
     listed = f"names begin with {', '.join(folders)}" if folders else f"the names are {', '.join(known) or 'none'}"
     return f"nothing is registered as {name!r:.80}; {listed}"
-
-
-def _hints(thing: Any) -> dict[str, Any]:
-    """The annotations of the parameters, without those that only a type checker can resolve."""
-    function = inspect.unwrap(thing.__init__ if isinstance(thing, type) else thing)
-    found: dict[str, Any] = {}
-    for key, hint in getattr(function, "__annotations__", {}).items():
-        one = SimpleNamespace(__annotations__={key: hint})
-        with suppress(NameError, TypeError, AttributeError, SyntaxError):
-            found |= get_type_hints(one, getattr(function, "__globals__", {}))
-    return found
-
-
-def _bound(thing: Any, name: str, given: dict[str, Any], source: str, place: str) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments as the signature takes them; unknown, missing and ill-typed ones are errors that name the key."""
-    where = f"{source}: at {place}" if place else source
-    hints, left = _hints(thing), dict(given)
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
-    parameters = _signature(thing).parameters
-    more: Any = None
-    is_listed = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values())
-    for key, parameter in parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            more = hints.get(key, Any)
-        elif parameter.kind is parameter.VAR_POSITIONAL:
-            values = left.pop(key, [])
-            if not isinstance(values, list):
-                raise ConfigError(f"{where}: {key!r} of {name} is a list, not {values!r:.60}")
-            positional += [fitted(v, hints.get(key, Any), at(at(place, key), i), source) for i, v in enumerate(values)]
-        elif key in left:
-            value = fitted(left.pop(key), hints.get(key, Any), at(place, key), source)
-            if _is_by_place(parameter, is_listed):
-                positional.append(value)
-            else:
-                named[key] = value
-        elif parameter.default is parameter.empty:
-            raise ConfigError(f"{where}: {name} needs the key {key!r}")
-        elif _is_by_place(parameter, is_listed):
-            positional.append(parameter.default)
-    if left and more is None:
-        key = next(iter(left))
-        close = get_close_matches(str(key), parameters, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(parameters) or 'no keys'}"
-        raise ConfigError(f"{where}: {name} has no key {key!r:.80}; {hint}")
-    return positional, named | {key: fitted(value, more, at(place, key), source) for key, value in left.items()}
-
-
-def _is_by_place(parameter: inspect.Parameter, is_listed: bool) -> bool:
-    """Whether the argument must be given by its place: by name it would collide with those that follow in a list."""
-    return parameter.kind is parameter.POSITIONAL_ONLY or (
-        is_listed and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-    )
 
 
 def _follow_creation(thing: Any) -> None:
@@ -394,11 +329,73 @@ _default = Registry(
         "ember_ml.training.schedules",
     )
 )
-register = _default.register
-register_function = _default.register_function
-names = _default.names
-lookup = _default.lookup
-build = _default.build
-config_of = _default.config_of
-load = _default.load
-save = _default.save
+
+
+def register(name: str) -> Callable[[T], T]:
+    """Decorate a class or function to be built under ``name``: see :meth:`Registry.register`.
+
+    >>> from ember_ml.registry import build, register
+    >>> @register("examples/point")
+    ... class Point:
+    ...     def __init__(self, x: int, y: int = 0):
+    ...         self.x, self.y = x, y
+    >>> build({"type": "examples/point", "x": 3}).x
+    3
+    """
+    return _default.register(name)
+
+
+def register_function(name: str, function: Callable[..., Any]) -> None:
+    """Let ``name`` stand for a function itself, which a configuration may hold: an activation, an initializer."""
+    _default.register_function(name, function)
+
+
+def names(prefix: str = "") -> list[str]:
+    """All registered names, or those that start with ``prefix``, in order.
+
+    >>> from ember_ml.registry import names
+    >>> "losses/huber_loss" in names("losses/")
+    True
+    """
+    return _default.names(prefix)
+
+
+def lookup(name: str) -> Callable[..., Any]:
+    """What is registered under ``name``; ``UnknownName`` tells which names are like it.
+
+    >>> from ember_ml.registry import lookup
+    >>> lookup("schedules/cosine").__name__
+    'Cosine'
+    """
+    return _default.lookup(name)
+
+
+def build(config: Mapping[str, Any], backend_context: Any = None, source: str = "configuration") -> Any:
+    """The object that ``config`` describes: see :meth:`Registry.build`.
+
+    >>> from ember_ml.registry import build
+    >>> build({"type": "schedules/warmup", "steps": 10, "then": {"type": "schedules/constant", "rate": 0.1}})
+    Warmup(steps=10, then=Constant(rate=0.1), start=0.0)
+    """
+    return _default.build(config, backend_context, source)
+
+
+def config_of(thing: Any) -> dict[str, Any]:
+    """The configuration from which :func:`build` makes an object like ``thing``: see :meth:`Registry.config_of`.
+
+    >>> from ember_ml.registry import config_of
+    >>> from ember_ml.training import losses
+    >>> config_of(losses.Huber(0.5))
+    {'type': 'losses/huber_loss', 'delta': 0.5, 'reduction': 'mean'}
+    """
+    return _default.config_of(thing)
+
+
+def load(path: str | os.PathLike[str], backend_context: Any = None) -> Any:
+    """The object that the configuration in a ``.json`` or ``.toml`` file describes."""
+    return _default.load(path, backend_context)
+
+
+def save(thing: Any, path: str | os.PathLike[str]) -> None:
+    """Write the configuration of ``thing`` to a ``.json`` or ``.toml`` file, from which :func:`load` builds it."""
+    _default.save(thing, path)

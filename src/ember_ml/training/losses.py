@@ -189,7 +189,7 @@ class BinaryCrossentropy(_OfDifferences):
     def __init__(self, from_logits: bool = True, label_smoothing: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.from_logits = from_logits
-        self.label_smoothing = _check_smoothing(label_smoothing)
+        self.label_smoothing: float = _check_smoothing(label_smoothing)
 
     def _compute(self, target: TensorLike, prediction: TensorLike, axis: Any) -> Tensor:
         if self.label_smoothing:
@@ -213,7 +213,7 @@ class CategoricalCrossentropy(Loss):
     def __init__(self, from_logits: bool = True, label_smoothing: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.from_logits = from_logits
-        self.label_smoothing = _check_smoothing(label_smoothing)
+        self.label_smoothing: float = _check_smoothing(label_smoothing)
 
     def each(self, target: TensorLike, prediction: TensorLike) -> Tensor:
         if self.label_smoothing:
@@ -238,7 +238,7 @@ class SparseCategoricalCrossentropy(Loss):
     def __init__(self, from_logits: bool = True, label_smoothing: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.from_logits = from_logits
-        self.label_smoothing = _check_smoothing(label_smoothing)
+        self.label_smoothing: float = _check_smoothing(label_smoothing)
 
     def each(self, target: TensorLike, prediction: TensorLike) -> Tensor:
         if not self.label_smoothing:
@@ -310,12 +310,12 @@ def get(loss: Any) -> Any:
     raise TypeError(f"a loss is a name or a function of target and prediction, not {loss!r}")
 
 
-mean_squared_error = MeanSquaredError()
-mean_absolute_error = MeanAbsoluteError()
-huber_loss = Huber()
-log_cosh_loss = LogCosh()
-binary_crossentropy = BinaryCrossentropy()
-categorical_crossentropy = CategoricalCrossentropy()
-sparse_categorical_crossentropy = SparseCategoricalCrossentropy()
-kl_divergence = KLDivergence()
-ctc_loss = CTC()
+mean_squared_error: MeanSquaredError = MeanSquaredError()
+mean_absolute_error: MeanAbsoluteError = MeanAbsoluteError()
+huber_loss: Huber = Huber()
+log_cosh_loss: LogCosh = LogCosh()
+binary_crossentropy: BinaryCrossentropy = BinaryCrossentropy()
+categorical_crossentropy: CategoricalCrossentropy = CategoricalCrossentropy()
+sparse_categorical_crossentropy: SparseCategoricalCrossentropy = SparseCategoricalCrossentropy()
+kl_divergence: KLDivergence = KLDivergence()
+ctc_loss: CTC = CTC()

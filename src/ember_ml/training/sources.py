@@ -58,9 +58,9 @@ class Rows:
         if len({*lengths.values()}) > 1:
             listed = ", ".join(f"{length} at {place}" for place, length in lengths.items())
             raise ValueError(f"the parts of the data must have the same number of rows, and have {listed}")
-        self.length = self._fields[0].length
+        self.length: int = self._fields[0].length
         self.batch_size = batch_size
-        self.count = self.length // batch_size if drop_last else -(-self.length // batch_size)
+        self.count: int = self.length // batch_size if drop_last else -(-self.length // batch_size)
         if not self.length:
             raise ValueError("the data have no rows")
         if not self.count:
@@ -157,14 +157,14 @@ def _table_as_array(data: Any) -> Any:
 class Stream:
     """The items of an iterable: batches, or with ``batch_size`` samples, so many of which make a batch."""
 
-    length = None
+    length: int | None = None
 
     def __init__(self, data: Any, batch_size: int | None, drop_last: bool) -> None:
         self._data = data
         self._is_open = True
         self.batch_size = batch_size
         self._drop_last = drop_last
-        self.count = self._count()
+        self.count: int | None = self._count()
 
     def _count(self) -> int | None:
         """How many batches an epoch has, where the iterable tells."""

@@ -137,7 +137,9 @@ class _ByClass(Metric):
         super().__init__()
         if average not in (None, "binary", "macro", "micro", "weighted"):
             raise ValueError(f"average is binary, macro, micro, weighted or None, and not {average!r}")
-        self.average, self.num_classes, self.threshold = average, num_classes, threshold
+        self.average = average
+        self.num_classes = num_classes
+        self.threshold = threshold
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
         right, predicted, count = _classes(target, prediction, self.threshold)
@@ -258,7 +260,8 @@ class ConfusionMatrix(Metric):
 
     def __init__(self, num_classes: int | None = None, threshold: float = 0.0) -> None:
         super().__init__()
-        self.num_classes, self.threshold = num_classes, threshold
+        self.num_classes = num_classes
+        self.threshold = threshold
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
         right, predicted, count = _classes(target, prediction, self.threshold)
