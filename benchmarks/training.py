@@ -47,7 +47,7 @@ def model_of(name: str) -> nn.Module:
         from ember_ml.nn import blocks
 
         return blocks.LanguageModel(
-            vocabulary=hand_numpy.VOCABULARY, width=128, depth=2, heads=4, length=hand_numpy.LENGTH
+            hand_numpy.VOCABULARY, 128, hand_numpy.DEPTH, hand_numpy.HEADS, length=hand_numpy.LENGTH, tied=False
         )
     first, second, third, last = SIZES[name]
     return nn.Sequential(nn.Linear(first, second), ops.relu, nn.Linear(second, third), ops.relu, nn.Linear(third, last))
