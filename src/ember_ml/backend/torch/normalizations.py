@@ -43,6 +43,6 @@ def _group_normalization(
 _layer_normalization = _along_last(F.layer_norm, "gamma", "beta")
 _rms_normalization = _along_last(F.rms_norm, "scale")
 
-layer_normalization = ByDType(_layer_normalization, in_float32(_layer_normalization))
-rms_normalization = ByDType(_rms_normalization, in_float32(_rms_normalization))
+layer_normalization = _layer_normalization
+rms_normalization = _rms_normalization
 group_normalization = ByDType(_group_normalization, in_float32(_group_normalization))
