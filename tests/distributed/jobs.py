@@ -11,7 +11,7 @@ from ember_ml import distributed, get_backend, nn, ops
 from ember_ml.distributed import collectives
 from ember_ml.distributed import strategy as strategies
 from ember_ml.nn import tensor
-from ember_ml.training import optimizers
+from ember_ml.training import Trainer, checkpoints, optimizers
 
 REDUCED = ("int8", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64", "complex64")
 
@@ -141,13 +141,48 @@ def variants(strategy: str) -> dict[str, Any]:
     }
 
 
+def fit(strategy: str | None, folder: str, epochs: int, rows: int = 37, is_lazy: bool = False) -> dict[str, Any]:
+    """What the trainer gives, with a metric and validation, from the checkpoint in ``folder`` if there is one.
+
+    Of 37 rows, which are weighted, the last batch is smaller than the others, and does not split evenly.
+    """
+    ops.seed(distributed.rank())
+    model = nn.Sequential(nn.Linear(5) if is_lazy else nn.Linear(3, 5), ops.tanh, nn.Linear(5, 1))
+    x = ops.sin(ops.reshape(ops.arange(rows * 3, dtype="float32"), (rows, 3)))
+    y = ops.sum(x, axis=1, keepdims=True)
+    weight = ops.add(1.0, ops.arange(rows, dtype="float32")) if rows == 37 else None
+    made = None if strategy is None else getattr(strategies, strategy)()
+    trainer = Trainer(model, optimizers.Adam(0.01), metrics=["mean_absolute_error"], strategy=made, seed=3)
+    if checkpoints.exists(folder):
+        trainer.restore(folder)
+    history = trainer.fit(x, y, weight=weight, epochs=epochs, batch_size=8, validation=(x, y))
+    trainer.save(folder)
+    return {
+        "curves": {name: [list(history[name]), list(history[name].epochs)] for name in history},
+        "parameters": {name: plain(x) for name, x in model.state_dict().items()},
+    }
+
+
+def fits(folder: str) -> dict[str, Any]:
+    """The trainer with each strategy: two epochs, and a third from the checkpoint of the two."""
+    found: dict[str, Any] = {}
+    for strategy in STRATEGIES:
+        if strategy == "FullShardStrategy" and get_backend() != "torch":
+            continue
+        rows = 32 if strategy == "FullShardStrategy" else 37
+        two = fit(strategy, f"{folder}/{strategy}", 2, rows)
+        found[strategy] = {"two": two, "three": fit(strategy, f"{folder}/{strategy}", 3, rows)}
+    found["lazy"] = fit("DataParallelStrategy", f"{folder}/lazy", 2, 37, is_lazy=True)
+    return found
+
+
 def nbytes(tensors: dict[str, Any]) -> int:
     return sum(ops.to_numpy(x).nbytes for x in tensors.values())
 
 
-def everything() -> dict[str, Any]:
+def everything(folder: str) -> dict[str, Any]:
     """All jobs of one test run, so that each backend starts its processes once."""
-    found: dict[str, Any] = {"exchange": exchange(), "refused": {}}
+    found: dict[str, Any] = {"exchange": exchange(), "refused": {}, "fits": fits(folder)}
     for strategy in STRATEGIES:
         if strategy == "FullShardStrategy" and get_backend() != "torch":
             found["refused"]["full"] = raised(train, strategy)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-from tests.distributed.jobs import CLIPPED, REDUCED, STRATEGIES, train
+from tests.distributed.jobs import CLIPPED, REDUCED, STRATEGIES, fit, train
 from tests.distributed.ranks import run_ranks
 
 BASES = [[[1, 2], [3, 0], [7, 0], [0, 0]], [[2, 2], [3, 5], [7, 0], [1, 1]]]
@@ -16,7 +18,8 @@ BASES = [[[1, 2], [3, 0], [7, 0], [0, 0]], [[2, 2], [3, 5], [7, 0], [1, 1]]]
 
 @cache
 def results(backend: str) -> list[Any]:
-    return run_ranks("everything", backend, 2)
+    with TemporaryDirectory() as folder:
+        return run_ranks("everything", backend, 2, folder=folder)
 
 
 @pytest.fixture
@@ -126,6 +129,25 @@ def test_going_on_from_a_saved_state(trained: list[Any]) -> None:
     check_equal([rank["resumed"] for rank in trained], alone | {"losses": alone["losses"][5:]})
     fewer = train("SingleProcess", first=5, last=10, start=trained[0]["half"])  # on another number of ranks
     check_equal([fewer], alone | {"losses": alone["losses"][5:]})
+
+
+def test_the_trainer_gives_what_one_process_gives(backend: str, tmp_path: Path) -> None:
+    for rank in results(backend):
+        for strategy, found in rank["fits"].items():
+            rows = 32 if strategy == "FullShardStrategy" else 37
+            folder = str(tmp_path / f"{strategy}{rank['exchange']['rank']}")
+            if strategy == "lazy":
+                check_fit(found, fit(None, folder, 2, is_lazy=True))
+            else:
+                check_fit(found["two"], fit(None, folder, 2, rows))
+                check_fit(found["three"], fit(None, folder, 3, rows))
+
+
+def check_fit(found: dict[str, Any], alone: dict[str, Any]) -> None:
+    for part in ("curves", "parameters"):
+        assert found[part].keys() == alone[part].keys()
+        for name, values in alone[part].items():
+            assert largest_difference(found[part][name], values) < 5e-6, name
 
 
 def test_each_rank_keeps_its_part_of_the_optimizer_state(backend: str) -> None:

@@ -58,7 +58,8 @@ class TrainingStep:
         self.count = 0
         """How many batches that sum is of."""
         self.weight: float | None = None
-        """The number of samples in this process's part of the batch, where several processes share one."""
+        """What this process's part of the batch counts for beside the others, where several processes share one."""
+        self.is_prepared = strategy is None
         self.gives_predictions = True
         """Whether the predictions are wanted beside the loss."""
         self._compiled_gradients = ember_ml.compile(self._gradients)
@@ -72,6 +73,9 @@ class TrainingStep:
         if not state.is_built:
             build(self.model, self._loss_of, (x, y, weight), {})
             state = self.model.trained_state()
+        if not self.is_prepared:
+            self.prepare()
+            state = self.model.trained_state()
         kernels = getattr(backend, "updates", None)
         if self.is_compiled and self._is_whole(kernels):
             result = self._compiled_update(x, y, weight)
@@ -83,6 +87,15 @@ class TrainingStep:
             slots = [x for held in self.optimizer._state.values() for x in held.values()]
             settle([result[0], *values_of(state.variables), *values_of(slots)])
         return result
+
+    def prepare(self) -> None:
+        """Let the strategy make the processes one, once the model has all its parameters."""
+        if self.is_prepared or not self.model.trained_state().is_built:
+            return
+        if getattr(self.loss, "reduction", "mean") != "mean" and self.strategy.world_size > 1:
+            raise ValueError("the loss of a batch that several processes share is a mean over its samples, not a sum")
+        self.strategy.prepare(self.model, self.optimizer)
+        self.is_prepared = True
 
     def _is_whole(self, kernels: Any) -> bool:
         """Whether the update belongs into the compiled program: not where it changes tensors in place."""

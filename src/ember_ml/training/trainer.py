@@ -92,10 +92,9 @@ class Trainer:
         """Set by a callback to end ``fit``."""
         self._data: DataLoader | None = None  # while it is trained on
         self._position: dict[str, Any] | None = None  # of the data, when training stopped
-        if strategy is not None:
-            strategy.prepare(self.model, self.optimizer)
         self._step = TrainingStep(self.model, self.optimizer, self.loss, compile, self.precision, accumulate, strategy)
         self._step.gives_predictions = bool(self.metrics)
+        self._step.prepare()
 
     # training
 
@@ -166,9 +165,11 @@ class Trainer:
 
     def _train_on(self, batch: Any) -> Tensor:
         size = _size(batch)
-        self._step.weight = size
+        if self.strategy is not None:
+            _, _, weights = parts_of(batch)
+            self._step.weight = size if weights is None else ops.item(ops.sum(weights))
         loss, prediction = self._step(batch)
-        shown = loss if self.strategy is None else self.strategy.mean(loss, size)
+        shown = loss if self.strategy is None else self.strategy.mean(loss, self._step.weight)
         self.history.add_step(shown, size if self.strategy is None else self._whole_size(size), get_backend())
         for metric in self.metrics.values():
             _, target, weight = parts_of(batch)
@@ -265,9 +266,9 @@ class Trainer:
         else:
             self.strategy.average_buffers(self.model)
             optimizer = self.strategy.gather_state(self.optimizer)
-        state = self._state()
+        model, state = self.model.state_dict(), self._state()  # on every process: each may have a part of it
         if self.strategy is None or self.strategy.is_main:
-            checkpoints.write(path, {"model": self.model.state_dict(), "optimizer": optimizer}, state)
+            checkpoints.write(path, {"model": model, "optimizer": optimizer}, state)
         if self.strategy is not None:
             self.strategy.barrier()  # nobody goes on before it is whole
 
@@ -318,6 +319,7 @@ class Trainer:
             raise ValueError(f"it has the metrics {sorted(state['metrics'])}, and the trainer {sorted(self.metrics)}")
         if not all(module.is_built for _, module in self.model.named_modules()):
             raise ValueError("the model has layers whose sizes are unknown: call it once before")
+        self._step.prepare()
         self.model.load_state_dict(tensors["model"])
         if self.strategy is None:
             self.optimizer.load_state_dict(tensors["optimizer"], numbers["updates"])
