@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend import active
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.modules.activations import named
+from ember_ml.nn.modules.parameter import Buffer
+from ember_ml.tensor import EmberTensor
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = ["MixtureOfExperts"]
@@ -18,9 +21,9 @@ class MixtureOfExperts(Layer):
     """``experts`` gated networks, of which each position goes through the ``top_k`` that its router rates highest.
 
     The results are added up, weighted by the router's probabilities, which are scaled to add up to 1. No position is
-    dropped, and each expert computes its own positions only. ``balance_loss`` is that of the last call: 1 where all
-    experts have equal shares of the positions and of the probabilities, and more where some have too much. Added to the
-    loss, times 0.01 or so, inside the function that is differentiated, it keeps all experts busy.
+    dropped, and each expert computes its own positions only. The buffer ``balance_loss`` is that of the last call: 1
+    where all experts have equal shares of the positions and of the probabilities, and more where some have too much.
+    Added to the loss, times 0.01 or so, in the function that is differentiated, it keeps all experts busy.
 
     >>> from ember_ml import nn, ops
     >>> mixture = nn.MixtureOfExperts(experts=4, hidden=32, top_k=2)
@@ -29,8 +32,6 @@ class MixtureOfExperts(Layer):
     >>> ops.item(mixture.balance_loss) >= 0.99
     True
     """
-
-    balance_loss: Any = None
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class MixtureOfExperts(Layer):
             raise ValueError(f"each position uses 1 to {experts} of {experts} experts, not {top_k}")
         self.experts, self.hidden, self.top_k, self.inputs = experts, hidden, top_k, inputs
         self.activation, self._dtype = named.get(activation), dtype
+        self.balance_loss = Buffer(ops.ones((), dtype))
         if inputs is None:
             self.is_built = False
         else:
@@ -66,7 +68,7 @@ class MixtureOfExperts(Layer):
         weights = ops.divide(weights, ops.sum(weights, -1, keepdims=True))
         marks = ops.one_hot(ops.ravel(chosen), self.experts, dtype="int64")
         shares = ops.mean(ops.cast(marks, probabilities.dtype), 0)
-        self.balance_loss = ops.multiply(ops.sum(ops.multiply(shares, ops.mean(probabilities, 0))), self.experts)
+        self._report(ops.multiply(ops.sum(ops.multiply(shares, ops.mean(probabilities, 0))), self.experts))
         results = ops.reshape(self._routed(rows, marks), (-1, self.top_k, shape[-1]))
         return ops.reshape(ops.sum(ops.multiply(results, ops.expand_dims(weights, -1)), 1), shape)
 
@@ -84,19 +86,19 @@ class MixtureOfExperts(Layer):
         offsets = ops.multiply(ops.subtract(ends, used), size)
         # each row's place: where its expert's blocks begin, and how many rows of that expert come before it
         places = ops.subtract(ops.sum(ops.multiply(marks, ops.add(ops.cumsum(marks, 0), offsets)), -1), 1)
-        device = ops.get_device(rows)
-        empty = ops.zeros((blocks * size, width), dtype=rows.dtype, device=device)
-        laid = ops.index_update(empty, places, ops.repeat(rows, self.top_k, 0))
+        laid = ops.segment_sum(ops.repeat(rows, self.top_k, 0), places, blocks * size)
         laid = ops.reshape(laid, (blocks, size, width))
-        past = ops.sum(ops.greater_equal(ops.reshape(ops.arange(blocks, device=device), (blocks, 1)), ends), -1)
+        numbers = ops.reshape(ops.arange(blocks, device=ops.get_device(rows)), (blocks, 1))
+        past = ops.sum(ops.greater_equal(numbers, ends), -1)
         owners = ops.minimum(past, self.experts - 1)  # a block that is not used has any expert
         gates = self.activation(_product(laid, self.gate, owners))
         results = _product(ops.multiply(gates, _product(laid, self.up, owners)), self.down, owners)
         return ops.take(ops.reshape(results, (blocks * size, width)), places, 0)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the last call's loss, which may be part of a gradient's graph."""
-        return {name: value for name, value in self.__dict__.items() if name != "balance_loss"}
+    def _report(self, loss: Tensor) -> None:
+        """Make ``loss`` the value of the buffer as it is; assigning it would cut it off from the gradient."""
+        buffer = self.variable("balance_loss")
+        buffer.held, buffer.home = loss._array if type(loss) is EmberTensor else loss, active()
 
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), "activation": named.name_of(self.activation)}
@@ -104,4 +106,5 @@ class MixtureOfExperts(Layer):
 
 def _product(x: Tensor, weights: Tensor, owners: Tensor) -> Tensor:
     """Each block of ``x`` times the transposed weight of its owner."""
-    return ops.matmul(x, ops.matrix_transpose(ops.take(weights, owners, 0)))
+    # transposed before they are taken: the gradient of the other order is wrong in what PyTorch 2.13 compiles for CPUs
+    return ops.matmul(x, ops.take(ops.matrix_transpose(weights), owners, 0))
