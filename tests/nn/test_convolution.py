@@ -74,3 +74,20 @@ def test_a_layer_in_words() -> None:
     )
     assert "448 parameters" in repr(nn.Conv2d(3, 16, 3))
     assert "pool_size=(2, 2)" in repr(nn.MaxPool2d(2))
+
+
+@pytest.mark.long
+def test_compiled_networks_take_batches_of_all_sizes(backend: str) -> None:
+    ops.random.seed(0)
+    model = nn.Sequential(
+        *(nn.Conv2d(3, 4, 3, strides=2, padding="same"), nn.BatchNorm(4), nn.relu, nn.MaxPool2d(2)),
+        *(nn.Conv2d(4, 4, 3), nn.GlobalAvgPool(), nn.Linear(4, 2)),
+    )
+    step = nn.value_and_grad(model, lambda x: ops.sum(ops.square(model(x))))
+    program = ops.compile(step)
+    for batch in (4, 3, 2):
+        x = ops.reshape(ops.array(numbers(batch * 432)), (batch, 12, 12, 3))
+        (want, gradients), (value, found) = step(x), program(x)
+        assert ops.item(value) == pytest.approx(ops.item(want), rel=1e-4)
+        for key in gradients:
+            assert flat(found[key]) == pytest.approx(flat(gradients[key]), rel=1e-3, abs=1e-5)

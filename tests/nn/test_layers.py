@@ -15,6 +15,7 @@ from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
 from ember_ml.nn import tensor
 from ember_ml.nn.layers import channel_mixing
+from ember_ml.nn.modules import activations
 from tests.nn.layer_cases import CASES, flat
 from tests.reference.layers import expected
 
@@ -164,11 +165,9 @@ def test_gradients_are_the_limits_of_differences(name: str, backend: str) -> Non
 
 
 def test_what_has_no_parameters_works_in_sequence_with_activations(backend: str) -> None:
-    from ember_ml.nn.modules.activations import GELU, ReLU, Softmax
-
     model = nn.Sequential(
-        *(nn.Conv2d(4, kernel_size=3, padding="same"), nn.BatchNorm(), ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Dropout(0.1), nn.Linear(8), GELU(), nn.Linear(3), Softmax()),
+        *(nn.Conv2d(4, kernel_size=3, padding="same"), nn.BatchNorm(), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Dropout(0.1), nn.Linear(8), nn.gelu, nn.Linear(3), nn.Softmax()),
     )
     y = model.eval()(ops.ones((2, 8, 6, 3)))
     assert ops.shape(y) == (2, 3)
@@ -176,3 +175,41 @@ def test_what_has_no_parameters_works_in_sequence_with_activations(backend: str)
     value, gradients = nn.value_and_grad(model.train(), lambda x: ops.sum(ops.square(model(x))))(ops.ones((2, 8, 6, 3)))
     assert list(gradients) == list(model.trainable())
     assert math.isfinite(ops.item(value))
+
+
+def test_activations_and_functions_are_shown_in_sequences() -> None:
+    model = nn.Sequential(nn.Linear(2), nn.LeakyReLU(0.1), ops.tanh)
+    assert repr(model).splitlines() == [
+        "Sequential(  # sizes unknown until the first call",
+        "  (0): Linear(inputs=None, outputs=2, has_bias=True)",
+        "  (1): LeakyReLU(negative_slope=0.1)",
+        "  (2): tanh",
+        ")",
+    ]
+    model([[1.0, 2.0, 3.0]])
+    assert "8 parameters" in repr(model)
+
+
+def test_every_activation_is_a_name_of_nn() -> None:
+    for name in activations.__all__:
+        assert getattr(nn, name) is getattr(activations, name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["BatchNorm", "MixtureOfExperts"])
+def test_compiled_steps_do_what_plain_ones_do(name: str, backend: str) -> None:
+    plain, compiled = made(name), made(name)
+    x = ops.array(CASES[name].input())
+
+    def step(layer: Any) -> Any:
+        return nn.value_and_grad(layer, lambda x: ops.sum(ops.square(layer(x))))
+
+    program = ops.compile(step(compiled))
+    for _ in range(2):
+        want, gradients = step(plain)(x)
+        value, found = program(x)
+        assert ops.item(value) == pytest.approx(ops.item(want), rel=1e-5)
+        for key in gradients:
+            assert flat(found[key]) == pytest.approx(flat(gradients[key]), rel=1e-4, abs=1e-5)
+    for key, values in state(plain).items():
+        assert state(compiled)[key] == pytest.approx(values, rel=1e-5, abs=1e-6)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ember_ml.nn.layers.channel_mixing import *
     from ember_ml.nn.layers.sequence_mixing import *
     from ember_ml.nn.model import Model
+    from ember_ml.nn.modules.activations import *
     from ember_ml.nn.modules.module import Module
     from ember_ml.nn.modules.parameter import Buffer, Parameter
     from ember_ml.nn.modules.sequential import Sequential
@@ -30,7 +31,7 @@ _LAZY = {
     "value_and_grad": "gradients",
 }
 """Names that not every program needs, and the modules that have them; importing the package does not load them."""
-_LAYERS = ("layers.channel_mixing", "layers.sequence_mixing")
+_LAYERS = ("layers.channel_mixing", "layers.sequence_mixing", "modules.activations")
 
 
 def __getattr__(name: str) -> Any:
@@ -40,7 +41,7 @@ def __getattr__(name: str) -> Any:
     if where is not None:
         return getattr(import_module(f"{__name__}.{where}"), name)
     if not name.startswith("_"):
-        for where in _LAYERS:  # every layer is also a name of this package
+        for where in _LAYERS:  # every layer and activation is also a name of this package
             module = import_module(f"{__name__}.{where}")
             if name in module.__all__:
                 return getattr(module, name)

@@ -12,13 +12,16 @@ __all__ = ["summary", "text"]
 
 def text(module: Module) -> str:
     """A module and the modules in it, one to a line, with the numbers of their parameters."""
-    count = f"  # {_counted(module)}" if module.is_built else "  # sizes unknown until the first call"
+    is_built = all(part.is_built for _, part in module.named_modules())
+    count = f"  # {_counted(module)}" if is_built else "  # sizes unknown until the first call"
     return _text(module).replace("\n", f"{count}\n", 1) if "\n" in _text(module) else _text(module) + count
 
 
-def _text(module: Module) -> str:
+def _text(module: Any) -> str:
+    if not hasattr(module, "shown"):  # a function among the modules
+        return getattr(module, "__name__", repr(module))
     settings = [f"{name}={value!r}" for name, value in module.settings().items()]
-    below = [f"  ({name}): {_text(child)}".replace("\n", "\n  ") for name, child in module.children()]
+    below = [f"  ({name}): {_text(child)}".replace("\n", "\n  ") for name, child in module.shown()]
     head = f"{type(module).__name__}({', '.join(settings)}"
     return "\n".join([head, *below, ")"]) if below else f"{head})"
 

@@ -261,6 +261,10 @@ class Module(Holder):
             and isinstance(value, int | float | str | tuple | None)
         }
 
+    def shown(self) -> Iterator[tuple[str, Any]]:
+        """What ``repr`` shows inside of this module: the modules in it, with their names."""
+        return self.children()
+
     def summary(self) -> str:
         """A table of the modules and parameters in this module: names, kinds, shapes, numbers of parameters.
 

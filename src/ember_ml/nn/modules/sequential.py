@@ -45,3 +45,6 @@ class Sequential(Module):
 
     def settings(self) -> dict[str, Any]:
         return {}
+
+    def shown(self) -> Iterator[tuple[str, Any]]:
+        return ((str(place), part) for place, part in enumerate(self.parts))
