@@ -66,7 +66,7 @@ class EmberDType:
         return self is other or find_dtype(other) is self
 
     def __hash__(self) -> int:
-        return hash(self.name)
+        return hash(getattr(self, "name", None))  # torch.compile hashes an object that it has not built yet
 
     def __repr__(self) -> str:
         return self.name

@@ -135,6 +135,8 @@ class Structure:
         )
 
     def __hash__(self) -> int:
+        if not hasattr(self, "_hash"):  # torch.compile hashes an object that it has not built yet
+            return 0
         if self._hash is None:
             self._hash = hash((None if self._node is None else self._class, self._children))
         return self._hash

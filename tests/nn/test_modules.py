@@ -214,7 +214,7 @@ def test_a_shared_parameter_counts_once(backend: str) -> None:
 def test_dtypes_and_devices(backend: str) -> None:
     model = network().to_dtype("float16")
     assert {x.dtype.name for x in model.parameters()} == {"float16"}
-    assert model.to_device("cpu")(ops.ones((1, 3), dtype="float16")) is not None
+    assert model.to_device("cpu")(ops.ones((1, 3), dtype="float16", device="cpu")) is not None
 
 
 def test_parameters_are_floats(backend: str) -> None:

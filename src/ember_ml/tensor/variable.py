@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import backend as backends
+from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.host import as_host
 
 __all__ = ["Variable", "assign_all", "values_of"]
@@ -116,7 +117,7 @@ def _slots_of(cls: type) -> list[str]:
 
 def own(value: Any, backend: Any) -> Any:
     """A native tensor of ``backend`` that shares memory with nothing; on its device, if it has one there."""
-    device = backend.device_of(value) if backend.is_native(value) else None
+    device = backend.device_of(value) if backend.is_native(value) else resolve_device(backend, None)
     return backend.from_host(as_host(value, detach=True), device, copy=True)
 
 
