@@ -56,7 +56,8 @@ def differentiate(
             for variable, x, home in zip(variables, natives, homes, strict=True):
                 variable.held, variable.home = x, home
 
-    value, rest, gradients = run("value_and_gradients", flat, _Natives(natives, backend))
+    leaves: Any = _Natives(natives, backend)
+    value, rest, gradients = run("value_and_gradients", flat, leaves)
     if not buffers:
         return value, rest, gradients
     count = len(rest) - len(buffers)

@@ -24,7 +24,7 @@ def parts_of(batch: Any) -> tuple[Any, Any, Any]:
     """The inputs, the targets and the weights, or None, of a batch."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise ValueError("a batch is a tuple of inputs and targets, or of inputs, targets and weights of the samples")
-    return (*batch, None) if len(batch) == 2 else tuple(batch)  # type: ignore[return-value]
+    return (*batch, None) if len(batch) == 2 else tuple(batch)
 
 
 def apply_model(model: Module, x: Any) -> Any:

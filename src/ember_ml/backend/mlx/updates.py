@@ -30,7 +30,7 @@ def adam(
     is_decoupled: bool,
 ) -> list[Arrays]:
     rest1, rest2 = 1.0 - beta1, 1.0 - beta2
-    new: list[list[mx.array]] = [[], [], []]
+    new: list[Any] = [[], [], []]
     for p, g, m, v in zip(parameters, gradients, first, second, strict=True):
         kind = p.dtype
         if kind.size < 4:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def adam(
     return [parameters, first, second]
 
 
-def sgd(parameters: Arrays, gradients: Arrays, *rest: Arrays | float) -> list[Arrays]:
+def sgd(parameters: Arrays, gradients: Arrays, *rest: Any) -> list[Arrays]:
     *slots, rate, momentum, nesterov, decay = rest
     parameters, slots = _owned(parameters), [_owned(slot) for slot in slots]
     for p, g, *velocity in _pieces(parameters, gradients, *slots):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 __all__ = ["adagrad", "adam", "lion", "rmsprop", "sgd"]
 
 Tensors = Sequence[torch.Tensor]
+_kernels: Any = torch  # which does not tell the types of its kernels for lists
 IS_IN_PLACE = True
 TAKES_HALVES = True
 """Whether the parameters and slots that are passed are changed, rather than new ones given."""
@@ -46,7 +48,7 @@ def adam(
     decay: float,
     is_decoupled: bool,
 ) -> list[Tensors]:
-    kernel = torch._fused_adamw_ if is_decoupled else torch._fused_adam_
+    kernel = _kernels._fused_adamw_ if is_decoupled else _kernels._fused_adam_
     # the kernels walk through memory: what lies in another order, as the gradients of convolutions, is put in order
     parameters, gradients, first, second = (_in_order(x) for x in (parameters, gradients, first, second))
     for p, g, m, v in _grouped(parameters, gradients, first, second) if parameters else ():
@@ -59,25 +61,25 @@ def adam(
 
 
 def _decayed(parameters: Tensors, gradients: Tensors, decay: float) -> Tensors:
-    return torch._foreach_add(gradients, parameters, alpha=decay) if decay else gradients
+    return _kernels._foreach_add(gradients, parameters, alpha=decay) if decay else gradients
 
 
 @torch.no_grad()
 def sgd(
     parameters: Tensors,
     gradients: Tensors,
-    *rest: Tensors | float,
+    *rest: Any,
 ) -> list[Tensors]:
     *slots, rate, momentum, nesterov, decay = rest
     gradients = _decayed(parameters, gradients, decay)
     if not slots:
-        torch._foreach_add_(parameters, gradients, alpha=-rate)
+        _kernels._foreach_add_(parameters, gradients, alpha=-rate)
         return [parameters]
     (velocity,) = slots
-    torch._foreach_mul_(velocity, momentum)
-    torch._foreach_add_(velocity, gradients)
-    step = torch._foreach_add(gradients, velocity, alpha=momentum) if nesterov else velocity
-    torch._foreach_add_(parameters, step, alpha=-rate)
+    _kernels._foreach_mul_(velocity, momentum)
+    _kernels._foreach_add_(velocity, gradients)
+    step = _kernels._foreach_add(gradients, velocity, alpha=momentum) if nesterov else velocity
+    _kernels._foreach_add_(parameters, step, alpha=-rate)
     return [parameters, velocity]
 
 
@@ -91,14 +93,14 @@ def lion(
     beta2: float,
     decay: float,
 ) -> list[Tensors]:
-    step = torch._foreach_mul(mean, beta1)
-    torch._foreach_add_(step, gradients, alpha=1.0 - beta1)
-    torch._foreach_sign_(step)
+    step = _kernels._foreach_mul(mean, beta1)
+    _kernels._foreach_add_(step, gradients, alpha=1.0 - beta1)
+    _kernels._foreach_sign_(step)
     if decay:
-        torch._foreach_add_(step, parameters, alpha=decay)
-    torch._foreach_add_(parameters, step, alpha=-rate)
-    torch._foreach_mul_(mean, beta2)
-    torch._foreach_add_(mean, gradients, alpha=1.0 - beta2)
+        _kernels._foreach_add_(step, parameters, alpha=decay)
+    _kernels._foreach_add_(parameters, step, alpha=-rate)
+    _kernels._foreach_mul_(mean, beta2)
+    _kernels._foreach_add_(mean, gradients, alpha=1.0 - beta2)
     return [parameters, mean]
 
 
@@ -107,21 +109,21 @@ def rmsprop(
     parameters: Tensors,
     gradients: Tensors,
     square: Tensors,
-    *rest: Tensors | float,
+    *rest: Any,
 ) -> list[Tensors]:
     *slots, rate, smoothing, epsilon, momentum, decay = rest
     gradients = _decayed(parameters, gradients, decay)
-    torch._foreach_mul_(square, smoothing)
-    torch._foreach_addcmul_(square, gradients, gradients, value=1.0 - smoothing)
-    size = torch._foreach_sqrt(square)
-    torch._foreach_add_(size, epsilon)
+    _kernels._foreach_mul_(square, smoothing)
+    _kernels._foreach_addcmul_(square, gradients, gradients, value=1.0 - smoothing)
+    size = _kernels._foreach_sqrt(square)
+    _kernels._foreach_add_(size, epsilon)
     if not slots:
-        torch._foreach_addcdiv_(parameters, gradients, size, value=-rate)
+        _kernels._foreach_addcdiv_(parameters, gradients, size, value=-rate)
         return [parameters, square]
     (velocity,) = slots
-    torch._foreach_mul_(velocity, momentum)
-    torch._foreach_addcdiv_(velocity, gradients, size)
-    torch._foreach_add_(parameters, velocity, alpha=-rate)
+    _kernels._foreach_mul_(velocity, momentum)
+    _kernels._foreach_addcdiv_(velocity, gradients, size)
+    _kernels._foreach_add_(parameters, velocity, alpha=-rate)
     return [parameters, square, velocity]
 
 
@@ -130,8 +132,8 @@ def adagrad(
     parameters: Tensors, gradients: Tensors, square: Tensors, rate: float, epsilon: float, decay: float
 ) -> list[Tensors]:
     gradients = _decayed(parameters, gradients, decay)
-    torch._foreach_addcmul_(square, gradients, gradients, value=1.0)
-    size = torch._foreach_sqrt(square)
-    torch._foreach_add_(size, epsilon)
-    torch._foreach_addcdiv_(parameters, gradients, size, value=-rate)
+    _kernels._foreach_addcmul_(square, gradients, gradients, value=1.0)
+    size = _kernels._foreach_sqrt(square)
+    _kernels._foreach_add_(size, epsilon)
+    _kernels._foreach_addcdiv_(parameters, gradients, size, value=-rate)
     return [parameters, square]
