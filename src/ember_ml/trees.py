@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-__all__ = ["Structure", "flatten", "map_tree", "register_node"]
+__all__ = ["Structure", "flatten", "known_leaves", "map_tree", "register_node"]
 
 
 class _Node(NamedTuple):
@@ -28,6 +28,7 @@ _NODES: dict[type, _Node] = {
     tuple: _Node(lambda x: (x, len(x)), lambda _, parts: tuple(parts)),
     type(None): _Node(lambda _: ((), None), lambda _, __: None),
 }
+_LEAVES: set[type] = {bool, int, float, complex, str}
 _NAMED = _Node(lambda x: (x, type(x)), lambda cls, parts: cls(*parts))
 _NODES[OrderedDict] = _NODES[dict]._replace(unflatten=lambda keys, parts: OrderedDict(zip(keys, parts, strict=True)))
 
@@ -50,7 +51,13 @@ def register_node(
     """
     if cls in _NODES:
         raise ValueError(f"{cls.__name__} is a container already")
+    _LEAVES.discard(cls)
     _NODES[cls] = _Node(flatten, unflatten)
+
+
+def known_leaves(*classes: type) -> None:
+    """Say that objects of these classes are leaves, so that they are told from containers at once."""
+    _LEAVES.update(classes)
 
 
 def _node(cls: type) -> _Node | None:
@@ -83,12 +90,17 @@ class Structure:
         parts, self._note = node.flatten(tree)
         self._children = tuple([_structure(part, leaves) for part in parts])
         self.count = len(leaves) - before
-        self._is_flat = all(child is _LEAF for child in self._children)
+        for child in self._children:
+            if child is not _LEAF:
+                self._is_flat = False
+                break
 
     def __call__(self, leaves: Iterable[Any]) -> Any:
         leaves = list(leaves)
         if len(leaves) != self.count:
             raise ValueError(f"the tree has {self.count} leaves, not {len(leaves)}: {self}")
+        if self._is_flat and self._node is not None:
+            return self._node.unflatten(self._note, leaves)
         return self._build(iter(leaves))
 
     def _build(self, leaves: Iterator[Any]) -> Any:
@@ -155,7 +167,8 @@ _LEAF = Structure(_STAR, [])
 
 
 def _structure(tree: Any, leaves: list[Any]) -> Structure:
-    if _node(type(tree)) is None:
+    cls = type(tree)
+    if cls in _LEAVES or _node(cls) is None:
         leaves.append(tree)
         return _LEAF
     return Structure(tree, leaves)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml.dtypes import find_dtype
 from ember_ml.errors import BrokenBackend, ConfigError, MissingBackend, UnknownBackend
+from ember_ml.trees import known_leaves
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -109,6 +110,7 @@ def load(name: str) -> Any:
             module = _import(name)
             _loaded[name] = module
             _owners[module.tensor_type] = module
+            known_leaves(module.tensor_type)
             for native in module.dtypes.values():
                 find_dtype(native)  # remembered now, since traced functions must not remember anything
         return _loaded[name]

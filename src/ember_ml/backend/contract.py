@@ -170,3 +170,4 @@ class BackendModule(Protocol):
 
     # A library that differentiates also has ``is_recorded(x)``: whether a gradient could flow through ``x``. One that
     # computes lazily has ``evaluate(*tensors)``, which computes them now, and ``start(*tensors)``, which does not wait.
+    # One that leaves gradients to the tape may have ``ADJOINTS``: of some ops a quicker way back than their rules.

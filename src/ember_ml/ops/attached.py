@@ -11,8 +11,9 @@ from typing import Any
 from ember_ml import backend as backends
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.dtypes import EmberDType, as_dtype
+from ember_ml.ops.backpropagation import conjugated, unbroadcast
 from ember_ml.ops.declare import OPS, TENSOR, Op
-from ember_ml.ops.tape import conjugated, is_tracked, not_differentiable, unbroadcast
+from ember_ml.ops.recording import is_tracked, not_differentiable
 
 __all__ = ["refusing", "with_rules"]
 

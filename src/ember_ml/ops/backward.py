@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml.ops.backpropagation import backpropagate
 from ember_ml.ops.declare import OPS
 from ember_ml.ops.dispatch import dispatch
-from ember_ml.ops.tape import Tape, backpropagate, leaf, tape_for
+from ember_ml.ops.tape import Tape, leaf, tape_for
 from ember_ml.tensor.ember_tensor import EmberTensor, record_with, wrap, wrap_native
 from ember_ml.tensor.kinds import kind_of
 from ember_ml.tensor.var import Node, Var

@@ -18,6 +18,7 @@ from ember_ml.errors import EmberError, LinAlgError, UnsupportedDType
 from ember_ml.ops import tape as tapes
 from ember_ml.ops.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, OPS, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.ops.keys import read_index, read_key, read_value
+from ember_ml.ops.recording import short_recorder_of
 from ember_ml.ops.tape import Tape
 from ember_ml.promotion import integer_range
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
@@ -91,13 +92,9 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
     if backend is None:
         backend = backends.active()
         if tapes.is_live:
-            for value in args:
-                if type(value) is Var:
-                    if value.tape.base is backend:
-                        result = value.tape.quick(op, args)
-                        if result is not NotImplemented:
-                            return result
-                    break
+            result = _recorded_shortly(op, args, backend)
+            if result is not NotImplemented:
+                return result
     if tapes.is_live:
         tape = tapes.find_tape(args, backend.base if type(backend) is Tape else backend)
         if tape is not None:
@@ -123,6 +120,27 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
     if type(result) is not backend.tensor_type:
         result = _finish(result, backend)
     return wrap(result, backend) if call.portable else result
+
+
+def _recorded_shortly(op: Op, args: tuple[Any, ...], backend: Any) -> Any:
+    """What ``op`` gives, recorded the short way on a tape of the active ``backend``, or NotImplemented."""
+    for value in args:
+        if type(value) is EmberTensor:
+            value = value._array
+        if type(value) is Var:
+            break
+    else:
+        return NotImplemented
+    record = short_recorder_of(op, backend)
+    if record is None:
+        return NotImplemented
+    is_portable = False
+    values = list(args)
+    for place, value in enumerate(args):
+        if type(value) is EmberTensor:
+            values[place], is_portable = value._array, True
+    result = record(*values)
+    return wrap(result, result.tape) if is_portable and result is not NotImplemented else result
 
 
 def _select(body: Any, settled: EmberDType | None) -> Any:

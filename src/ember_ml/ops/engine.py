@@ -8,8 +8,10 @@ from contextvars import ContextVar
 from typing import Any
 
 from ember_ml.dtypes import as_dtype
+from ember_ml.ops.backpropagation import backpropagate, mark, propagate, sources_of
 from ember_ml.ops.declare import OPS
-from ember_ml.ops.tape import Tape, backpropagate, leaf, mark, propagate, sources_of, tape_for
+from ember_ml.ops.recording import Plan
+from ember_ml.ops.tape import Tape, leaf, tape_for
 from ember_ml.tensor.var import Node, Var
 
 __all__ = ["TapeEngine", "engine_of", "tape_engine"]
@@ -35,13 +37,18 @@ class TapeEngine:
     def value_and_gradients(
         self, function: Callable[..., Any], leaves: Sequence[Any]
     ) -> tuple[Any, list[Any], list[Any]]:
-        with self._recording() as tape:
+        level = _level.get() + 1
+        token = _level.set(level)  # a context manager would cost as much as recording an op
+        try:
+            tape = tape_for(self.base, level)
             variables = [leaf(x, tape) for x in leaves]
             value, rest = function(*variables)
+        finally:
+            _level.reset(token)
         rest = [_below(x, tape) for x in rest]
         if type(value) is not Var or value.tape is not tape or value.node is None:
             return _below(value, tape), rest, [_zeros_like(x) for x in leaves]
-        one = OPS["ones_like"].function(value.value)
+        one = _one_like(value.value, self.base)
         found = backpropagate([(value.node, value.index, one)], self.base, retain=False)
         return value.value, rest, [_gradient_of(x, found) for x in variables]
 
@@ -115,9 +122,9 @@ class TapeEngine:
         tape = max((y.tape for y in recorded), key=lambda found: found.level)
         roots: list[Any] = [y.node for y in recorded if y.tape is tape]
         sources = sources_of(roots, start)
-        parents = [(_rerun, place, *source) for place, source in enumerate(sources)]
+        plan = Plan([(_rerun, place) for place in range(len(sources))])
         values = [_below(y, tape) for y in outputs]
-        node = Node(_CUSTOM, [function, leaves, sources, _level.get()], values, parents, len(values), False)
+        node = Node(_CUSTOM, [function, leaves, sources, _level.get(), self.base], values, sources, len(values), plan)
         return [_attached(y, tape, node, index) for index, y in enumerate(outputs)]
 
     def custom(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Sequence[Any]:
@@ -129,14 +136,12 @@ class TapeEngine:
         below = [_below(x, tape) for x in leaves]
         outputs, pull = self._custom_below(function, below)
         outputs = [_beneath(y, tape) for y in outputs]
-        parents = [
-            (_pull, place, x.node, x.index, x.shape)
-            for place, x in enumerate(leaves)
-            if type(x) is Var and x.tape is tape and x.node is not None
-        ]
-        if not parents:
+        places = [place for place, x in enumerate(leaves) if type(x) is Var and x.tape is tape and x.node is not None]
+        if not places:
             return [tape.constant(y) for y in outputs]
-        node = Node(_CUSTOM, [pull, tape, _level.get()], outputs, parents, len(outputs), False)
+        parents = [(leaves[place].node, leaves[place].index, leaves[place].shape) for place in places]
+        plan = Plan([(_pull, place) for place in places])
+        node = Node(_CUSTOM, [pull, tape, _level.get()], outputs, parents, len(outputs), plan)
         return [Var(y, tape, tape.constant(y).dtype, node, index) for index, y in enumerate(outputs)]
 
     def _custom_below(self, function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Sequence[Any], Any]:
@@ -175,7 +180,7 @@ def _pull(gradients: Any, result: Any, pull: Any, tape: Tape, depth: int) -> Any
     return [_beneath(x, tape) for x in found]  # the rule may close over values of the tape
 
 
-def _rerun(gradients: Any, result: Any, function: Any, leaves: Any, sources: Any, depth: int) -> list[Any]:
+def _rerun(gradients: Any, result: Any, function: Any, leaves: Any, sources: Any, depth: int, base: Any) -> list[Any]:
     """The gradients of what a checkpointed function was computed from: it runs again, now recorded to its end."""
     start = mark()
     with _at_least(depth):
@@ -185,7 +190,7 @@ def _rerun(gradients: Any, result: Any, function: Any, leaves: Any, sources: Any
         for y, g in zip(outputs, gradients, strict=True)
         if type(y) is Var and y.node is not None and y.node.order >= start
     ]
-    found = propagate(seeds, until=start, retain=False)
+    found = propagate(seeds, start, False, base)
     return [found[node][index] if node in found else None for node, index, _ in sources]
 
 
@@ -223,6 +228,11 @@ def _none_of(part: Any, axis: int) -> Any:
     shape = list(part.shape)
     shape.insert(axis % (len(shape) + 1), 0)
     return OPS["zeros"].function(tuple(shape), as_dtype(part.dtype))
+
+
+def _one_like(x: Any, base: Any) -> Any:
+    """The number 1 like the number ``x``."""
+    return OPS["ones_like"].function(x) if type(x) is Var else base.scalar(1.0, x.dtype, base.device_of(x))
 
 
 def _zeros_like(x: Any) -> Any:

@@ -19,8 +19,10 @@ from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath
 from ember_ml.ops.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.ops.dispatch import dispatch
+from ember_ml.ops.recording import short_recorder_of
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.kinds import kinds_of
+from ember_ml.tensor.var import Var
 
 __all__ = ["bind", "code_for"]
 
@@ -35,7 +37,9 @@ def code_for(op: Op, backend: Any) -> CodeType:
     if found is None:
         op.namespace.setdefault("SLOW", dispatch)
         lines = () if backend is None else _hot_lines(op, backend)
-        found = _compile(_signature(op), lines, op.parameters).replace(co_name=op.name, co_qualname=op.name)
+        recorded = () if backend is None else _recorded(op, backend)
+        code = _compile(_signature(op), lines, op.parameters, recorded)
+        found = code.replace(co_name=op.name, co_qualname=op.name)
         op.namespace[key] = found
     return found
 
@@ -121,6 +125,23 @@ def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def _recorded(op: Op, backend: Any) -> tuple[str, ...]:
+    """The tensor parameters whose being recorded is worth a look, on a backend that has only the tape for gradients."""
+    if hasattr(getattr(backend, "gradients", None), "value_and_gradients") or not op.gradients:
+        return ()
+
+    def record(*args: Any) -> Any:
+        found = op.namespace["RECORD"] = short_recorder_of(op, backend) or _no_short_way
+        return found(*args)
+
+    op.namespace.update(VAR=Var, RECORD=record)
+    return tuple(op.parameters[index] for index, role in op.roles if role is TENSOR)
+
+
+def _no_short_way(*args: Any) -> Any:
+    return NotImplemented
+
+
 def _is_optional(op: Op, parameter: str) -> bool:
     return op.declaration.__annotations__[parameter].endswith(" | None")
 
@@ -169,13 +190,19 @@ def _indent(source: str) -> str:
 
 
 @cache
-def _compile(signature: str, lines: tuple[str, ...], parameters: tuple[str, ...]) -> CodeType:
+def _compile(
+    signature: str, lines: tuple[str, ...], parameters: tuple[str, ...], recorded: tuple[str, ...] = ()
+) -> CodeType:
     """Compile one function; ops with the same signature and the same lines share the code."""
     arguments = "".join(f"{name}, " for name in parameters)
     source = f"def op({signature}):\n"
     if lines:
         source += "    try:\n" + "".join(f"        {line}\n" for line in lines)
         source += "    except Exception:\n        pass\n"
+    if recorded:
+        tests = " or ".join(f"type({name}) is VAR" for name in recorded)
+        source += f"    if {tests}:\n        r = RECORD({arguments})\n"
+        source += "        if r is not NotImplemented:\n            return r\n"
     source += f"    return SLOW(OP, ({arguments}))\n"
     filename = f"<ember_ml op {abs(hash(source)):x}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)

@@ -81,12 +81,11 @@ def value_and_grad(
                 raise TypeError("with has_aux=True the function gives a pair: a number and anything else")
             value, rest = result if has_aux else (result, None)
             is_portable = type(value) is EmberTensor
-            return one_number(value, backend), outputs.take(rest, strict=False)
+            return one_number(value, backend), outputs.take(rest, strict=False) if has_aux else []
 
         value, rest, gradients = run("value_and_gradients", flat, leaves)
-        found = leaves.tree(gradients)
         value = in_kind(value, is_portable, backend)
-        return (value, outputs.tree(rest)) if has_aux else value, found[0] if arguments.is_single else found
+        return (value, outputs.tree(rest)) if has_aux else value, leaves.tree(gradients)
 
     return value_and_gradients
 
@@ -185,8 +184,7 @@ def jacobian(f: Callable[..., Any], argnums: Argument | Sequence[Argument] = 0) 
             return outputs.take(f(*new_args, **new_kwargs), strict=True, what="jacobian")
 
         rows = run("jacobian", flat, leaves)
-        found = [leaves.tree(list(row)) for row in rows]
-        return outputs.structure([part[0] for part in found] if arguments.is_single else found)
+        return outputs.structure([leaves.tree(list(row)) for row in rows])
 
     return derivatives
 

@@ -11,6 +11,7 @@ from typing import Any
 from ember_ml import backend as backends
 from ember_ml import trees
 from ember_ml.ops import tape as tapes
+from ember_ml.ops.backpropagation import unbroadcast
 from ember_ml.ops.declare import OPS
 from ember_ml.ops.dispatch import bring
 from ember_ml.ops.engine import TapeEngine, engine_of, tape_engine
@@ -49,15 +50,15 @@ class Leaves:
         leaves, self.structure = trees.flatten(tree)
         self.backend = backend
         own = backend.tensor_type
-        self.portable = None
-        if all(type(leaf) is own for leaf in leaves):
-            self.natives = leaves
-        else:
-            self.portable = [type(leaf) is EmberTensor for leaf in leaves]
-            self.natives = [_native(leaf, backend) for leaf in leaves]
+        self.natives, self.portable = leaves, None
+        for leaf in leaves:
+            if type(leaf) is not own:
+                self.portable = [type(leaf) is EmberTensor for leaf in leaves]
+                self.natives = [_native(leaf, backend) for leaf in leaves]
+                break
         for native in self.natives if what else ():
-            dtype = _dtype_of(native, backend)
-            if dtype.kind not in ("float", "complex"):
+            dtype = native.dtype if type(native) is Var else backend.dtype_of(native)
+            if dtype.kind != "float" and dtype.kind != "complex":
                 raise TypeError(f"{what} needs floating-point tensors, and got {dtype}; cast it first")
 
     def tree(self, natives: Sequence[Any]) -> Any:
@@ -156,8 +157,11 @@ class Arguments:
             named = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
             self.positions = {name: place for place, name in enumerate(named)}
 
-    def pick(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The values of the chosen arguments."""
+    def pick(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The value of the chosen argument, or of several in a tuple."""
+        if self.is_single:
+            slot = self._slot(self.chosen[0], args, kwargs)
+            return kwargs[slot] if isinstance(slot, str) else args[slot]
         slots = [self._slot(argument, args, kwargs) for argument in self.chosen]
         if len(set(slots)) < len(slots):
             raise ValueError(f"argnums {self.chosen} means one argument twice")
@@ -176,12 +180,10 @@ class Arguments:
             raise ValueError(f"{name} was called without the argument {argument!r} that is to be differentiated")
         return place
 
-    def put(
-        self, picked: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
+    def put(self, picked: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """All arguments, with others for the chosen ones."""
         new_args, new_kwargs = list(args), dict(kwargs)
-        for argument, value in zip(self.chosen, picked, strict=True):
+        for argument, value in zip(self.chosen, (picked,) if self.is_single else picked, strict=True):
             slot = self._slot(argument, args, kwargs)
             if isinstance(slot, str):
                 new_kwargs[slot] = value
@@ -245,7 +247,7 @@ def fitted(gradient: Any, x: Any, backend: Any, name: str) -> Any:
         behind = given[len(given) - len(shape) :]
         if len(given) < len(shape) or any(a not in (b, 1) for a, b in zip(shape, behind, strict=True)):
             raise ValueError(f"the gradient function of {name} gave shape {given} for an argument of shape {shape}")
-        native = tapes.unbroadcast(native, shape)
+        native = unbroadcast(native, shape)
     if dtype.kind == "float" and _dtype_of(native, backend).kind == "complex":
         native = OPS["real"].function(native)
     return OPS["cast"].function(native, dtype)

@@ -17,6 +17,7 @@ from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.tensor.kinds import Kind, kind_of
 from ember_ml.tensor.operations import Operations
 from ember_ml.tensor.var import Var
+from ember_ml.trees import known_leaves
 from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
 
 __all__ = ["EmberTensor", "record_with", "to_native", "wrap", "wrap_native"]
@@ -354,3 +355,6 @@ def wrap(result: Any, backend: Any) -> Any:
     if isinstance(result, list):
         return [wrap(part, backend) for part in result]
     return result
+
+
+known_leaves(EmberTensor, Var)

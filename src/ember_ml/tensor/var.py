@@ -15,9 +15,9 @@ from ember_ml.backend.host import keep_gradient
 from ember_ml.dtypes import EmberDType
 from ember_ml.tensor.operations import Operations
 
-__all__ = ["Node", "Var"]
+__all__ = ["Node", "Var", "next_order"]
 
-_order = count()
+next_order = count().__next__
 
 
 class Node:
@@ -26,22 +26,29 @@ class Node:
     It never holds the Var that it computes, which would be a cycle that keeps all memory until the collector runs.
     """
 
-    __slots__ = ("args", "grad", "is_complex", "op", "order", "outputs", "parents", "result")
+    __slots__ = ("args", "dtype", "grad", "is_complex", "op", "order", "outputs", "parents", "plan", "result", "saved")
 
     args: Any
+    dtype: EmberDType | None
+    """That of all its tensors, where they are of one."""
     grad: Any
     is_complex: bool
     op: Any
     order: int
     outputs: int
     parents: Any
+    """For each tensor that it was computed from its node, the place among that node's outputs, and its shape."""
+    plan: Any
+    """How its gradient goes on to the parents."""
     result: Any
+    saved: Any
+    """What the backend's own way forward kept for its way back."""
 
-    def __init__(self, op: Any, args: Any, result: Any, parents: Any, outputs: int, is_complex: bool) -> None:
-        self.order = next(_order)
+    def __init__(self, op: Any, args: Any, result: Any, parents: Any, outputs: int, plan: Any = None) -> None:
+        self.order = next_order()
         self.op, self.args, self.result, self.parents = op, args, result, parents
-        self.outputs, self.is_complex = outputs, is_complex
-        self.grad = None
+        self.outputs, self.is_complex, self.plan, self.dtype = outputs, False, plan, None
+        self.grad = self.saved = None
 
 
 class Var(Operations):

@@ -12,6 +12,7 @@ from ember_ml.backend.contract import ByDType, FastPath, load_families
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.host import cast_host, host_dtypes
 from ember_ml.backend.numpy import draws, updates  # noqa: F401
+from ember_ml.backend.numpy.adjoints import ADJOINTS  # noqa: F401
 from ember_ml.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LinAlgError
 
