@@ -174,6 +174,16 @@ def _structure(tree: Any, leaves: list[Any]) -> Structure:
     return Structure(tree, leaves)
 
 
+_flat_ones: dict[tuple[type, int], Structure] = {
+    (cls, count): Structure(cls([_STAR] * count), []) for cls in (list, tuple) for count in range(13)
+}
+
+
+def _flat(cls: type, count: int) -> Structure:
+    """The structure of a list or tuple of so many leaves."""
+    return _flat_ones.get((cls, count)) or Structure(cls([_STAR] * count), [])
+
+
 def _described(cls: type) -> str:
     return "None" if cls is type(None) else f"a {cls.__name__}"
 
@@ -197,6 +207,13 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     >>> rebuild([10, 20, 30])
     {'w': [10, 20], 'b': (30, None)}
     """
+    cls = type(tree)
+    if cls is list or cls is tuple:  # of leaves alone, mostly
+        for part in tree:
+            if type(part) not in _LEAVES:
+                break
+        else:
+            return list(tree), _flat(cls, len(tree))
     leaves: list[Any] = []
     return leaves, _structure(tree, leaves)
 

@@ -85,7 +85,8 @@ def propagate(seeds: Sequence[tuple[Node, int, Any]], until: int, retain: bool, 
 
 def _by_rules(node: Node, gradients: list[Any]) -> list[Any]:
     """The gradients of the parents, by the rules beside the op."""
-    plan, args, result = node.plan, node.args, node.result
+    plan, args = node.plan, node.args
+    result: Any = node.result
     if plan.shapes:
         args = list(args)
         for place in plan.shapes:

@@ -261,9 +261,12 @@ def engine_of(backend: Any, leaves: Sequence[Any]) -> Any:
     Without any leaves too: libraries refuse to differentiate by nothing.
     """
     own = getattr(backend, "gradients", None)
-    if leaves and hasattr(own, "value_and_gradients") and not any(type(x) is Var for x in leaves):
-        return own
-    return tape_engine(backend)
+    if not leaves or not hasattr(own, "value_and_gradients"):
+        return tape_engine(backend)
+    for x in leaves:
+        if type(x) is Var:
+            return tape_engine(backend)
+    return own
 
 
 def tape_engine(backend: Any) -> TapeEngine:

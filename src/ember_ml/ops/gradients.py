@@ -71,21 +71,23 @@ def value_and_grad(
     def value_and_gradients(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         backend = active()
         leaves = Leaves(arguments.pick(args, kwargs), backend, "grad")
-        outputs, is_portable = Outputs(backend), False
+        outputs, is_portable = Outputs(backend) if has_aux else None, False
 
         def flat(*natives: Any) -> tuple[Any, list[Any]]:
             nonlocal is_portable
             new_args, new_kwargs = arguments.put(leaves.tree(natives), args, kwargs)
-            result = f(*new_args, **new_kwargs)
-            if has_aux and not (isinstance(result, tuple) and len(result) == 2):
-                raise TypeError("with has_aux=True the function gives a pair: a number and anything else")
-            value, rest = result if has_aux else (result, None)
+            value, rest = f(*new_args, **new_kwargs), []
+            if outputs is not None:
+                if not (isinstance(value, tuple) and len(value) == 2):
+                    raise TypeError("with has_aux=True the function gives a pair: a number and anything else")
+                rest = outputs.take(value[1], strict=False)
+                value = value[0]
             is_portable = type(value) is EmberTensor
-            return one_number(value, backend), outputs.take(rest, strict=False) if has_aux else []
+            return one_number(value, backend), rest
 
         value, rest, gradients = run("value_and_gradients", flat, leaves)
         value = in_kind(value, is_portable, backend)
-        return (value, outputs.tree(rest)) if has_aux else value, leaves.tree(gradients)
+        return value if outputs is None else (value, outputs.tree(rest)), leaves.tree(gradients)
 
     return value_and_gradients
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ember_ml import backend as backends
 from ember_ml import trees
+from ember_ml.backend.contract import is_compiling
 from ember_ml.ops import tape as tapes
 from ember_ml.ops.backpropagation import unbroadcast
 from ember_ml.ops.declare import OPS
@@ -56,10 +57,12 @@ class Leaves:
                 self.portable = [type(leaf) is EmberTensor for leaf in leaves]
                 self.natives = [_native(leaf, backend) for leaf in leaves]
                 break
-        for native in self.natives if what else ():
-            dtype = native.dtype if type(native) is Var else backend.dtype_of(native)
-            if dtype.kind != "float" and dtype.kind != "complex":
-                raise TypeError(f"{what} needs floating-point tensors, and got {dtype}; cast it first")
+        if what:
+            floating = _floating_dtypes(backend)
+            for native in self.natives:
+                if native.dtype not in floating:
+                    dtype = _dtype_of(native, backend)
+                    raise TypeError(f"{what} needs floating-point tensors, and got {dtype}; cast it first")
 
     def tree(self, natives: Sequence[Any]) -> Any:
         """The same tree with other tensors: portable where the first ones were."""
@@ -67,6 +70,20 @@ class Leaves:
             return self.structure(natives)
         pairs = zip(natives, self.portable or [False] * len(natives), strict=True)
         return self.structure([in_kind(x, portable, self.backend) for x, portable in pairs])
+
+
+_floating: dict[str, frozenset[Any]] = {}
+
+
+def _floating_dtypes(backend: Any) -> frozenset[Any]:
+    """The dtypes of which there are gradients: the backend's own, and as recorded tensors have them."""
+    found = _floating.get(backend.name)
+    if found is None:
+        dtypes = [dtype for dtype in backend.dtypes if dtype.kind in ("float", "complex")]
+        found = frozenset([*dtypes, *(backend.dtypes[dtype] for dtype in dtypes)])
+        if not is_compiling(backend):  # PyTorch traces no function that remembers something
+            _floating[backend.name] = found
+    return found
 
 
 def _native(leaf: Any, backend: Any) -> Any:
@@ -180,8 +197,10 @@ class Arguments:
             raise ValueError(f"{name} was called without the argument {argument!r} that is to be differentiated")
         return place
 
-    def put(self, picked: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def put(self, picked: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """All arguments, with others for the chosen ones."""
+        if self.chosen == (0,) and args and self.is_single:
+            return (picked, *args[1:]), kwargs
         new_args, new_kwargs = list(args), dict(kwargs)
         for argument, value in zip(self.chosen, (picked,) if self.is_single else picked, strict=True):
             slot = self._slot(argument, args, kwargs)
@@ -215,9 +234,9 @@ def one_number(value: Any, backend: Any) -> Any:
             f"the gradient is that of one real number, and the function gave {type(value).__name__}; "
             "with has_aux=True it gives a pair: that number and anything else"
         )
-    native = _native(value, backend)
+    native = value if type(value) is backend.tensor_type else _native(value, backend)
     dtype = _dtype_of(native, backend)
-    if tuple(native.shape) != () or dtype.kind != "float":
+    if len(native.shape) or dtype.kind != "float":
         advice = "take its real part or abs" if dtype.kind == "complex" else "reduce it with ops.sum or ops.mean"
         raise ValueError(
             "the gradient is that of one real number: the function must give a 0-d float tensor, and gave "

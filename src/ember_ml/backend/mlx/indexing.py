@@ -34,6 +34,22 @@ def readable(x: mx.array) -> np.ndarray | None:
         return None
 
 
+_FEW = 256  # so many integers are found the least and the largest of sooner in a list than in an array
+
+
+def _extent(index: mx.array) -> tuple[int, int] | None:
+    """The least and the largest of some integers, or None while they are traced and cannot be read."""
+    try:
+        if index.ndim == 1 and index.size <= _FEW:
+            values: Any = index.tolist()
+            return min(values), max(values)
+        mx.eval(index)
+    except ValueError:
+        return None
+    array = np.asarray(memoryview(index))  # pyright: ignore[reportArgumentType]  # it is a buffer
+    return int(np.minimum.reduce(array, None)), int(np.maximum.reduce(array, None))
+
+
 def in_range(index: mx.array, size: int, wraps: bool = True) -> mx.array:
     """``index`` with values from 0 to ``size - 1``: checked in eager code, clamped elsewhere.
 
@@ -44,11 +60,11 @@ def in_range(index: mx.array, size: int, wraps: bool = True) -> mx.array:
         return index.astype(mx.int64)
     if size == 0:
         raise IndexError("there is nothing to index along a dimension of size 0")
-    index = mx.stop_gradient(index)  # MLX refuses to differentiate by an index that was computed
     least = -size if wraps else 0
-    values = readable(index) if checks.enabled else None
-    if values is not None:
-        low, high = int(values.min()), int(values.max())
+    extent = _extent(index) if checks.enabled else None
+    index = mx.stop_gradient(index)  # MLX refuses to differentiate by an index that was computed
+    if extent is not None:
+        low, high = extent
         if low < least or high >= size:
             raise IndexError(f"index {low if low < least else high} is out of bounds for a dimension of size {size}")
         if low >= 0:

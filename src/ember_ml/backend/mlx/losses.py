@@ -12,14 +12,20 @@ from ember_ml.backend.shapes import check_classes
 
 
 def sparse_categorical_crossentropy(target: mx.array, output: mx.array, from_logits: bool, axis: int) -> mx.array:
-    axis = axis_of(axis, output.ndim)
-    check_classes(target.shape, output.shape, axis)
-    classes = mx.expand_dims(in_range(target, output.shape[axis], wraps=False), axis)
-    wide = output.astype(mx.float32) if output.dtype in (mx.float16, mx.bfloat16) else output
+    shape = output.shape
+    axis = axis_of(axis, len(shape))
+    check_classes(target.shape, shape, axis)
+    classes = mx.expand_dims(in_range(target, shape[axis], wraps=False), axis)
     if not output.size:
         return mx.zeros(target.shape, output.dtype)
-    picked = mx.squeeze(mx.take_along_axis(wide, classes, axis), axis)
+    is_half = output.itemsize == 2
+    wide = output.astype(mx.float32) if is_half else output
+    picked = mx.take_along_axis(wide, classes, axis)
     if from_logits:
-        return (log_sum_exp(wide, axis, False) - picked).astype(output.dtype)
-    share = picked / mx.sum(wide, axis)
-    return -mx.log(mx.maximum(share, LEAST_PROBABILITY)).astype(output.dtype)
+        # MLX's own computes float64 in float32
+        whole = mx.logsumexp(wide, axis, True) if wide.itemsize == 4 else log_sum_exp(wide, axis, True)
+        loss = mx.squeeze(whole - picked, axis)
+    else:
+        share = mx.squeeze(picked, axis) / mx.sum(wide, axis)
+        loss = -mx.log(mx.maximum(share, LEAST_PROBABILITY))
+    return loss.astype(output.dtype) if is_half else loss

@@ -22,6 +22,8 @@ Array = np.ndarray[Any, Any]
 Wanted = tuple[Any, ...]
 
 _add: Any = np.add.reduce
+_largest: Any = np.maximum.reduce
+_least: Any = np.minimum.reduce
 
 
 @lru_cache(maxsize=64)
@@ -115,9 +117,9 @@ def _mean(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, axis: Any, 
 def _crossentropy(target: Array, output: Array, from_logits: bool, axis: int) -> Any:
     last = output.ndim - 1
     is_usual = from_logits and (axis == -1 or axis == last) and checks.enabled and output.dtype.itemsize > 2
-    if not is_usual or target.shape != output.shape[:-1] or not output.size or np.minimum.reduce(target, None) < 0:
+    if not is_usual or target.shape != output.shape[:-1] or not output.size or _least(target, None) < 0:
         return None, None
-    chances = output - np.maximum.reduce(output, -1, None, None, True)
+    chances = output - _largest(output, -1, None, None, True)
     at_classes = np.arange(target.size), target.reshape(-1)
     rows = chances.reshape(target.size, -1)
     picked = rows[at_classes]

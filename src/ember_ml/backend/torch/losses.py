@@ -21,11 +21,12 @@ def _is_checked_by_torch(target: torch.Tensor) -> bool:
 def sparse_categorical_crossentropy(
     target: torch.Tensor, output: torch.Tensor, from_logits: bool, axis: int
 ) -> torch.Tensor:
+    is_usual = from_logits and output.ndim == 2 and (axis == -1 or axis == 1) and target.dtype is torch.int64
+    if is_usual and output.dtype is torch.float32 and target.ndim == 1 and _is_checked_by_torch(target):
+        return F.cross_entropy(output, target, reduction="none", ignore_index=_NO_CLASS)
     axis = axis_of(axis, output.ndim)
     check_classes(target.shape, output.shape, axis)
     wide = output.to(torch.float32) if output.dtype.itemsize < 4 else output
-    if from_logits and output.ndim == 2 and axis == 1 and target.dtype is torch.int64 and _is_checked_by_torch(target):
-        return F.cross_entropy(wide, target, reduction="none", ignore_index=_NO_CLASS).to(output.dtype)
     classes = in_range(target, output.shape[axis], wraps=False)
     rows = wide.movedim(axis, -1)
     if from_logits:
