@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,48 @@ def fits(folder: str) -> dict[str, Any]:
         found[strategy] = {"two": two, "three": fit(strategy, f"{folder}/{strategy}", 3, rows)}
     found["lazy"] = fit("DataParallelStrategy", f"{folder}/lazy", 2, 37, is_lazy=True)
     return found
+
+
+def state_share() -> float:
+    """The part of Adam's state that this rank keeps of a network whose layers do not split evenly."""
+    strategy, optimizer = strategies.ZeroStrategy(), optimizers.Adam()
+    model = nn.Sequential(nn.Linear(17, 31), ops.relu, nn.Linear(31, 13))
+    strategy.prepare(model, optimizer)
+    _step(strategy, model, optimizer, ops.ones((2, 17)))
+    return nbytes(optimizer.state_dict()) / nbytes(strategy.gather_state(optimizer))
+
+
+def memory(strategy: str, layers: int = 16, width: int = 1024) -> dict[str, int]:
+    """The bytes that parameters, gradients and optimizer state need at most in two steps, above those before.
+
+    The variable MALLOC_MMAP_THRESHOLD_ must be set, so that the system knows at once what is no longer used.
+    """
+    assert "MALLOC_MMAP_THRESHOLD_" in os.environ
+    x = ops.ones((1, width))
+    made = getattr(strategies, strategy)()
+    small = nn.Linear(width, 1)  # so that all libraries are loaded, and the processes joined
+    made.prepare(small, optimizers.Adam())
+    _step(made, small, optimizers.Adam(), x)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is used now
+    before = _peak()
+    ops.seed(0)
+    model = nn.Sequential(*[nn.Linear(width, width, bias=False) for _ in range(layers)])
+    optimizer = optimizers.Adam()
+    made.prepare(model, optimizer)
+    Path("/proc/self/clear_refs").write_text("5")  # while the model was made, it was whole
+    for _ in range(2):
+        _step(made, model, optimizer, x)
+    return {"peak": _peak() - before, "parameters": 4 * layers * width * width}
+
+
+def _step(strategy: Any, model: nn.Module, optimizer: Any, x: Any) -> None:
+    _, gradients = nn.value_and_grad(model, lambda x: ops.mean(ops.square(model(x))))(x)
+    strategy.apply(optimizer, model.trainable(), strategy.average(list(gradients.values())))
+
+
+def _peak() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def nbytes(tensors: dict[str, Any]) -> int:

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
@@ -28,11 +30,21 @@ def has_mpi() -> bool:
     return importlib.util.find_spec("mpi4py") is not None
 
 
-def run_ranks(job: str, backend: str, ranks: int, limit: float = 120.0, **given: Any) -> list[Any]:
-    """What each rank of the function ``job`` in ``jobs.py`` gives, as plain data; ``given`` are its arguments."""
+def run_ranks(
+    job: str,
+    backend: str,
+    ranks: int,
+    limit: float = 120.0,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    **given: Any,
+) -> list[Any]:
+    """What each rank of the function ``job`` in ``jobs.py`` gives, as plain data; ``given`` are its arguments.
+
+    ``variables`` of the environment are added to those that the processes have.
+    """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "tests.distributed.jobs", job, folder, json.dumps(given)]
-        variables = _variables(backend, Path(folder), ranks)
+        variables = _variables(backend, Path(folder), ranks) | dict(variables)
         if backend == "numpy" and ranks > 1 and has_mpi():
             mpiexec = Path(sys.executable).with_name("mpiexec")
             processes = [_started([str(mpiexec), "-n", str(ranks), *command], variables, Path(folder) / "all.log")]

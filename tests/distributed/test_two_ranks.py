@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.distributed.comparing import check_equal, largest_difference
 from tests.distributed.jobs import CLIPPED, REDUCED, STRATEGIES, fit, train
 from tests.distributed.ranks import run_ranks
 
@@ -79,29 +80,11 @@ def test_mistakes_are_refused_before_anything_is_sent(exchanged: list[Any]) -> N
             assert words in found["errors"][name][1]
 
 
-def largest_difference(x: Any, y: Any) -> float:
-    if isinstance(x, list):
-        return max((largest_difference(a, b) for a, b in zip(x, y, strict=True)), default=0.0)
-    return abs(x - y)
-
-
 @pytest.fixture(params=STRATEGIES)
 def trained(backend: str, request: pytest.FixtureRequest) -> list[Any]:
     if request.param == "FullShardStrategy" and backend != "torch":
         pytest.skip("the strategy is for PyTorch; that it is refused elsewhere is tested below")
     return [rank[request.param] for rank in results(backend)]
-
-
-def check_equal(ranks: list[Any], alone: dict[str, Any], tolerance: float = 2e-6) -> None:
-    """Equal on all ranks bit for bit, and what one process computes on the whole batch but for rounding."""
-    for found in ranks:
-        for part in ("losses", "parameters", "state"):
-            assert found[part] == ranks[0][part]
-        for part in ("parameters", "state"):
-            assert found[part].keys() == alone[part].keys()
-            for name, values in alone[part].items():
-                assert largest_difference(found[part][name], values) < tolerance, (part, name)
-        assert largest_difference(found["losses"], alone["losses"]) < tolerance
 
 
 def test_training_is_that_of_one_process(trained: list[Any]) -> None:

@@ -96,8 +96,8 @@ class Strategy:
                 "the model has layers whose sizes are unknown until the first call: call it with a batch of inputs "
                 "before the strategy prepares it"
             )
-        variables = list(model.named_variables().values())
-        assign_all(variables, [collectives.broadcast(x) for x in values_of(variables)])
+        for variable in model.named_variables().values():  # one after another, so that two of each never exist at once
+            assign_all([variable], [collectives.broadcast(*values_of([variable]))])
 
     def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
         """The gradients of the whole batch, in the form that :meth:`apply` takes, from those of this process's part.

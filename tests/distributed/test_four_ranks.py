@@ -1,0 +1,41 @@
+"""Four processes on every installed backend, and the memory that the strategies save."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.distributed.comparing import check_equal
+from tests.distributed.jobs import train
+from tests.distributed.ranks import run_ranks
+
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize("strategy", ["DataParallelStrategy", "ZeroStrategy"])
+def test_fifty_steps_are_those_of_one_process(backend: str, strategy: str) -> None:
+    ranks = run_ranks("train", backend, 4, strategy=strategy)
+    check_equal(ranks, train("SingleProcess"))
+    own, whole = ranks[0]["state bytes"]
+    assert own == (whole if strategy == "DataParallelStrategy" else whole / 4)
+
+
+def test_fifty_steps_with_split_parameters() -> None:
+    pytest.importorskip("ember_ml.backend.torch")
+    check_equal(run_ranks("train", "torch", 4, strategy="FullShardStrategy"), train("SingleProcess"))
+
+
+def test_the_optimizer_state_of_a_model_is_split_to_at_most_27_percent(backend: str) -> None:
+    for rank in run_ranks("state_share", backend, 4):
+        assert rank <= 0.27
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+def test_split_parameters_need_at_most_40_percent_of_the_memory() -> None:
+    pytest.importorskip("ember_ml.backend.torch")
+    exact = {"MALLOC_MMAP_THRESHOLD_": "65536"}
+    (alone,) = run_ranks("memory", "torch", 1, variables=exact, strategy="SingleProcess")
+    assert alone["peak"] > 4 * alone["parameters"]  # parameters, gradients, and two slots of Adam
+    for rank in run_ranks("memory", "torch", 4, variables=exact, strategy="FullShardStrategy"):
+        assert rank["peak"] <= 0.4 * alone["peak"]
