@@ -15,21 +15,31 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from ember_ml.errors import ConfigError
+from ember_ml.files import replaced
 
 __all__ = ["DEPTH", "at", "fitted", "parse", "read", "text_of", "write"]
 
 DEPTH = 64
 """How deep a configuration may be nested."""
+_LARGEST = 1 << 24
+"""How many bytes a file may have: far more than any description, and little enough to be read at once."""
+_BITS = 1024
+"""How many bits an integer may have: those of the largest float."""
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a ``.json`` or ``.toml`` file holds; ``ConfigError`` names the file where it cannot be read."""
     path = Path(path)
+    form = _form(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            encoded = file.read(_LARGEST + 1)
+        text = encoded.decode() if len(encoded) <= _LARGEST else ""
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: the file cannot be read ({error})") from error
-    return parse(text, _form(path), str(path))
+    if len(encoded) > _LARGEST:
+        raise ConfigError(f"{path}: a configuration has {_LARGEST:,} bytes at most")
+    return parse(text, form, str(path))
 
 
 def parse(text: str, form: Literal["json", "toml"], source: str = "configuration") -> dict[str, Any]:
@@ -73,12 +83,8 @@ def write(config: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write ``config`` to a ``.json`` or ``.toml`` file, whole or not at all."""
     path = Path(path)
     text = text_of(config, _form(path))
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replaced(path) as file:
+        file.write(text.encode())
 
 
 def text_of(config: Mapping[str, Any], form: Literal["json", "toml"]) -> str:
@@ -123,6 +129,8 @@ def _check(value: Any, form: str, place: str, source: str = "", depth: int = 0) 
             value.encode()
         except UnicodeEncodeError as error:
             raise ConfigError(f"{where}{value!r} is no text that a file can hold ({error.reason})") from error
+    elif type(value) is int and value.bit_length() > _BITS:
+        raise ConfigError(f"{where}an integer has {_BITS} bits at most, and this one {value.bit_length()}")
     elif value is not None and type(value) not in (bool, int, float):
         raise ConfigError(f"{where}a configuration holds plain data, not {_shown(value)}")
 

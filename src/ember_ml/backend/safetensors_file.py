@@ -13,7 +13,6 @@ import math
 import mmap
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from ember_ml import dtypes as dt
 from ember_ml.backend.host import host_dtypes
 from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.errors import UnsupportedDType
+from ember_ml.files import replaced
 
 __all__ = ["Contents", "read_tensors", "write_tensors"]
 
@@ -47,6 +47,8 @@ _TEXT = "__metadata__"
 _OWN = "ember_ml"
 """The entry among the texts that says what the format itself cannot."""
 _LONGEST_HEADER = 100_000_000  # as other readers have it
+_MOST_AXES = 64
+_LARGEST_SIZE = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +64,12 @@ class Contents:
 def write_tensors(path: str | os.PathLike[str], contents: Contents) -> None:
     """Write a file in one step: whoever reads ``path`` finds the old file or the new one, never a part of it."""
     header, tensors = _described(contents)
-    target = os.path.realpath(path)  # a link stays one
-    folder, name = os.path.split(target)
-    beside = os.path.join(folder, f".{name}.{os.urandom(6).hex()}")
-    try:
-        with open(beside, "xb") as file:
-            with suppress(FileNotFoundError):
-                os.chmod(beside, os.stat(target).st_mode & 0o777)
-            file.write(len(header).to_bytes(8, "little"))
-            file.write(header)
-            for tensor in tensors:
-                if tensor.size:
-                    file.write(np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(beside)
-        raise
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the new name last, where the system lets a folder be opened."""
-    if hasattr(os, "O_DIRECTORY"):
-        number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+    with replaced(path) as file:
+        file.write(len(header).to_bytes(8, "little"))
+        file.write(header)
+        for tensor in tensors:
+            if tensor.size:
+                file.write(np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data)
 
 
 def _described(contents: Contents) -> tuple[bytes, list[np.ndarray]]:
@@ -160,7 +138,10 @@ def read_tensors(path: str | os.PathLike[str]) -> Contents:
     notes = _notes(name, text.pop(_OWN, "{}"))
     places = {key: _place(name, key, entry) for key, entry in header.items()}
     _check_places(name, places, size - 8 - length)
-    tensors = {key: _mapped(memory, 8 + length, *place) for key, place in places.items()}
+    try:
+        tensors = {key: _mapped(memory, 8 + length, *place) for key, place in places.items()}
+    except ValueError as error:  # an empty tensor can have axes that are too long for an array
+        raise _damaged(name, f"it has a tensor that no array can hold ({error})") from error
     for key, tensor in tensors.items():
         if tensor.dtype == np.bool_ and tensor.size and tensor.view(np.uint8).max() > 1:
             raise _damaged(name, f"the tensor {key!r} holds bytes that are neither True nor False")
@@ -197,7 +178,9 @@ def _notes(path: str, encoded: str) -> dict[str, Any]:
         notes = {"single": False, "complex128": [], **json.loads(encoded)}
     except (TypeError, ValueError, RecursionError) as error:
         raise _damaged(path, f"its entry {_OWN!r} cannot be read ({error})") from error
-    if type(notes["single"]) is not bool or not isinstance(notes["complex128"], list):
+    split = notes["complex128"]
+    is_list = isinstance(split, list) and all(isinstance(key, str) for key in split)
+    if type(notes["single"]) is not bool or not is_list:
         raise _damaged(path, f"its entry {_OWN!r} says {encoded[:80]!r}")
     return notes
 
@@ -207,7 +190,7 @@ def _place(path: str, key: str, entry: Any) -> tuple[EmberDType, tuple[int, ...]
     if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
         raise _damaged(path, f"the header does not describe the tensor {key!r}")
     shape, places = entry["shape"], entry["data_offsets"]
-    if not _are_sizes(shape) or not _are_sizes(places) or len(places) != 2:
+    if not _are_sizes(shape) or len(shape) > _MOST_AXES or not _are_sizes(places) or len(places) != 2:
         raise _damaged(path, f"the tensor {key!r} has the shape {shape!r:.80} and the place {places!r:.80}")
     dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if dtype is None:
@@ -220,7 +203,7 @@ def _place(path: str, key: str, entry: Any) -> tuple[EmberDType, tuple[int, ...]
 
 
 def _are_sizes(values: Any) -> bool:
-    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+    return isinstance(values, list) and all(type(value) is int and 0 <= value <= _LARGEST_SIZE for value in values)
 
 
 def _check_places(path: str, places: Mapping[str, tuple[EmberDType, tuple[int, ...], int, int]], size: int) -> None:

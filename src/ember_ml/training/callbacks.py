@@ -11,6 +11,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ember_ml import ops
+from ember_ml.training import checkpoints
+from ember_ml.training.plain import count, number, table
+from ember_ml.typing import Tensor
+
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
 
@@ -39,8 +44,12 @@ class Callback:
         """What a checkpoint keeps of the callback: plain data."""
         return {}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a :meth:`state`."""
+    def tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps of the callback besides: tensors by name."""
+        return {}
+
+    def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Go on from what :meth:`state` and :meth:`tensors` gave."""
 
 
 class OnEpoch(Callback):
@@ -78,8 +87,6 @@ class EarlyStopping(Callback):
         if value < self.best - self.smallest_change:
             self.best, self.waited = value, 0
             if self.restore_best:
-                from ember_ml import ops
-
                 self._kept = {name: ops.copy(x) for name, x in trainer.model.state_dict().items()}
             return
         self.waited += 1
@@ -93,8 +100,13 @@ class EarlyStopping(Callback):
     def state(self) -> dict[str, Any]:
         return {"best": self.best if math.isfinite(self.best) else None, "waited": self.waited}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self.best, self.waited = math.inf if state["best"] is None else state["best"], state["waited"]
+    def tensors(self) -> dict[str, Tensor]:
+        return self._kept or {}
+
+    def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        table(state, "EarlyStopping", "best", "waited")
+        self.best, self.waited = _best(state), count(state, "waited")
+        self._kept = {name: ops.copy(x) for name, x in tensors.items()} or None
 
 
 class StopOnNaN(Callback):
@@ -126,13 +138,16 @@ class Checkpoint(Callback):
         mode: str = "min",
         resume: bool = False,
     ) -> None:
+        if mode not in ("min", "max"):
+            raise ValueError(f"mode is min or max, not {mode!r}")
+        for name, value in (("every_steps", every_steps), ("every_epochs", every_epochs)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is at least 1, not {value}")
         self.path = Path(path)
         self.every_steps, self.every_epochs, self.monitor, self.mode = every_steps, every_epochs, monitor, mode
         self.resume, self.best = resume, math.inf
 
     def begin(self, trainer: Trainer) -> None:
-        from ember_ml.training import checkpoints
-
         if self.resume and checkpoints.exists(self.path):
             trainer.restore(self.path)
 
@@ -145,18 +160,21 @@ class Checkpoint(Callback):
             if self.monitor not in values:
                 raise ValueError(f"Checkpoint watches {self.monitor!r}, and an epoch gives {', '.join(values)}")
             value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
-            if value >= self.best:
-                return
-            self.best = value
-            trainer.save(self.path)
+            if value < self.best:  # NaN is not
+                self.best = value
+                trainer.save(self.path)
         elif self.every_steps is None and trainer.epoch % self.every_epochs == 0:
             trainer.save(self.path)
 
     def state(self) -> dict[str, Any]:
         return {"best": self.best if math.isfinite(self.best) else None}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self.best = math.inf if state["best"] is None else state["best"]
+    def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        self.best = _best(table(state, "Checkpoint", "best"))
+
+
+def _best(state: dict[str, Any]) -> float:
+    return math.inf if state["best"] is None else number(state, "best")
 
 
 class CSVLog(Callback):

@@ -1,9 +1,9 @@
 """Checkpoints: the whole state of training in a folder, never half written, checked when it is read.
 
-A folder holds ``state.json`` and the tensor files that it names, with their checksums: ``model-<step>.safetensors``,
-whose names are those of the model's tensors, and ``optimizer-<step>.safetensors``. New tensor files are written first,
-then ``state.json`` is replaced in one step, then the old tensor files are removed: whenever a process dies, the folder
-holds one whole checkpoint.
+A folder holds ``state.json`` and the tensor files that it names, each ``<part>-<step>.safetensors``, with their
+checksums; ``model``, whose names are those of the model's tensors, and ``optimizer`` are always among the parts. New
+tensor files are written first, then ``state.json`` is replaced in one step, then the old tensor files are removed:
+whenever a process dies, the folder holds one whole checkpoint.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ember_ml import ops
 from ember_ml.errors import CheckpointError
+from ember_ml.files import replaced, sync_folder
 from ember_ml.typing import Tensor
 
 __all__ = ["exists", "read", "write"]
@@ -25,34 +28,75 @@ __all__ = ["exists", "read", "write"]
 _STATE = "state.json"
 _FORMAT = "ember-ml checkpoint"
 _VERSION = 1
-_PARTS = ("model", "optimizer")
+_NEEDED = ("model", "optimizer")
+_PARTS = (*_NEEDED, "gradients", "callbacks")
+_FILE = re.compile(rf"({'|'.join(_PARTS)})-[0-9]{{1,20}}(-[0-9]{{1,9}})?\.safetensors")
+_DRAFT = re.compile(rf"\.({_FILE.pattern}|{re.escape(_STATE)})\.[0-9a-f]{{12}}")
+"""What a file is called while it is written; one is left behind where a process is killed."""
 _LARGEST = 1 << 30
 """No state in JSON is larger than this; a damaged folder must not fill the memory."""
+_TRIES = 10
 
 
 def exists(path: str | PathLike[str]) -> bool:
-    """Whether the folder ``path`` holds a checkpoint."""
-    return (Path(path) / _STATE).is_file()
+    """Whether the folder ``path`` holds a checkpoint, damaged or not."""
+    return os.path.lexists(Path(path) / _STATE)
 
 
 def write(path: str | PathLike[str], tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
-    """Write the tensors of ``model`` and ``optimizer`` and a plain state to the folder ``path``, which is made."""
+    """Write parts of tensors, ``model`` and ``optimizer`` among them, and a plain state to the folder ``path``.
+
+    The folder is made. An error leaves the checkpoint that was there. Several writers take turns.
+    """
     folder = Path(path)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _make(folder)
+        with _locked(folder):
+            try:
+                _write(folder, tensors, state)
+            finally:
+                _remove_unused(folder)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(error.errno, f"the checkpoint cannot be written ({reason})", str(folder)) from error
+
+
+def _make(folder: Path) -> None:
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
     files = {}
-    for part in _PARTS:
+    for part, named in tensors.items():
         name = _fresh_name(folder, part, int(state["steps"]))
-        ops.save(folder / name, tensors[part])
+        ops.save(folder / name, named)
         files[part] = {"name": name, "sha256": _digest(folder / name)}
-    text = json.dumps({"format": _FORMAT, "version": _VERSION, "files": files, "state": state}, indent=1)
-    _replace(folder / _STATE, text)
-    _remove_others(folder, {file["name"] for file in files.values()})
+    document = {"format": _FORMAT, "version": _VERSION, "files": files, "state": state}
+    text = json.dumps(document)
+    with replaced(folder / _STATE) as file:
+        file.write(f'{text[:-1]}, "sha256": "{_signature(text)}"}}'.encode())
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let no other process or thread write to the folder meanwhile, where the file system has locks."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(ImportError, OSError):  # the lock ends with the process, however that ends
+            import fcntl
+
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
 
 
 def _fresh_name(folder: Path, part: str, step: int) -> str:
     """A name for a tensor file that no checkpoint uses yet: what is there must stay until the new one is whole."""
     name, count = f"{part}-{step}.safetensors", 1
-    while (folder / name).exists():
+    while os.path.lexists(folder / name):
         name, count = f"{part}-{step}-{count}.safetensors", count + 1
     return name
 
@@ -62,82 +106,92 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _replace(path: Path, text: str) -> None:
-    """Make ``text`` the contents of a file in one step, and last when the machine loses power."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
+def _signature(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove the tensor files that ``state.json`` does not name, and what writers that died have left."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _remove_others(folder: Path, kept: set[str]) -> None:
-    """Remove what older checkpoints, and writers that died, have left."""
-    for part in _PARTS:
-        for file in folder.glob(f"{part}-*.safetensors"):
-            if file.name not in kept:
-                file.unlink(missing_ok=True)
-    for file in folder.glob(".*.part"):
-        file.unlink(missing_ok=True)
+        used = {entry["name"] for entry in _document(folder / _STATE)["files"].values()}
+    except CheckpointError:
+        if exists(folder):  # what cannot be read may be mended, and is not thrown away
+            return
+        used = set()
+    with suppress(OSError):  # the checkpoint is whole; what cannot be removed does no harm
+        for name in os.listdir(folder):
+            if (_FILE.fullmatch(name) and name not in used) or _DRAFT.fullmatch(name):
+                with suppress(OSError):
+                    os.unlink(folder / name)
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """The tensors of ``model`` and ``optimizer``, and the plain state, of the checkpoint in the folder ``path``.
+    """The parts of tensors and the plain state of the checkpoint in the folder ``path``.
 
-    A folder without one, or with one that is damaged, raises ``CheckpointError``; nothing in it is ever executed.
+    A folder without one, or with one that is damaged, raises ``CheckpointError``; nothing in it is ever executed. Where
+    another process replaces the checkpoint meanwhile, it is the new one.
     """
     folder = Path(path)
     if not exists(folder):
         raise CheckpointError(f"{folder} holds no checkpoint: there is no {_STATE} in it")
-    document = _document(folder / _STATE)
-    tensors = {}
-    for part in _PARTS:
-        file = document["files"][part]
-        tensors[part] = _tensors(folder, file["name"], file["sha256"])
-    return tensors, document["state"]
+    for _ in range(_TRIES):
+        document = _document(folder / _STATE)
+        try:
+            tensors = {part: _tensors(folder, entry) for part, entry in document["files"].items()}
+            return tensors, document["state"]
+        except CheckpointError as error:
+            found = error
+        if _document(folder / _STATE)["files"] == document["files"]:
+            raise found
+    raise CheckpointError(f"{folder} cannot be read: its checkpoint is replaced all the time")
 
 
 def _document(path: Path) -> dict[str, Any]:
     try:
+        if not path.is_file():
+            raise CheckpointError(f"{path} is no file")
         if path.stat().st_size > _LARGEST:
             raise CheckpointError(f"{path} is larger than any state of training")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_bytes().decode())
+        signature = document.pop("sha256", None) if isinstance(document, dict) else None
+        is_whole = signature == _signature(json.dumps(document))  # spaces and line ends do not matter
+    except CheckpointError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise CheckpointError(f"{path} is no checkpoint of Ember ML")
     if document.get("version") != _VERSION:
-        raise CheckpointError(f"{path} has version {document.get('version')!r}, and this program reads {_VERSION}")
+        raise CheckpointError(f"{path} has version {document.get('version')!r:.80}, and this program reads {_VERSION}")
+    if not is_whole:
+        raise CheckpointError(f"{path} is damaged: its checksum is not the one of what it says")
     files, state = document.get("files"), document.get("state")
-    if not isinstance(files, dict) or not isinstance(state, dict) or not all(_is_file(files.get(x)) for x in _PARTS):
+    is_named = isinstance(files, dict) and {*_NEEDED} <= files.keys() and all(map(_is_file, files, files.values()))
+    if not is_named or not isinstance(state, dict):
         raise CheckpointError(f"{path} is damaged: it does not name its tensor files")
     return document
 
 
-def _is_file(entry: Any) -> bool:
+def _is_file(part: str, entry: Any) -> bool:
     """Whether an entry names a file of the folder itself, and its checksum."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         return False
-    name = entry.get("name")
-    return isinstance(name, str) and name.endswith(".safetensors") and not set(name) & set("/\\\0") and name[0] != "."
+    found = _FILE.fullmatch(entry["name"])
+    return found is not None and found[1] == part and isinstance(entry.get("sha256"), str)
 
 
-def _tensors(folder: Path, name: str, digest: str) -> dict[str, Tensor]:
-    path = folder / name
+def _tensors(folder: Path, entry: Mapping[str, str]) -> dict[str, Tensor]:
+    path = folder / entry["name"]
     try:
-        found = _digest(path)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
-    if found != digest:
-        raise CheckpointError(f"{path} is damaged: its checksum is not the one that {_STATE} has")
-    try:
+        if not path.is_file():  # a pipe or a device would never end
+            raise CheckpointError(f"{path}, which {_STATE} names, is missing")
+        if _digest(path) != entry["sha256"]:
+            raise CheckpointError(f"{path} is damaged: its checksum is not the one that {_STATE} has")
         loaded = ops.load(path)
-    except ValueError as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
-    return loaded if isinstance(loaded, dict) else {}
+    except CheckpointError:
+        raise
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if not isinstance(loaded, dict):
+        raise CheckpointError(f"{path} holds a tensor without a name")
+    return loaded

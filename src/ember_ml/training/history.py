@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.training.plain import count, number, numbers, table
 
 __all__ = ["Curve", "History"]
 
@@ -44,6 +45,11 @@ class History(Mapping[str, Curve]):
             self.flush()  # while its tensors are still those of the active backend
             self.switches.append((len(self["loss"]), backend))
         self._pending.append((loss, size))
+
+    def begin_epoch(self) -> None:
+        """Let the mean of the epoch begin with the next step."""
+        self.flush()
+        self._sum, self._weight = 0.0, 0
 
     def flush(self) -> None:
         """Read the losses that are still to be read."""
@@ -103,10 +109,13 @@ class History(Mapping[str, Curve]):
     def from_state(cls, state: Mapping[str, Any]) -> History:
         """The history of which :meth:`state` gave this data."""
         made = cls()
-        made._curves = {name: Curve(curve["values"], curve["epochs"]) for name, curve in state["curves"].items()}
-        made._sum, made._weight = state["sum"], state["weight"]
-        made.switches = [(int(step), str(name)) for step, name in state["switches"]]
-        made.times = list(state["times"])
+        table(state, "a history", "curves", "sum", "weight", "switches", "times")
+        for name, curve in table(state["curves"], "curves").items():
+            table(curve, f"the curve {name!r:.60}", "values", "epochs")
+            made._curves[name] = Curve(numbers(curve, "values"), numbers(curve, "epochs"))
+        made._sum, made._weight = number(state, "sum"), count(state, "weight")
+        made.switches = [_switch(pair) for pair in state["switches"]]
+        made.times = numbers(state, "times")
         return made
 
     def plot(self, path: str | PathLike[str]) -> None:
@@ -118,3 +127,9 @@ class History(Mapping[str, Curve]):
     def __repr__(self) -> str:
         curves = ", ".join(f"{name}: {len(curve)} values" for name, curve in self._curves.items())
         return f"<History of {curves or 'nothing yet'}>"
+
+
+def _switch(pair: Any) -> tuple[int, str]:
+    if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int or not isinstance(pair[1], str):
+        raise ValueError(f"a switch is the number of steps before and the name of a backend, not {pair!r:.60}")
+    return pair[0], pair[1]

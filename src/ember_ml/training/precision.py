@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from ember_ml import ops, trees
 from ember_ml.dtypes import HALVES, as_dtype
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.training.plain import count, number, table
 from ember_ml.typing import Tensor
 
 __all__ = ["Precision"]
@@ -64,7 +66,11 @@ class Precision:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a :meth:`state`."""
-        self.scale, self.good = state["scale"], state["good"]
+        table(state, "the precision", "scale", "good")
+        scale = None if state["scale"] is None else number(state, "scale")
+        if (scale is None) != (self.scale is None) or (scale is not None and not 1.0 <= scale < math.inf):
+            raise ValueError(f"{self.dtype} does not have the scale {scale!r}")
+        self.scale, self.good = scale, count(state, "good")
 
 
 def _widened(x: Any) -> Any:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import copy
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from os import PathLike
 from typing import Any, Self
 
-from ember_ml import ops, registry, trees
+from ember_ml import ops, trees
 from ember_ml.backend import get_backend
-from ember_ml.backend.streams import Generator, default_generator
-from ember_ml.errors import CheckpointError, ConfigError
 from ember_ml.nn.modules.module import Module
 from ember_ml.training import callbacks as callback_kinds
-from ember_ml.training import checkpoints, losses, optimizers
+from ember_ml.training import checkpoints, losses, optimizers, resuming
 from ember_ml.training import metrics as metric_kinds
 from ember_ml.training.data import DataLoader
 from ember_ml.training.history import History
+from ember_ml.training.interrupts import Interrupts
 from ember_ml.training.precision import Precision
 from ember_ml.training.steps import TrainingStep, apply_model, parts_of
 from ember_ml.typing import Tensor
@@ -65,13 +65,15 @@ class Trainer:
     ) -> None:
         if not isinstance(model, Module):
             raise TypeError(f"a Trainer takes a module, not {type(model).__name__}")
-        if accumulate < 1:
-            raise ValueError(f"accumulate is the number of batches that make an update, not {accumulate}")
+        if not isinstance(accumulate, int) or accumulate < 1:
+            raise ValueError(f"accumulate is the number of batches that make an update, not {accumulate!r}")
+        if not isinstance(loss, str) and not callable(loss):
+            raise TypeError(f"a loss is a name or a function of targets and predictions, not {loss!r:.60}")
         self.model = model
         self.optimizer = optimizers.get(optimizer)
         self.loss = losses.get(loss) if isinstance(loss, str) else loss
         self.metrics = _named_metrics(metrics)
-        self.callbacks = list(callbacks)
+        self.callbacks = _checked_callbacks(callbacks)
         self.precision = None if precision is None else Precision(precision)
         self.compile, self.accumulate, self.strategy, self.seed, self.progress = (
             compile,
@@ -90,8 +92,10 @@ class Trainer:
         self.steps_per_epoch: int | None = None
         self.should_stop = False
         """Set by a callback to end ``fit``."""
+        self.position: dict[str, Any] | None = None
+        """Where the data stood after the last step of ``fit``."""
         self._data: DataLoader | None = None  # while it is trained on
-        self._position: dict[str, Any] | None = None  # of the data, when training stopped
+        self._interrupts = Interrupts()
         self._step = TrainingStep(self.model, self.optimizer, self.loss, compile, self.precision, accumulate, strategy)
         self._step.gives_predictions = bool(self.metrics)
         self._step.prepare()
@@ -113,25 +117,31 @@ class Trainer:
 
         The data are inputs and targets, with a ``weight`` for each sample perhaps, or a loader or iterable of batches.
         ``validation`` is a tuple or loader of the same kind, evaluated after each epoch. Called again, or after
-        :meth:`restore`, it goes on where it was, in the midst of an epoch too.
+        :meth:`restore`, it goes on where it was, in the midst of an epoch too: also after an error, or after Ctrl-C,
+        which waits for the end of the step.
         """
+        if not isinstance(epochs, int):
+            raise TypeError(f"epochs is a whole number, not {epochs!r}")
+        _check_validation(validation, epochs - self.epoch)
         loader = self._loader(x, y, weight, batch_size, shuffle)
         callbacks = self._callbacks()
         self.should_stop = False
-        for callback in callbacks:
-            callback.begin(self)
-        try:
+        with ExitStack() as ending:
+            ending.callback(self._leave)
+            for callback in sorted(callbacks, key=_is_checkpoint, reverse=True):  # which may bring all to another place
+                callback.begin(self)
+                ending.callback(callback.end, self)
             self._data = loader
-            if self._position is not None:
-                loader.restore(self._position)
+            if self.position is not None:
+                loader.restore(self.position)
+            ending.enter_context(self._interrupts)
             while self.epoch < epochs and not self.should_stop:
                 self._epoch(loader, callbacks, validation, batch_size)
-        finally:
-            self._position, self._data = loader.state(), None
-            self.model.train()
-            for callback in reversed(callbacks):
-                callback.end(self)
         return self.history
+
+    def _leave(self) -> None:
+        self._data = None
+        self.model.train()
 
     def _epoch(
         self, loader: DataLoader, callbacks: list[callback_kinds.Callback], validation: Any, batch_size: int
@@ -140,12 +150,14 @@ class Trainer:
         self.model.train()
         self.steps_per_epoch = _length(loader)
         if not self.steps_in_epoch:
+            self.history.begin_epoch()
             for metric in self.metrics.values():
                 metric.reset()
         # a checkpoint may be of the moment between the last step of an epoch and its end
         is_over = bool(self.steps_in_epoch) and loader.state()["batch"] == 0
         for batch in () if is_over else loader:
-            self._train_on(batch)
+            with self._interrupts.held:
+                self._train_on(batch, loader)
             for callback in callbacks:
                 callback.after_step(self)
             if self.should_stop:
@@ -157,13 +169,14 @@ class Trainer:
             found = self.evaluate(validation, batch_size=batch_size)
             values |= {f"val_{name}": value for name, value in found.items()}
             self.model.train()
-        self.epoch += 1
-        self.steps_in_epoch = 0
-        values = self.history.end_epoch(values, time.perf_counter() - start)
+        with self._interrupts.held:
+            values = self.history.end_epoch(values, time.perf_counter() - start)
+            self.epoch += 1
+            self.steps_in_epoch, self.position = 0, loader.state()
         for callback in callbacks:
             callback.after_epoch(self, values)
 
-    def _train_on(self, batch: Any) -> Tensor:
+    def _train_on(self, batch: Any, loader: DataLoader | None = None) -> Tensor:
         size = _size(batch)
         if self.strategy is not None:
             _, _, weights = parts_of(batch)
@@ -171,11 +184,13 @@ class Trainer:
         loss, prediction = self._step(batch)
         shown = loss if self.strategy is None else self.strategy.mean(loss, self._step.weight)
         self.history.add_step(shown, size if self.strategy is None else self._whole_size(size), get_backend())
+        self.steps += 1
+        if loader is not None:
+            self.steps_in_epoch += 1
+            self.position = loader.state()
         for metric in self.metrics.values():
             _, target, weight = parts_of(batch)
             metric.update(target, prediction, weight)
-        self.steps += 1
-        self.steps_in_epoch += 1
         return shown
 
     def _whole_size(self, size: int) -> int:
@@ -206,9 +221,13 @@ class Trainer:
     def _callbacks(self) -> list[callback_kinds.Callback]:
         is_main = self.strategy is None or self.strategy.is_main
         shows = is_main and (sys.stderr.isatty() if self.progress is None else self.progress)
-        return [*self.callbacks, callback_kinds.Progress()] if shows else list(self.callbacks)
+        # what a checkpoint holds is the state after all others have done their part
+        own = sorted(self.callbacks, key=_is_checkpoint)
+        return [*own, callback_kinds.Progress()] if shows else own
 
     def _loader(self, x: Any, y: Any, weight: Any, batch_size: int, shuffle: bool) -> DataLoader:
+        if weight is not None and y is None:
+            raise ValueError("weight goes with x and y; the batches of a loader have their weights as third part")
         if isinstance(x, DataLoader):
             loader = x
         else:
@@ -259,86 +278,27 @@ class Trainer:
         """Write the whole state of training to the folder ``path``; it is never half written.
 
         ``fit`` goes on from it, after :meth:`load` or :meth:`restore`, as if it had not been interrupted: on the same
-        backend to the last bit.
+        backend to the last bit. An error leaves what was saved there before.
         """
-        if self.strategy is None:
-            optimizer = self.optimizer.state_dict()
-        else:
+        if self.strategy is not None:
             self.strategy.average_buffers(self.model)
-            optimizer = self.strategy.gather_state(self.optimizer)
-        model, state = self.model.state_dict(), self._state()  # on every process: each may have a part of it
+        tensors, state = resuming.tensors_of(self), resuming.state_of(self)
         if self.strategy is None or self.strategy.is_main:
-            checkpoints.write(path, {"model": model, "optimizer": optimizer}, state)
+            checkpoints.write(path, tensors, state)
         if self.strategy is not None:
             self.strategy.barrier()  # nobody goes on before it is whole
 
-    def _state(self) -> dict[str, Any]:
-        return {
-            "steps": self.steps,
-            "epoch": self.epoch,
-            "steps_in_epoch": self.steps_in_epoch,
-            "updates": self.optimizer.step,
-            "seed": self.seed,
-            "data": self._position if self._data is None else self._data.state(),
-            "random": default_generator().state(),
-            "history": self.history.state(),
-            "precision": None if self.precision is None else self.precision.state(),
-            "metrics": {name: metric.state() for name, metric in self._merged(self.metrics).items()},
-            "callbacks": [[type(callback).__name__, callback.state()] for callback in self.callbacks],
-            "config": self.config(),
-        }
-
     def config(self) -> dict[str, Any]:
         """The settings of the trainer as plain data; None for what cannot be described."""
-        return {
-            "model": _described(self.model),
-            "optimizer": _described(self.optimizer),
-            "loss": _described(self.loss),
-            "metrics": [_described(metric) for metric in self.metrics.values()],
-            "compile": self.compile,
-            "precision": None if self.precision is None else self.precision.dtype.name,
-            "accumulate": self.accumulate,
-        }
+        return resuming.config_of(self)
 
     def restore(self, path: str | PathLike[str]) -> Self:
-        """Go on from the checkpoint in the folder ``path``, of a trainer with the same model and optimizer."""
-        tensors, state = checkpoints.read(path)
-        try:
-            self._restore(tensors, state)
-        except CheckpointError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise CheckpointError(f"the checkpoint in {path} does not fit this trainer: {error}") from error
-        return self
+        """Go on from the checkpoint in the folder ``path``, of a trainer with the same model and optimizer.
 
-    def _restore(self, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]) -> None:
-        history = History.from_state(state["history"])
-        generator = Generator.from_state(state["random"])
-        numbers = {name: int(state[name]) for name in ("steps", "epoch", "steps_in_epoch", "updates", "seed")}
-        if set(state["metrics"]) != set(self.metrics):
-            raise ValueError(f"it has the metrics {sorted(state['metrics'])}, and the trainer {sorted(self.metrics)}")
-        if not all(module.is_built for _, module in self.model.named_modules()):
-            raise ValueError("the model has layers whose sizes are unknown: call it once before")
-        self._step.prepare()
-        self.model.load_state_dict(tensors["model"])
-        if self.strategy is None:
-            self.optimizer.load_state_dict(tensors["optimizer"], numbers["updates"])
-        else:
-            self.strategy.load_state(self.optimizer, tensors["optimizer"], numbers["updates"])
-        for name, metric in self.metrics.items():
-            metric.reset()
-            if self.strategy is None or self.strategy.is_main:  # the sums of all processes are merged again
-                metric.restore(state["metrics"][name])
-        for callback, (name, kept) in zip(self.callbacks, state["callbacks"], strict=False):
-            if type(callback).__name__ == name:
-                callback.restore(kept)
-        if self.precision is not None and state["precision"] is not None:
-            self.precision.restore(state["precision"])
-        self.history, self._position = history, state["data"]
-        self.steps, self.epoch, self.steps_in_epoch, self.seed = (
-            numbers[name] for name in ("steps", "epoch", "steps_in_epoch", "seed")
-        )
-        ops.random.seed(generator)
+        One that is damaged, or does not fit, raises ``CheckpointError`` and changes nothing.
+        """
+        resuming.restore(self, path, *checkpoints.read(path))
+        return self
 
     @classmethod
     def load(cls, path: str | PathLike[str], model: Module | None = None, **settings: Any) -> Trainer:
@@ -347,42 +307,11 @@ class Trainer:
         The model, optimizer, loss and metrics are built as the checkpoint describes them. A model, or anything else
         that has no registered name, must be given, and anything else may be.
         """
-        _, state = checkpoints.read(path)
-        config = state.get("config")
-        if not isinstance(config, dict):
-            raise CheckpointError(
-                f"the checkpoint in {path} does not say what was trained; pass model=, optimizer= ..."
-            )
-        given: dict[str, Any] = {"compile": config.get("compile", False), "precision": config.get("precision")}
-        given["accumulate"] = config.get("accumulate", 1)
-        given["model"] = _built(config, "model", path) if model is None else model
-        for name in ("optimizer", "loss"):
-            given[name] = settings.pop(name) if name in settings else _built(config, name, path)
-        if "metrics" not in settings:
-            parts = config.get("metrics")
-            if not isinstance(parts, list):
-                raise CheckpointError(f"the checkpoint in {path} does not list its metrics; pass metrics=...")
-            given["metrics"] = [_built({"metrics": part}, "metrics", path) for part in parts]
-        return cls(**{**given, **settings}).restore(path)
-
-
-def _described(thing: Any) -> Any:
-    try:
-        return registry.config_of(thing)
-    except (ConfigError, TypeError, ValueError):
-        return None
-
-
-def _built(config: dict[str, Any], name: str, path: Any) -> Any:
-    described = config.get(name)
-    if not isinstance(described, dict):
-        raise CheckpointError(
-            f"the checkpoint in {path} cannot describe its {name}, which has no registered name: pass {name}=..."
-        )
-    try:
-        return registry.build(described, source=str(path))
-    except ConfigError as error:
-        raise CheckpointError(f"the {name} of the checkpoint in {path} cannot be built: {error}") from error
+        tensors, state = checkpoints.read(path)
+        given: dict[str, Any] = settings if model is None else {"model": model, **settings}
+        made = cls(**{**resuming.described(state, path, given), **given})
+        resuming.restore(made, path, tensors, state)
+        return made
 
 
 def _named_metrics(given: Sequence[Any]) -> dict[str, Any]:
@@ -391,8 +320,35 @@ def _named_metrics(given: Sequence[Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for metric in given:
         made = metric_kinds.get(metric)
+        if made.name in found:
+            raise ValueError(f"two metrics are called {made.name!r}: set the attribute name of one to another name")
         found[made.name] = made
     return found
+
+
+def _checked_callbacks(given: Sequence[callback_kinds.Callback]) -> list[callback_kinds.Callback]:
+    if isinstance(given, callback_kinds.Callback):
+        raise TypeError(f"callbacks is a list: [{type(given).__name__}(...)]")
+    for callback in given:
+        if not isinstance(callback, callback_kinds.Callback):
+            raise TypeError(f"{callback!r:.60} is no callback: derive its class from callbacks.Callback")
+    return list(given)
+
+
+def _is_checkpoint(callback: callback_kinds.Callback) -> bool:
+    return isinstance(callback, callback_kinds.Checkpoint)
+
+
+def _check_validation(validation: Any, epochs: int) -> None:
+    """Find now what would else be found after the first epochs."""
+    if isinstance(validation, tuple):
+        is_right = len(validation) in (2, 3)
+    else:
+        is_right = validation is None or not (isinstance(validation, dict | str) or hasattr(validation, "shape"))
+    if not is_right:
+        raise ValueError("validation is a tuple of inputs and targets, with weights perhaps, or a loader of batches")
+    if epochs > 1 and isinstance(validation, Iterator):
+        raise ValueError("validation is an iterator, which can be read once: give a list or a DataLoader")
 
 
 def _results(metrics: dict[str, Any]) -> dict[str, float]:
@@ -417,6 +373,8 @@ def _length(loader: Any) -> int | None:
 
 def _batches(x: Any, y: Any, batch_size: int) -> Iterable[Any]:
     if isinstance(x, DataLoader):
+        return x
+    if y is None and type(x) is list and x and isinstance(x[0], tuple):  # of batches, as ``fit`` takes them
         return x
     is_iterable = y is None and not isinstance(x, tuple | dict | list) and not hasattr(x, "shape")
     return DataLoader(x if y is None else (x, y), batch_size=None if is_iterable else batch_size)

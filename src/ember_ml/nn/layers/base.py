@@ -21,14 +21,21 @@ class Layer(Module):
     False there, and defines ``build(shape)``, which gets the shape of the first input.
     """
 
+    _built_for: tuple[int, ...] | None = None
+    """The shape of the first input, where sizes were left out: a checkpoint keeps it."""
+
     def build(self, shape: tuple[int, ...]) -> None:
         """Make the parameters for inputs of ``shape``."""
 
     def __call__(self, x: TensorLike, *args: Any, **kwargs: Any) -> Any:
         if not self.is_built:
-            self.build(tuple(ops.shape(x)))
-            self.is_built = True
+            self.build_for(tuple(ops.shape(x)))
         return self.forward(x, *args, **kwargs)
+
+    def build_for(self, shape: tuple[int, ...]) -> None:
+        """Make the parameters as the first call with an input of ``shape`` does."""
+        self.build(shape)
+        self.is_built, self._built_for = True, shape
 
     def add_parameter(
         self,
