@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import math
 import os
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,7 @@ _CHUNK = 65536
 SIGTERM_TO_SIGKILL = 2.0
 _LAST_WORDS = 0.5
 _PR_SET_PDEATHSIG = 1
+_SIOCGIFADDR = 0x8915
 _C = ctypes.CDLL(None)
 # the ranks of MPI implementations; an agent that mpirun has started takes its name from the first one that is set
 _MPI_RANK = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
@@ -179,6 +182,9 @@ class Agent:
         for entry in job["ranks"]:
             environment = {**common, **entry["environment"]}
             environment.setdefault("OMP_NUM_THREADS", str(max(1, _cores() // int(environment["LOCAL_WORLD_SIZE"]))))
+            interface = interface_of(entry["address"])
+            if interface:  # gloo takes the one of the host's name, which is often the loopback
+                environment.setdefault("GLOO_SOCKET_IFNAME", interface)
             try:
                 rank = Rank(entry["rank"], job["command"], environment, job["folder"])
             except OSError as error:
@@ -264,6 +270,19 @@ def free_ports(count: int) -> list[int]:
     for found in sockets:
         found.close()
     return ports
+
+
+def interface_of(address: str) -> str:
+    """The name of the network interface with that address, on Linux; empty where there is none."""
+    if sys.platform != "linux":
+        return ""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # it has no address
+                found = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+                if socket.inet_ntoa(found[20:24]) == address:
+                    return name
+    return ""
 
 
 def main(address: str, name: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from ember_ml.errors import LaunchError
 
-__all__ = ["LOCAL", "Host", "is_here", "places", "read_hosts", "route_to"]
+__all__ = ["LOCAL", "Host", "address_of", "check_reach", "is_here", "places", "read_hosts", "route_to"]
 
 LOCAL = "127.0.0.1"
 
@@ -73,18 +74,30 @@ def places(hosts: list[tuple[str, int]], count: int | None) -> list[Host]:
     return placed
 
 
-def _address(name: str) -> str:
+@cache
+def address_of(name: str) -> str:
+    """The address of a host, which its peers are told instead of the name: many a host knows itself by another one."""
     try:
         return socket.gethostbyname(name)
     except OSError as error:
         raise LaunchError(f"the host {name!r} is not known here: {error}") from error
 
 
+def check_reach(hosts: list[Host]) -> None:
+    """Raise where the ranks of several hosts could not reach one of them."""
+    for host in hosts:
+        if len(hosts) > 1 and address_of(host.name).startswith("127."):
+            raise LaunchError(
+                f"the host {host.name!r} has the address {address_of(host.name)}, by which the other hosts reach "
+                "themselves; write its address in the network instead"
+            )
+
+
 def is_here(name: str) -> bool:
     """Whether the name is one of this machine: only then can its address be listened at."""
     with socket.socket() as probe:
         try:
-            probe.bind((_address(name), 0))
+            probe.bind((address_of(name), 0))
         except OSError:
             return False
     return True
@@ -94,7 +107,7 @@ def route_to(name: str) -> str:
     """The address of this machine by which that host reaches it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # connecting it sends nothing
         try:
-            probe.connect((_address(name), 9))
+            probe.connect((address_of(name), 9))
         except OSError as error:
             raise LaunchError(f"there is no way to the host {name!r}: {error}") from error
         return probe.getsockname()[0]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ember_ml.distributed.hosts import LOCAL, places, read_hosts
+from ember_ml.distributed.hosts import LOCAL, check_reach, places, read_hosts
 from ember_ml.distributed.report import JsonReport, Report
 from ember_ml.distributed.starting import Job, mpi_command
 from ember_ml.distributed.supervisor import Supervisor
 from ember_ml.errors import LaunchError
 
 __all__ = ["launch"]
+
+# backends whose engine wants to start the ranks itself, and the command for that
+_STARTED_BY = {"numpy": mpi_command}
 
 
 def launch(
@@ -34,8 +37,9 @@ def launch(
     if not Path(script).is_file():
         raise LaunchError(f"there is no script {script!r}")
     placed = places(read_hosts(hosts) if hosts is not None else [(LOCAL, ranks or 1)], ranks)
-    several = sum(len(host.ranks) for host in placed) > 1
-    mpi = mpi_command(placed) if backend == "numpy" and several else None
+    check_reach(placed)
+    started_by = _STARTED_BY.get(backend) if sum(len(host.ranks) for host in placed) > 1 else None
+    mpi = started_by(placed) if started_by is not None else None
     job = Job([sys.executable, script, *arguments], placed, backend, timeout, mpi)
     report = (JsonReport if as_json else Report)(log_dir)
     try:

@@ -24,7 +24,6 @@ from ember_ml.errors import LaunchError
 __all__ = ["Job", "Starter", "mpi_command"]
 
 _TOKEN = "EMBER_ML_TOKEN"
-_END = 2.0
 # Open MPI, of both its generations: more ranks than cores are meant, ranks share the cores, and containers run as root
 _OPEN_MPI = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
@@ -69,7 +68,9 @@ def mpi_command(hosts: list[Host]) -> list[str] | None:
     places = ",".join(f"{host.name}:{len(host.ranks)}" for host in hosts)
     if "Open MPI" in version or "Open RTE" in version:
         return [*command, "--host", places, "-x", _TOKEN]
-    return [*command, "-hosts", places]
+    away = [host.name for host in hosts if not is_here(host.name)]
+    # its remote parts would look for this machine by its name, which may mean themselves
+    return [*command, "-hosts", places, *(["-localhost", route_to(away[0])] if away else [])]
 
 
 class Starter:
@@ -104,7 +105,7 @@ class Starter:
                 start_new_session=True,  # Ctrl-C is for the launcher, which tells the agents
             )
         except OSError as error:
-            self.end()
+            self.end(0.0)
             raise LaunchError(f"{command[0]} cannot be run: {error}") from error
         self.processes[name] = process
         if process.stdin is not None:
@@ -126,9 +127,9 @@ class Starter:
         """The processes that have ended, with their exit codes."""
         return {name: process.returncode for name, process in self.processes.items() if process.poll() is not None}
 
-    def end(self) -> None:
+    def end(self, patience: float) -> None:
         """Wait a little for the processes, whose agents have been told or have lost the connection, then kill them."""
-        until = time.monotonic() + agent.SIGTERM_TO_SIGKILL + _END
+        until = time.monotonic() + patience
         for process in self.processes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, until - time.monotonic()))

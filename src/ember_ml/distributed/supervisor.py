@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ember_ml.distributed.agent import lines_of
+from ember_ml.distributed.agent import SIGTERM_TO_SIGKILL, lines_of
 from ember_ml.distributed.heartbeat import interval
 from ember_ml.distributed.hosts import LOCAL, Host, is_here
 from ember_ml.distributed.report import Report
@@ -26,6 +26,7 @@ __all__ = ["Supervisor"]
 
 _CHUNK = 65536
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_END = 1.0  # seconds for agents without ranks to end
 _LOOK = 0.1  # seconds between two looks at the ranks where nothing comes in
 _EXPLANATION = 0.5  # seconds in which the end of a rank is awaited that explains a broken collective or a lost agent
 # seconds for ranks to end by themselves after a failure, after Ctrl-C, and by SIGTERM; less where the limit is short
@@ -83,15 +84,17 @@ class Supervisor:
             starter = Starter(self.job, server.getsockname()[1], token)
             for source in starter.outputs():
                 self.selector.register(source, selectors.EVENT_READ, ("starter", starter))
+            patience = SIGTERM_TO_SIGKILL + _END
             try:
                 self._watch(starter)
                 self._tell(over=True)
-            finally:  # agents end their ranks when the connection closes
+                patience = _END
+            finally:  # agents that still have ranks end them when the connection closes
                 for link in self.links.values():
                     if link.socket is not None:
                         link.socket.close()
                 self.selector.close()
-                starter.end()
+                starter.end(patience)
         return self.failure
 
     @contextlib.contextmanager
@@ -127,7 +130,8 @@ class Supervisor:
         running = [link for link in self.links.values() if not self._is_done(link)]
         if self.failure is None:
             return not running
-        return not self.stages or not any(link.socket for link in running)
+        reachable = [link for link in running if link.socket and time.monotonic() - link.heard < self.watch.limit / 2]
+        return not self.stages or not reachable
 
     def _tell(self, **message: Any) -> None:
         line = json.dumps(message).encode() + b"\n"
@@ -275,7 +279,9 @@ class Supervisor:
         for link in self.links.values():
             if link.lost is not None and now - link.lost > _EXPLANATION and not self._is_done(link):
                 return Failure(link.host.ranks.start, f"the agent of {link.name} was lost", 1)
-        return self._silent_host(now, self.watch.limit) or self._missing_agent(now, starter) or self.watch.stalled(now)
+        missing = self._silent_host(now, self.watch.limit) or self._missing_agent(now, starter)
+        stalled = missing or self.watch.stalled(now)
+        return stalled and (self._silent_host(now, self.watch.limit / 2) or stalled)
 
     def _is_done(self, link: _Link) -> bool:
         return all(self.ranks[rank].code is not None for rank in link.host.ranks)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ember_ml.backend import VARIABLE
 from ember_ml.distributed.heartbeat import TIMEOUT, interval
-from ember_ml.distributed.hosts import Host
+from ember_ml.distributed.hosts import Host, address_of
 from ember_ml.distributed.starting import Job
 
 __all__ = ["ENGINE_SHARE", "LIMIT_SHARE", "order_of"]
@@ -25,7 +25,7 @@ _MALLOC = {"MALLOC_MMAP_THRESHOLD_": "2000000000", "MALLOC_TRIM_THRESHOLD_": "20
 
 def order_of(job: Job, coordinator: int, ports: dict[int, int], restart: int) -> dict[str, Any]:
     """What the agents are told to start: the coordinator's port is on the first host, the others are one per rank."""
-    first = job.hosts[0].name
+    first = address_of(job.hosts[0].name)
     world = sum(len(host.ranks) for host in job.hosts)
     ring = job.backend == "mlx" and world > 1
     environment = {
@@ -41,7 +41,7 @@ def order_of(job: Job, coordinator: int, ports: dict[int, int], restart: int) ->
         **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
         **{name: value for name, value in _MALLOC.items() if name not in os.environ},
     }
-    addresses = [[f"{host.name}:{ports[rank]}"] for host in job.hosts for rank in host.ranks]
+    addresses = [[f"{address_of(host.name)}:{ports[rank]}"] for host in job.hosts for rank in host.ranks]
     return {
         "command": job.command,
         "folder": os.getcwd(),
@@ -62,4 +62,8 @@ def _rank(rank: int, host: Host, ring: bool) -> dict[str, Any]:
         "LOCAL_RANK": local,
         "LOCAL_WORLD_SIZE": str(len(host.ranks)),
     }
-    return {"rank": rank, "environment": {**environment, "MLX_RANK": str(rank)} if ring else environment}
+    return {
+        "rank": rank,
+        "address": address_of(host.name),
+        "environment": {**environment, "MLX_RANK": str(rank)} if ring else environment,
+    }

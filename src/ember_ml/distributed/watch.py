@@ -126,8 +126,8 @@ class Watch:
         return found
 
     def _holds_up(self, rank: RankState, other: RankState, now: float) -> bool:
-        silent = now - rank.heard > self.limit / 2
-        return rank.stopped is not None or silent or rank.collectives < other.collectives
+        still = now - rank.moved > self.limit / 2  # else it is only a little slower than the other
+        return rank.stopped is not None or (still and (rank.collectives < other.collectives or not rank.joined))
 
     def _blamed(self, now: float) -> Failure:
         """The rank for which the others wait: stopped, silent, absent, or behind in the sequence of collectives."""
