@@ -24,11 +24,14 @@ from ember_ml.errors import LaunchError
 __all__ = ["Job", "Starter", "mpi_command"]
 
 _TOKEN = "EMBER_ML_TOKEN"
-# Open MPI, of both its generations: more ranks than cores are meant, ranks share the cores, and containers run as root
-_OPEN_MPI = {
+# Open MPI, of both its generations: on one host more ranks than cores are meant; on several the slots say how many
+_MORE_THAN_CORES = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "PRTE_MCA_hwloc_default_binding_policy": "none",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
+# ranks share the cores, and containers run as root
+_OPEN_MPI = {
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
     "OMPI_MCA_hwloc_base_binding_policy": "none",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -84,7 +87,8 @@ class Starter:
         if job.mpi is not None:
             away = [host.name for host in job.hosts if not is_here(host.name)]
             address = f"{route_to(away[0]) if away else LOCAL}:{port}"
-            self._start("mpirun", [*job.mpi, *program, address, "mpi"], {**_OPEN_MPI, **environment})
+            settings = {**_OPEN_MPI, **(_MORE_THAN_CORES if len(job.hosts) == 1 else {})}
+            self._start("mpirun", [*job.mpi, *program, address, "mpi"], {**settings, **environment})
             return
         for number, host in enumerate(job.hosts):
             if is_here(host.name):
