@@ -59,5 +59,14 @@ case("dot_product_attention", names, **_QKV)
 case("dot_product_attention", names, label="causal", **_QKV, is_causal=True, scale=0.3)
 case("dot_product_attention", (*names, "bias"), label="bias", **_QKV, bias=numbers(4, 1, 5, seed=3))
 case("dot_product_attention", (*names, "bias"), label="mask", **_QKV, bias=numbers(3, 5, seed=3), mask=_SEEN)
+case(
+    "dot_product_attention",
+    names,
+    label="more queries than keys",
+    query=numbers(2, 4, 2, 3),
+    key=numbers(2, 2, 1, 3, seed=1),
+    value=numbers(2, 2, 1, 4, seed=2),
+    is_causal=True,
+)
 case("rotary_embedding", x=numbers(2, 3, 2, 4))
 case("rotary_embedding", x=numbers(2, 3, 4), interleaved=True, offset=5, label="interleaved")

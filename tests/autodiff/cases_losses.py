@@ -8,6 +8,7 @@ from tests.autodiff.case import Numbers, case, numbers
 
 _X, _W, _B = numbers(2, 3, 4), numbers(4, low=0.5, seed=1), numbers(4, seed=2)
 case("layer_normalization", ("x", "gamma", "beta"), x=_X, gamma=_W, beta=_B)
+case("layer_normalization", ("x", "beta"), x=_X, beta=_B, label="no gamma")
 case("layer_normalization", x=_X, axis=(0, 2), label="axes")
 case("layer_normalization", ("x", "gamma"), x=_X, gamma=numbers(3), axis=1, label="middle")
 case("rms_normalization", ("x", "scale"), x=_X, scale=_W)

@@ -233,6 +233,25 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     return ops.multiply(x, ops.multiply(ops.erfc(ops.multiply(x, -math.sqrt(0.5))), 0.5))
 
 
+def _gelu_slope(x: Tensor, approximate: bool) -> Tensor:
+    if is_half(x):
+        return in_float32(_gelu_slope, x, approximate)
+    if not approximate:
+        chance = ops.multiply(ops.erfc(ops.multiply(x, -math.sqrt(0.5))), 0.5)
+        density = ops.multiply(ops.exp(ops.multiply(ops.square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
+        return ops.add(chance, ops.multiply(x, density))
+    near = ops.clip(x, -30, 30)
+    squares = ops.multiply(ops.square(near), 0.044715)
+    root = 2 * math.sqrt(2 / math.pi)
+    gate = sigmoid(ops.multiply(ops.multiply(near, ops.add(squares, 1.0)), root))
+    steepness = ops.multiply(ops.add(ops.multiply(squares, 3.0), 1.0), root)
+    bend = ops.multiply(ops.multiply(gate, ops.subtract(1.0, gate)), steepness)
+    return ops.add(gate, ops.multiply(near, bend))
+
+
+gradient(gelu, x=lambda g, _r, x, approximate: ops.multiply(g, _gelu_slope(x, approximate)))
+
+
 @derived(REAL_FLOATING)
 def mish(x: TensorLike) -> Tensor:
     """``x * tanh(softplus(x))``.

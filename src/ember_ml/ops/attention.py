@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.attending import attend, check_attention, scale_of
+from ember_ml.backend.attending import attend, by_groups, check_attention, scale_of
 from ember_ml.backend.axes import axis_of
 from ember_ml.dtypes import as_dtype
-from ember_ml.ops.declare import derived
+from ember_ml.ops.declare import derived, gradient
 from ember_ml.ops.halves import in_float32, is_half
 from ember_ml.ops.rules import REAL_CONTRACTION, REAL_FLOATING
 from ember_ml.typing import IndexLike, MaskLike, Tensor, TensorLike
@@ -51,11 +52,97 @@ def dot_product_attention(
     check_attention(query.shape, key.shape, value.shape, bias, mask)
     if is_half(query):
         return in_float32(dot_product_attention, query, key, value, bias, mask, scale, is_causal)
-    if is_causal:
-        queries, keys = query.shape[1], key.shape[1]
-        past = ops.tri(queries, keys, keys - queries, dtype="bool", device=ops.get_device(query))
-        mask = past if mask is None else ops.logical_and(mask, past)
+    mask = _with_past(mask, query, key) if is_causal else mask
     return attend(ops, query, key, value, bias, mask, scale_of(scale, query.shape))
+
+
+def _with_past(mask: Tensor | None, query: Tensor, key: Tensor) -> Tensor:
+    """The mask, less the keys that come after a query."""
+    queries, keys = query.shape[1], key.shape[1]
+    past = ops.tri(queries, keys, keys - queries, dtype="bool", device=ops.get_device(query))
+    return past if mask is None else ops.logical_and(mask, past)
+
+
+class _Backwards:
+    """The gradients of an attention, by heads of key: (batch, heads of key, heads of query for each, length, dim)."""
+
+    def __init__(
+        self,
+        g: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        mask: Tensor | None,
+        scale: float | None,
+        is_causal: bool,
+    ) -> None:
+        self.heads, self.scale = key.shape[2], scale_of(scale, query.shape)
+        self.query, self.key, self.value = self._parted(query), self._parted(key), self._parted(value)
+        self.g = self._parted(g)
+        scores = ops.matmul(ops.multiply(self.query, self.scale), ops.swapaxes(self.key, -1, -2))
+        if bias is not None:
+            scores = ops.add(scores, by_groups(ops, bias, self.heads))
+        mask = _with_past(mask, query, key) if is_causal else mask
+        if mask is not None:
+            scores = ops.where(by_groups(ops, mask, self.heads), scores, -math.inf)
+        is_seen = ops.greater(scores, -math.inf)
+        scores = ops.where(ops.any(is_seen, axis=-1, keepdims=True), scores, 0.0)
+        self.weights = ops.where(is_seen, ops.softmax(scores), 0.0)
+        slopes = ops.matmul(self.g, ops.swapaxes(self.value, -1, -2))
+        total = ops.sum(ops.multiply(slopes, self.weights), axis=-1, keepdims=True)
+        self.scores = ops.multiply(self.weights, ops.subtract(slopes, total))
+
+    def _parted(self, x: Tensor) -> Tensor:
+        batch, length, heads, dim = x.shape
+        parted = ops.reshape(x, (batch, length, self.heads, heads // self.heads, dim))
+        return ops.transpose(parted, (0, 2, 3, 1, 4))
+
+    def _joined(self, x: Tensor) -> Tensor:
+        batch, heads, shared, length, dim = x.shape
+        return ops.reshape(ops.transpose(x, (0, 3, 1, 2, 4)), (batch, length, heads * shared, dim))
+
+    def by_query(self) -> Tensor:
+        return self._joined(ops.multiply(ops.matmul(self.scores, self.key), self.scale))
+
+    def by_key(self) -> Tensor:
+        found = ops.matmul(ops.swapaxes(self.scores, -1, -2), ops.multiply(self.query, self.scale))
+        return self._joined(ops.sum(found, axis=2, keepdims=True))
+
+    def by_value(self) -> Tensor:
+        found = ops.matmul(ops.swapaxes(self.weights, -1, -2), self.g)
+        return self._joined(ops.sum(found, axis=2, keepdims=True))
+
+    def by_bias(self) -> Tensor:
+        batch, heads, shared, queries, keys = self.scores.shape
+        return ops.reshape(self.scores, (batch, heads * shared, queries, keys))
+
+
+def _by(parameter: str) -> Any:
+    """The gradient rule of one parameter."""
+
+    def rule(
+        g: Tensor,
+        _r: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        mask: Tensor | None,
+        scale: float | None,
+        is_causal: bool,
+    ) -> Tensor:
+        tensors = (g, query, key, value, bias)
+        if is_half(query):
+            wide = [None if x is None else ops.cast(x, "float32") for x in tensors]
+            found = getattr(_Backwards(*wide, mask, scale, is_causal), parameter)()  # type: ignore[arg-type]
+            return ops.cast(found, as_dtype(query.dtype))
+        return getattr(_Backwards(*tensors, mask, scale, is_causal), parameter)()
+
+    return rule
+
+
+gradient(dot_product_attention, query=_by("by_query"), key=_by("by_key"), value=_by("by_value"), bias=_by("by_bias"))
 
 
 @derived(REAL_FLOATING)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml.backend.axes import axes_of, axis_of
 from ember_ml.backend.channels import channel_axis, spread_shape
-from ember_ml.ops.declare import derived
+from ember_ml.ops.declare import derived, gradient
 from ember_ml.ops.halves import in_float32, is_half
 from ember_ml.ops.rules import REAL_FLOATING
 from ember_ml.typing import AxisLike, Tensor, TensorLike
@@ -43,6 +43,32 @@ def layer_normalization(
     return _affine(_at_unit_size(deviation, axes, epsilon), gamma, beta, axes)
 
 
+def _layer_by_x(
+    g: Tensor, _r: Tensor, x: Tensor, gamma: Tensor | None, _beta: Tensor | None, axis: AxisLike, epsilon: float
+) -> Tensor:
+    if is_half(x):
+        return in_float32(_layer_by_x, g, None, x, gamma, None, axis, epsilon)
+    axes = axes_of(axis, x.ndim)
+    deviation = ops.subtract(x, ops.mean(x, axis=axes, keepdims=True))
+    found = _unit_size_back(g, deviation, gamma, axes, epsilon)
+    return ops.subtract(found, ops.mean(found, axis=axes, keepdims=True))
+
+
+def _layer_by_gamma(
+    g: Tensor, _r: Tensor, x: Tensor, _gamma: Tensor, _beta: Tensor | None, axis: AxisLike, epsilon: float
+) -> Tensor:
+    axes = axes_of(axis, x.ndim)
+    return _onto(ops.multiply(g, layer_normalization(x, axis=axes, epsilon=epsilon)), _gamma, axes)
+
+
+gradient(
+    layer_normalization,
+    x=_layer_by_x,
+    gamma=_layer_by_gamma,
+    beta=lambda g, _r, _x, _gamma, _beta, axis, _epsilon: _onto(g, _beta, axes_of(axis, _x.ndim)),
+)
+
+
 @derived(REAL_FLOATING)
 def rms_normalization(
     x: TensorLike, scale: TensorLike | None = None, axis: AxisLike = -1, epsilon: float = 1e-7
@@ -60,6 +86,20 @@ def rms_normalization(
     axes = axes_of(axis, x.ndim)
     result = _at_unit_size(x, axes, epsilon)
     return result if scale is None else ops.multiply(result, _spread(scale, "scale", x, axes))
+
+
+def _rms_by_x(g: Tensor, _r: Tensor, x: Tensor, scale: Tensor | None, axis: AxisLike, epsilon: float) -> Tensor:
+    if is_half(x):
+        return in_float32(_rms_by_x, g, None, x, scale, axis, epsilon)
+    return _unit_size_back(g, x, scale, axes_of(axis, x.ndim), epsilon)
+
+
+def _rms_by_scale(g: Tensor, _r: Tensor, x: Tensor, _scale: Tensor, axis: AxisLike, epsilon: float) -> Tensor:
+    axes = axes_of(axis, x.ndim)
+    return _onto(ops.multiply(g, rms_normalization(x, axis=axes, epsilon=epsilon)), _scale, axes)
+
+
+gradient(rms_normalization, x=_rms_by_x, scale=_rms_by_scale)
 
 
 @derived(REAL_FLOATING)
@@ -121,6 +161,22 @@ def group_normalization(
 def _at_unit_size(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
     """``x`` divided by the root of its mean square over ``axes``."""
     return ops.multiply(x, ops.rsqrt(ops.add(ops.mean(ops.square(x), axis=axes, keepdims=True), epsilon)))
+
+
+def _unit_size_back(g: Tensor, x: Tensor, factor: Tensor | None, axes: tuple[int, ...], epsilon: float) -> Tensor:
+    """The gradient with respect to ``x`` of what :func:`_at_unit_size` makes of it, times ``factor``."""
+    if factor is not None:
+        g = ops.multiply(g, _spread(factor, "factor", x, axes))
+    inverse = ops.rsqrt(ops.add(ops.mean(ops.square(x), axis=axes, keepdims=True), epsilon))
+    unit = ops.multiply(x, inverse)
+    along = ops.mean(ops.multiply(g, unit), axis=axes, keepdims=True)
+    return ops.multiply(ops.subtract(g, ops.multiply(unit, along)), inverse)
+
+
+def _onto(g: Tensor, parameter: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """The sum of ``g`` over all places that share a number of ``parameter``."""
+    others = tuple(axis for axis in range(g.ndim) if axis not in axes)
+    return ops.reshape(ops.sum(g, axis=others) if others else g, tuple(parameter.shape))
 
 
 def _affine(x: Tensor, gamma: Tensor | None, beta: Tensor | None, axes: tuple[int, ...]) -> Tensor:

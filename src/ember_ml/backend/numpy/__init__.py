@@ -11,8 +11,7 @@ from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath, load_families
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.host import cast_host, host_dtypes
-from ember_ml.backend.numpy import draws, updates  # noqa: F401
-from ember_ml.backend.numpy.adjoints import ADJOINTS  # noqa: F401
+from ember_ml.backend.numpy import adjoints, draws, network_adjoints, updates  # noqa: F401
 from ember_ml.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LinAlgError
 
@@ -21,6 +20,7 @@ tensor_type = np.ndarray
 dtypes = host_dtypes
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_families(__name__)
+ADJOINTS = {**adjoints.ADJOINTS, **network_adjoints.ADJOINTS}
 
 _EMBER = {native: dtype for dtype, native in host_dtypes.items()}
 

@@ -40,7 +40,15 @@ def _group_normalization(
     return torch.group_norm(second, groups, gamma, beta, epsilon).movedim(1, place)
 
 
-_layer_normalization = _along_last(F.layer_norm, "gamma", "beta")
+def _layer_norm(
+    x: torch.Tensor, lengths: tuple[int, ...], gamma: torch.Tensor | None, beta: torch.Tensor | None, epsilon: float
+) -> torch.Tensor:
+    if gamma is None and beta is not None:  # of which torch has no second derivative
+        return F.layer_norm(x, lengths, None, None, epsilon) + beta
+    return F.layer_norm(x, lengths, gamma, beta, epsilon)
+
+
+_layer_normalization = _along_last(_layer_norm, "gamma", "beta")
 _rms_normalization = _along_last(F.rms_norm, "scale")
 
 layer_normalization = _layer_normalization
