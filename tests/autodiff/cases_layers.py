@@ -68,5 +68,7 @@ case(
     value=numbers(2, 2, 1, 4, seed=2),
     is_causal=True,
 )
+_EVEN = {name: numbers(2, 4, 2, 4, seed=place) for place, name in enumerate(names)}
+case("dot_product_attention", names, label="self", **_EVEN, is_causal=True)
 case("rotary_embedding", x=numbers(2, 3, 2, 4))
 case("rotary_embedding", x=numbers(2, 3, 4), interleaved=True, offset=5, label="interleaved")

@@ -86,3 +86,16 @@ def test_causal_convolution() -> None:
     x = torch.randn(2, 7, 4, dtype=torch.float64)
     want = theirs(torch.nn.functional.pad(x.mT, (4, 0))).mT
     torch.testing.assert_close(ours(x), want.detach())
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_recurrent_layers_inside_transforms(kind: str) -> None:
+    """Where the library's own function cannot be transformed, the loop takes its place."""
+    layer = getattr(nn, kind)(2, 3, dtype="float64")
+    x = torch.randn(4, 1, 3, 2, dtype=torch.float64)
+    found = ops.vmap(layer)(x)
+    torch.testing.assert_close(found, torch.stack([layer(part) for part in x]))
+    bent = ops.hessian(lambda x: ops.sum(layer(x)))(x[0])
+    with ember_ml.use_backend("numpy"):
+        want = ops.to_numpy(ops.hessian(lambda x: ops.sum(layer(x)))(x[0].numpy()))
+    torch.testing.assert_close(bent, torch.asarray(want))

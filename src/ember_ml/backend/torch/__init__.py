@@ -12,7 +12,7 @@ import torch
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import ByDType, FastPath, load_families
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.torch import compilation, draws, updates  # noqa: F401
+from ember_ml.backend.torch import compilation, draws, recurrent, updates  # noqa: F401
 from ember_ml.backend.torch.transfer import cast, dtypes, from_host, from_python, scalar, to_host  # noqa: F401
 from ember_ml.dtypes import EmberDType
 from ember_ml.errors import LinAlgError

@@ -6,8 +6,10 @@ import math
 
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ember_ml.backend.attending import check_attention
+from ember_ml.backend.torch.gradients import may_be_differentiated_again
 
 
 def dot_product_attention(
@@ -31,15 +33,12 @@ def dot_product_attention(
         mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
     # a branch, since a size that is traced as a symbol compares to no bool
     grouped = {"enable_gqa": True} if query.shape[2] != key.shape[2] else {}
-    result = F.scaled_dot_product_attention(
-        query.transpose(1, 2),
-        key.transpose(1, 2),
-        value.transpose(1, 2),
-        attn_mask=mask,
-        is_causal=is_causal,
-        scale=scale,
-        **grouped,
-    )
+    rows = (query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2))
+    if not torch.compiler.is_compiling() and may_be_differentiated_again():
+        with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivatives
+            result = F.scaled_dot_product_attention(*rows, mask, 0.0, is_causal, scale=scale, **grouped)
+    else:
+        result = F.scaled_dot_product_attention(*rows, mask, 0.0, is_causal, scale=scale, **grouped)
     if mask is not None and query.device.type != "cpu":
         # of a query that sees no key, the kernels of GPUs give the average of all values in half precision
         sees = mask if mask.dtype is torch.bool else mask > -math.inf

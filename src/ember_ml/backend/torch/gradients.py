@@ -44,6 +44,11 @@ def _is_transformed() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def may_be_differentiated_again() -> bool:
+    """Whether a gradient of a gradient, or another transform, may be asked of what is computed now."""
+    return getattr(_nesting, "depth", 0) > 1 or _is_transformed()
+
+
 _has_variables = False  # whether the caller ever made variables of his own, which a function may close over
 
 

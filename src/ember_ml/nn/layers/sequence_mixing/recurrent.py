@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ember_ml import ops
+from ember_ml.backend import active
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, in_and_out, over_time
+from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -22,6 +24,8 @@ class _Recurrent(SequenceMixingLayer):
     """How many times ``hidden`` numbers each cell computes from an input and its state."""
     carried: ClassVar[int] = 1
     """How many tensors a cell carries along."""
+    kind: str
+    """What the library's own function for it is known by."""
 
     def __init__(
         self,
@@ -66,8 +70,44 @@ class _Recurrent(SequenceMixingLayer):
 
     def forward(self, x: TensorLike, mask: TensorLike | None = None, state: Any = None) -> Any:
         x = self.sequences(x, mask)
+        parts = self._parts(x, state)
+        found = self._by_library(x, parts)
+        if found is None:
+            found = self._by_steps(x, list(zip(*(ops.unstack(part) for part in parts), strict=True)))
+        y, last = found
+        if state is None:
+            return y
+        return y, last[0] if self.carried == 1 else tuple(last)
+
+    def _parts(self, x: Tensor, state: Any) -> Carry:
+        """What the cells start from, each part (layers * directions, batch, hidden)."""
+        shape = (len(self._cells), x.shape[0], self.hidden)
+        if state is None:
+            return (ops.zeros(shape, dtype=x.dtype, device=ops.get_device(x)),) * self.carried
+        parts = (state,) if self.carried == 1 else tuple(state)
+        if len(parts) != self.carried or any(tuple(ops.shape(part)) != shape for part in parts):
+            many = "one tensor" if self.carried == 1 else f"{self.carried} tensors"
+            raise ValueError(f"the state of this {type(self).__name__} is {many} of shape {shape}")
+        return parts
+
+    def _by_library(self, x: Tensor, parts: Carry) -> tuple[Tensor, Carry] | None:
+        """The results and the last state by the library's own function, where it has one and that drops nothing."""
+        backend = active()
+        library = getattr(backend, "recurrent", None)
+        if library is None or (self.dropout and self.training and self.layers > 1):
+            return None
+        natives = [t._array if type(t) is EmberTensor else t for t in (x, *parts)]
+        if not all(backend.is_native(t) for t in natives):
+            return None
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.has_bias else ("weight_ih", "weight_hh")
+        weights = [getattr(self, f"{name}{cell}") for cell, _ in self._cells for name in names]
+        found = library.run(self.kind, natives[0], natives[1:], weights, self.has_bias, self.layers, self.bidirectional)
+        if found is None or type(x) is not EmberTensor:
+            return found
+        return wrap_native(found[0], backend), tuple(wrap_native(part, backend) for part in found[1])
+
+    def _by_steps(self, x: Tensor, carries: list[Carry]) -> tuple[Tensor, Carry]:
         directions = 2 if self.bidirectional else 1
-        carries = self._carries(x, state)
         for first in range(0, len(self._cells), directions):
             if first and self.training and self.dropout:
                 x = ops.dropout(x, self.dropout)
@@ -77,22 +117,7 @@ class _Recurrent(SequenceMixingLayer):
                 carries[place], y = self._run(x, name, carries[place], reverse)
                 found.append(y)
             x = found[0] if directions == 1 else ops.concatenate(found, axis=-1)
-        if state is None:
-            return x
-        last = tuple(ops.stack(column) for column in zip(*carries, strict=True))
-        return x, last[0] if self.carried == 1 else last
-
-    def _carries(self, x: Tensor, state: Any) -> list[Carry]:
-        """What each cell starts from."""
-        shape = (len(self._cells), x.shape[0], self.hidden)
-        if state is None:
-            zeros = ops.zeros(shape[1:], dtype=x.dtype, device=ops.get_device(x))
-            return [(zeros,) * self.carried] * len(self._cells)
-        parts = (state,) if self.carried == 1 else tuple(state)
-        if len(parts) != self.carried or any(tuple(ops.shape(part)) != shape for part in parts):
-            many = "one tensor" if self.carried == 1 else f"{self.carried} tensors"
-            raise ValueError(f"the state of this {type(self).__name__} is {many} of shape {shape}")
-        return list(zip(*(ops.unstack(part) for part in parts), strict=True))
+        return x, tuple(ops.stack(column) for column in zip(*carries, strict=True))
 
     def _run(self, x: Tensor, name: str, carry: Carry, reverse: bool) -> tuple[Carry, Tensor]:
         """One cell over all positions; what it takes from the inputs is computed for all at once."""
@@ -146,7 +171,7 @@ class RNN(_Recurrent):
     ) -> None:
         if activation not in ("tanh", "relu"):
             raise ValueError(f"the activation of RNN is 'tanh' or 'relu', not {activation!r}")
-        self.activation = activation
+        self.activation = self.kind = activation
         super().__init__(inputs, hidden, layers, bidirectional, dropout, bias, dtype)
 
     def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
@@ -165,6 +190,7 @@ class GRU(_Recurrent):
     """
 
     gates = 3
+    kind = "gru"
 
     def _biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
         # the gate r multiplies the bias of n, which can therefore not be added before
@@ -193,6 +219,7 @@ class LSTM(_Recurrent):
 
     gates = 4
     carried = 2
+    kind = "lstm"
 
     def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
         i, f, g, o = ops.split(ops.add(from_input, from_state), 4, axis=-1)
