@@ -39,10 +39,16 @@ class _Compiled:
         engine = getattr(backend, "compilation", None)
         if engine is None or engine.is_tracing():
             return self.function(*args, **kwargs)
-        leaves, structure = trees.flatten((args, kwargs))
         natives: list[Any] = []
         others: list[Any] = []
         holders = self.holders
+        if not kwargs and all(type(arg) is backend.tensor_type or arg is None for arg in args):
+            # most calls by far: the key says where None stands, which is a container of nothing
+            natives = [arg for arg in args if arg is not None]
+            leaves, structure = [], tuple([arg is None for arg in args])
+            others = [_NATIVE] * len(natives)
+        else:
+            leaves, structure = trees.flatten((args, kwargs))
         for leaf in leaves:
             kind = type(leaf)
             if kind is backend.tensor_type:
@@ -77,7 +83,7 @@ class _Compiled:
         return form([wrap_native(x, backend) if p else x for x, p in zip(found, portable, strict=True)])
 
     def _program(
-        self, key: Any, backend: Any, engine: Any, structure: trees.Structure, others: list[Any], state: State
+        self, key: Any, backend: Any, engine: Any, structure: Any, others: list[Any], state: State
     ) -> Callable[..., Any]:
         function = self.function
 
@@ -92,7 +98,11 @@ class _Compiled:
                     leaves.append(wrap_native(next(given), backend))
                 else:
                     leaves.append(other[1])
-            args, kwargs = structure(leaves)
+            if type(structure) is tuple:
+                given = iter(leaves)
+                args, kwargs = [None if empty else next(given) for empty in structure], {}
+            else:
+                args, kwargs = structure(leaves)
             found, form = trees.flatten(function(*args, **kwargs))
             portable = tuple(type(x) is EmberTensor for x in found)
             return form([x._array if type(x) is EmberTensor else x for x in found]), portable

@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from ember_ml import trees
+from ember_ml.backend import active
 from ember_ml.tensor.variable import Variable, values_of
 
 __all__ = ["Holder", "State", "holders_in", "is_tracing"]
@@ -97,8 +98,10 @@ class State:
         finally:  # while it was traced, they held tensors of the trace
             for variable, native, home in zip(variables, held, homes, strict=True):
                 variable.held, variable.home = native, home
+        backend = active()
         for place, native in zip(changed, new, strict=True):
-            variables[place].value = native
+            variable = variables[place]
+            variable.held, variable.home = native, backend
         for holder, what in zip(self.holders, done, strict=True):
             if what is not None:
                 holder.after_run(what)

@@ -50,3 +50,8 @@ def adam(
 def settle(arrays: Sequence[mx.array]) -> None:
     """Compute arrays of a step: left to the next one, the graphs of all steps would pile up."""
     mx.eval(arrays)
+
+
+def vector(numbers: Sequence[float]) -> mx.array:
+    """Numbers that change from step to step, for a compiled update."""
+    return mx.array(numbers, dtype=mx.float32)

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from ember_ml import ops
 from ember_ml.backend import active
-from ember_ml.nn.modules import describing
+from ember_ml.nn.modules import describing, versions
 from ember_ml.nn.modules.parameter import Buffer, Parameter
-from ember_ml.ops.state import Holder
+from ember_ml.ops.state import Holder, is_tracing
 from ember_ml.origins import ATTRIBUTE, Origin
 from ember_ml.tensor.variable import Variable
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor
@@ -47,6 +47,7 @@ class Module(Holder):
         self = super().__new__(cls)  # here, so that a subclass need not call __init__ of this class
         self.__dict__["_variables"] = {}
         self.__dict__["training"] = True
+        versions.changed()
         self.__dict__[ATTRIBUTE] = Origin(args, kwargs)  # for the configuration that describes it
         return self
 
@@ -68,14 +69,20 @@ class Module(Holder):
         if isinstance(value, Variable):
             self.__dict__.pop(name, None)
             variables[name] = value
+            versions.changed()
         elif name in variables:
             _replace(variables[name], name, value, self)
         else:
             object.__setattr__(self, name, value)
+            versions.changed()
 
     def __delattr__(self, name: str) -> None:
         if self._variables.pop(name, None) is None:
             object.__delattr__(self, name)
+        versions.changed()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_walk"}
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._variables]
@@ -141,10 +148,13 @@ class Module(Holder):
         return {name: x for name, x in self.named_parameters().items() if x.is_trainable}
 
     def trained_state(self) -> TrainedState:
-        """What a step of training needs to know of the module, found in one walk."""
-        state = TrainedState()
-        state.add(self, "")
-        return state
+        """What a step of training needs to know of the module; found in one walk, and again when a module changes."""
+        if is_tracing(active()):  # a tracer would take what is remembered for something to be guarded
+            return TrainedState(self)
+        found = self.__dict__.get("_walk")
+        if found is None or not found.is_current():
+            found = self.__dict__["_walk"] = TrainedState(self)
+        return found
 
     def parameters(self) -> list[Parameter]:
         """All parameters, frozen ones included."""
@@ -161,6 +171,7 @@ class Module(Holder):
         """Set the module, and all in it, to be trained, or with False to be used; gives the module itself."""
         for _, module in self.named_modules():
             module.__dict__["training"] = mode
+        versions.changed()
         return self
 
     def eval(self) -> Self:
@@ -286,15 +297,22 @@ class Module(Holder):
 class TrainedState:
     """The parameters of a module that training changes, by name, its buffers, and whether it has all of them yet."""
 
-    __slots__ = ("buffers", "is_built", "modes", "named", "seen", "variables")
+    __slots__ = ("buffers", "containers", "is_built", "modes", "named", "seen", "variables", "version")
 
-    def __init__(self) -> None:
+    def __init__(self, module: Module) -> None:
+        self.version = versions.current()
+        self.containers: list[tuple[Any, int]] = []
         self.named: dict[str, Parameter] = {}
         self.buffers: list[Buffer] = []
         self.variables: list[Variable] = []
         self.modes: list[bool] = []
         self.is_built = True
         self.seen: set[Any] = set()
+        self.add(module, "")
+
+    def is_current(self) -> bool:
+        """Whether no module has changed since; lists and dicts tell of their changes by their lengths alone."""
+        return self.version == versions.current() and all(len(held) == count for held, count in self.containers)
 
     def add(self, module: Module, prefix: str) -> None:
         """Take in a module whose parts have names that start with ``prefix``."""
@@ -315,6 +333,7 @@ class TrainedState:
                     self.named[prefix + name] = variable
             elif isinstance(variable, Buffer):
                 self.buffers.append(variable)
+        self.containers += [(x, len(x)) for x in module.__dict__.values() if type(x) is list or type(x) is dict]
         for name, child in module.children():
             self.add(child, f"{prefix}{name}.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml.nn.modules import versions
 from ember_ml.tensor.variable import Variable
 
 __all__ = ["Buffer", "Parameter"]
@@ -24,16 +25,23 @@ class Parameter(Variable):
     [2.0, 6.0]
     """
 
-    __slots__ = ("is_trainable",)
-
-    is_trainable: bool
-    """Whether training changes it."""
+    __slots__ = ("_is_trainable",)
 
     def __init__(self, value: Any, is_trainable: bool = True) -> None:
         super().__init__(value)
         if self.dtype.kind not in ("float", "complex"):
             raise TypeError(f"a Parameter is a floating-point tensor, not {self.dtype}; a Buffer may be of any dtype")
-        self.is_trainable = is_trainable
+        self._is_trainable = is_trainable
+
+    @property
+    def is_trainable(self) -> bool:
+        """Whether training changes it."""
+        return self._is_trainable
+
+    @is_trainable.setter
+    def is_trainable(self, value: bool) -> None:
+        self._is_trainable = value
+        versions.changed()
 
 
 class Buffer(Variable):

@@ -118,10 +118,14 @@ class Optimizer(Holder):
         if not self.step:
             return None  # the first update makes the slots
         numbers = [float(x) for x in self.scalars(self.step + 1, self.rate)]
+        backend = active()
+        vector = getattr(getattr(backend, "updates", None), "vector", None)
         if self._numbers is None:
             self._numbers = Variable(numbers)
-        else:
+        elif vector is None:
             self._numbers.value = numbers
+        else:
+            self._numbers.held, self._numbers.home = vector(numbers), backend
         return [self._numbers, *(x for held in self._state.values() for x in held.values())], id(self)
 
     def begin_trace(self) -> None:
