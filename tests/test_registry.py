@@ -236,6 +236,13 @@ later = Registry(modules=("own_functions_of_test",))
 late = Registry(modules=("own_parts_of_test",))
 
 
+@pytest.mark.parametrize("value", ["same", 3, [1, 2], [[1, 0], [0, 2]], None, {"a": 1}, True])
+def test_a_parameter_of_any_kind_takes_plain_data(value: Any) -> None:
+    registry = Registry()
+    registry.register("models/holder")(Holder)
+    assert registry.build({"type": "models/holder", "act": value}).act == value
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"parts": []}, "the key 'type' is missing"),
     ({"type": 3}, "at type: expected a registered name, not 3"),

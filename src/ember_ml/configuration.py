@@ -197,7 +197,8 @@ def _fit(value: Any, hint: Any) -> Any:
         return next((fit for fit in found if fit is not _NO), _NO)
     if origin is Literal:
         return value if any(value == item and type(value) is type(item) for item in arguments) else _NO
-    if not isinstance(origin, type):  # Any, a type variable, a new type: nothing to hold on to
+    # nothing to hold on to in Any, which is a class since Python 3.11, a type variable, a new type
+    if origin is Any or not isinstance(origin, type):
         return value
     if origin is tuple:
         return _fit_tuple(value, arguments)

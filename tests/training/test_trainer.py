@@ -87,6 +87,13 @@ def test_metrics_of_training_and_validation(backend: str, tmp_path: Path) -> Non
     assert Trainer.load(tmp_path / "run").fit(x, y, epochs=9)["accuracy"][-1] > 0.5
 
 
+def test_a_list_of_batches_is_evaluated_as_it_is_trained_on(backend: str) -> None:
+    x, y = data()
+    made, batches = trainer(), [(x[i : i + 16], y[i : i + 16]) for i in range(0, 48, 16)]
+    assert made.evaluate(batches) == pytest.approx(made.evaluate((x, y), batch_size=16))
+    assert len(made.fit(batches, validation=batches)["val_loss"]) == 1
+
+
 def test_single_steps(backend: str) -> None:
     x, y = data()
     made = trainer()

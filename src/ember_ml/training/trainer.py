@@ -242,7 +242,9 @@ class Trainer:
     # use
 
     def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 32) -> dict[str, float]:
-        """The loss and the metrics on inputs and targets, or on a loader or tuple of them, by name."""
+        """The loss and the metrics on inputs and targets, or on a loader, list of batches or tuple, by name."""
+        if y is None and type(x) is list:  # a loader would take it for one array
+            x = partial(iter, x)
         kept = {name: copy.deepcopy(metric) for name, metric in self.metrics.items()}
         for metric in kept.values():
             metric.reset()
