@@ -44,7 +44,7 @@ def _layer_norm(
     x: torch.Tensor, lengths: tuple[int, ...], gamma: torch.Tensor | None, beta: torch.Tensor | None, epsilon: float
 ) -> torch.Tensor:
     if gamma is None and beta is not None:  # of which torch has no second derivative
-        return F.layer_norm(x, lengths, None, None, epsilon) + beta
+        gamma = torch.ones_like(beta)
     return F.layer_norm(x, lengths, gamma, beta, epsilon)
 
 

@@ -116,7 +116,8 @@ class Attention(_Heads, SequenceMixingLayer):
             query, key, value = ops.split(parts, (heads, rotated), axis=2)
         if state is not None:
             key, value = ops.concatenate([state.key, key], axis=1), ops.concatenate([state.value, value], axis=1)
-        y = self.output(self.attend(query, key, value, bias, mask, self.causal))
+        is_causal = self.causal and query.shape[1] > 1  # one new position sees all of the cache
+        y = self.output(self.attend(query, key, value, bias, mask, is_causal))
         return y if state is None else (y, KeyValueCache(key, value))
 
 
