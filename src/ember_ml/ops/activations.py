@@ -198,6 +198,15 @@ def silu(x: TensorLike) -> Tensor:
     return ops.multiply(x, sigmoid(x))
 
 
+def _silu_slope(r: Tensor, x: Tensor) -> Tensor:
+    """``s + x * s * (1 - s)``, where ``s`` is the sigmoid and ``x * s`` the result."""
+    chance = sigmoid(x)
+    return ops.add(chance, ops.multiply(r, ops.subtract(1.0, chance)))
+
+
+gradient(silu, x=lambda g, r, x: ops.multiply(g, _silu_slope(r, x)))
+
+
 @derived(REAL_FLOATING)
 def hard_silu(x: TensorLike) -> Tensor:
     """``x * hard_sigmoid(x)``.

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any
 
 from ember_ml import backend as backends
-from ember_ml.dtypes import EmberDType, float32
+from ember_ml.dtypes import EmberDType, float32, float64
 from ember_ml.ops.declare import DTYPE, INDEX, MASK, TENSOR, Op
 from ember_ml.tensor.var import Node, Var, next_order
 
@@ -42,7 +42,8 @@ class Plan:
 
     ``rules`` has for each parent the rule of its parameter, and its place in the list that the parameter is, or None.
     ``shapes`` names the arguments of which the node holds the shape alone, ``has_shape`` says it of the result.
-    ``adjoint`` is what the backend brings for the whole op; it serves gradients that are ``native`` tensors.
+    ``adjoint`` is what the backend brings for the whole op; it serves gradients that are ``native`` tensors, of float32
+    or float64.
     """
 
     __slots__ = ("adjoint", "has_shape", "native", "rules", "shapes")
@@ -249,6 +250,7 @@ def _short_recorder(op: Op, base: Any) -> Callable[..., Any] | None:
         "OWN_PLAN": Plan(rules, shapes, plan.has_shape, base.tensor_type, adjoint),
         "FORWARD": forward,
         "FLOAT32": float32,
+        "FLOAT64": float64,
         "NATIVE_FLOAT32": base.dtypes[float32],
     }
     held = tuple(_held(name, roles.get(name), needs.kept[i], i in shapes) for i, name in enumerate(op.parameters))
@@ -329,6 +331,7 @@ def _source(
             "    return NotImplemented",
             f"{name}_shape = {name} if {name} is None else {name}_value.shape",
         ]
+    is_own_result = "type(result) is NATIVE and (dtype_ is FLOAT32 or dtype_ is FLOAT64)"
     given = [f"{name}_value" if name in tensors or name in others else name for name in parameters]
     held_result = {"whole": "result", "outline": "result.shape", "": "None"}[result]
     parents = [f"None if {name}_node is None else ({name}_node, {name}.index, {name}_shape)" for name in ruled]
@@ -337,7 +340,7 @@ def _source(
         kinds = {n: "NATIVE" if n not in optional else f"NATIVE or {n} is None" for n in tensors}
         is_own = " and ".join(f"(type({n}_value) is {kind})" for n, kind in kinds.items())
         lines += [
-            f"if {is_own}:",
+            f"if (dtype_ is FLOAT32 or dtype_ is FLOAT64) and {is_own}:",
             "    try:",
             f"        result, saved = FORWARD({', '.join(given)})",
             "    except Exception:",
@@ -365,7 +368,7 @@ def _source(
         "node.outputs = 1",
         "node.is_complex = False",
         "node.dtype = dtype_",
-        f"node.plan = OWN_PLAN if {'saved is not None' if has_forward else 'type(result) is NATIVE'} else PLAN",
+        f"node.plan = OWN_PLAN if {'saved is not None' if has_forward else is_own_result} else PLAN",
         "node.saved = saved",
         "node.grad = None",
         "var.node = node",

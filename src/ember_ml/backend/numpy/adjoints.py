@@ -1,9 +1,9 @@
 """The gradients of the ops in which training spends its time, in NumPy itself.
 
 The rules beside each op say the same in ops, one parameter at a time, and serve every case that is not here. An adjoint
-gets the gradient of the result, for each tensor parameter what is known of the tensor that wants a gradient (its shape
-last) or None, what the way forward saved, the result, and the arguments; it gives a gradient for each parameter. It
-changes nothing in place but what it made itself: gradients are shared. It may say NotImplemented.
+gets the gradient of the result, in float32 or float64; for each tensor parameter what is known of the tensor that wants
+a gradient (its shape last), or None; what the way forward saved; the result and the arguments. It gives a gradient for
+each tensor parameter, or NotImplemented. It changes nothing in place but what it made itself: gradients are shared.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _mean(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, axis: Any, 
 
 def _crossentropy(target: Array, output: Array, from_logits: bool, axis: int) -> Any:
     last = output.ndim - 1
-    is_usual = from_logits and (axis == -1 or axis == last) and checks.enabled and output.dtype.itemsize > 2
+    is_usual = from_logits and (axis == -1 or axis == last) and checks.enabled
     if not is_usual or target.shape != output.shape[:-1] or not output.size or _least(target, None) < 0:
         return None, None
     chances = output - _largest(output, -1, None, None, True)
@@ -142,6 +142,14 @@ def _crossentropy_back(
     return (slope.reshape(wanted[0][2]),)
 
 
+def _sum(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    if axis is not None:
+        return NotImplemented
+    filled = np.empty(wanted[0][2], g.dtype)
+    filled.fill(g.item())
+    return (filled,)
+
+
 ADJOINTS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
     "add": (None, _added),
     "linear": (None, _linear),
@@ -151,6 +159,7 @@ ADJOINTS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
     "relu": (None, _relu),
     "sparse_categorical_crossentropy": (_crossentropy, _crossentropy_back),
     "subtract": (None, _subtracted),
+    "sum": (None, _sum),
 }
 """By op the way forward that saves something for the way back, where there is one, and the way back.
 

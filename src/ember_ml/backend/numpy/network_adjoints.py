@@ -1,4 +1,4 @@
-"""The gradients of the ops that networks spend their time on besides matrices: normalizations, GELU and attention.
+"""The gradients of the ops that networks spend their time on besides matrices: normalizations, activations, attention.
 
 As in ``adjoints.py``; what the way forward saves is what the way back would otherwise compute again.
 """
@@ -25,9 +25,10 @@ _SCORES = 1 << 25
 """The most scores of an attention that are kept for the way back."""
 
 
-def _is_last(x: Array, axis: Any) -> bool:
-    """Whether rows are normalized, of numbers that are not halves."""
-    return x.dtype.itemsize > 2 and axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,)) and x.size > 0
+def _is_last(x: Array, axis: Any, *parameters: Array | None) -> bool:
+    """Whether rows are normalized, with parameters of their length."""
+    is_usual = axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,)) and x.size > 0
+    return is_usual and all(p is None or p.shape == x.shape[-1:] for p in parameters)
 
 
 def _unit_rows(rows: Array, epsilon: float) -> Array:
@@ -53,7 +54,7 @@ def _unit_back(g: Array, unit: Array, inverse: Array, factor: Any) -> Array:
 
 
 def _layer(x: Array, gamma: Any, beta: Any, axis: Any, epsilon: float) -> Any:
-    if not _is_last(x, axis):
+    if not _is_last(x, axis, gamma, beta):
         return None, None
     rows = _rows(x)
     with np.errstate(all="ignore"):
@@ -83,7 +84,7 @@ def _layer_back(
 
 
 def _rms(x: Array, scale: Any, axis: Any, epsilon: float) -> Any:
-    if not _is_last(x, axis):
+    if not _is_last(x, axis, scale):
         return None, None
     unit = _rows(x).copy()
     with np.errstate(all="ignore"):
@@ -101,7 +102,7 @@ def _rms_back(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, scale: 
 
 def _gelu(x: Array, approximate: bool) -> Any:
     """The result, and saved its slope: some elements at a time."""
-    if x.dtype.itemsize < 4 or not x.ndim or not x.flags.c_contiguous:
+    if not x.ndim or not x.flags.c_contiguous:
         return None, None
     result, slope = np.empty_like(x), np.empty_like(x)
     flat, results, slopes = x.reshape(-1), result.reshape(-1), slope.reshape(-1)
@@ -151,6 +152,53 @@ def _gelu_back(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, approx
     return (g * saved,)
 
 
+def _silu(x: Array) -> Any:
+    """The result, and saved the sigmoid."""
+    if not x.ndim:
+        return None, None
+    gate = np.negative(x)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        np.exp(gate, out=gate)
+        gate += 1
+        np.reciprocal(gate, out=gate)
+        return x * gate, gate
+
+
+def _silu_back(g: Array, wanted: Wanted, saved: Array, result: Array, x: Any) -> Any:
+    slope = 1 - saved
+    with np.errstate(invalid="ignore"):
+        slope *= result
+    slope += saved
+    slope *= g
+    return (slope,)
+
+
+def _sigmoid_back(g: Array, wanted: Wanted, saved: Any, result: Array, x: Any) -> Any:
+    if not g.ndim:  # of which NumPy makes scalars
+        return NotImplemented
+    slope = 1 - result
+    slope *= result
+    slope *= g
+    return (slope,)
+
+
+def _tanh_back(g: Array, wanted: Wanted, saved: Any, result: Array, x: Any) -> Any:
+    if not g.ndim:
+        return NotImplemented
+    slope = result * result
+    np.subtract(1, slope, out=slope)
+    slope *= g
+    return (slope,)
+
+
+def _softmax_back(g: Array, wanted: Wanted, saved: Any, result: Array, x: Any, axis: int) -> Any:
+    if not g.ndim or not _is_last(result, axis):
+        return NotImplemented
+    slope = g - np.vecdot(g, result)[..., None]
+    slope *= result
+    return (slope,)
+
+
 def _parted(x: Array, heads: int) -> Array:
     """(batch, length, all heads, dim) as (batch, heads, those that share one of key, length, dim)."""
     batch, length, all_heads, dim = x.shape
@@ -161,7 +209,7 @@ def _attention(query: Array, key: Array, value: Array, bias: Any, mask: Any, sca
     check_attention(query.shape, key.shape, value.shape, bias, mask)
     batch, queries, all_heads, _ = query.shape
     keys, heads = key.shape[1:3]
-    if query.dtype.itemsize < 4 or not 0 < batch * all_heads * queries * keys <= _SCORES:
+    if not 0 < batch * all_heads * queries * keys <= _SCORES:
         return None, None
     scaled = _parted(query, heads) * query.dtype.type(scale_of(scale, query.shape))
     weights = np.matmul(scaled, _parted(key, heads).swapaxes(-1, -2))
@@ -229,4 +277,8 @@ ADJOINTS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
     "gelu": (_gelu, _gelu_back),
     "layer_normalization": (_layer, _layer_back),
     "rms_normalization": (_rms, _rms_back),
+    "sigmoid": (None, _sigmoid_back),
+    "silu": (_silu, _silu_back),
+    "softmax": (None, _softmax_back),
+    "tanh": (None, _tanh_back),
 }
