@@ -62,6 +62,7 @@ class TrainingStep:
         self.is_prepared = strategy is None
         self.gives_predictions = True
         """Whether the predictions are wanted beside the loss."""
+        self._compiled_loss = ember_ml.compile(self._loss_of)
         self._compiled_gradients = ember_ml.compile(self._gradients)
         self._compiled_update = ember_ml.compile(self._updated)
 
@@ -80,8 +81,7 @@ class TrainingStep:
         if self.is_compiled and self._is_whole(kernels):
             result = self._compiled_update(x, y, weight)
         else:
-            gradients_of = self._compiled_gradients if self.is_compiled else self._gradients
-            result = self._stepped(gradients_of, x, y, weight, state.named)
+            result = self._stepped(self._way(kernels), x, y, weight, state.named)
         settle = getattr(kernels, "settle", None)
         if settle is not None:
             slots = [x for held in self.optimizer._state.values() for x in held.values()]
@@ -97,6 +97,13 @@ class TrainingStep:
         self.strategy.prepare(self.model, self.optimizer)
         self.is_prepared = True
 
+    def _way(self, kernels: Any) -> Callable[..., Any]:
+        """How the gradients are computed."""
+        if not self.is_compiled:
+            return self._gradients
+        # a library that changes tensors in place also differentiates what it has compiled, and better than inside
+        return self._gradients_of_compiled if getattr(kernels, "IS_IN_PLACE", False) else self._compiled_gradients
+
     def _is_whole(self, kernels: Any) -> bool:
         """Whether the update belongs into the compiled program: not where it changes tensors in place."""
         simple = self.accumulate == 1 and self.strategy is None and self.precision is None
@@ -109,15 +116,26 @@ class TrainingStep:
         if self.precision is not None:
             prediction = self.precision.leave(prediction)
         value = self.loss(y, prediction) if weight is None else self.loss(y, prediction, weight)
-        return (value if scale is None else ops.multiply(value, scale)), prediction
+        value = value if scale is None else ops.multiply(value, scale)
+        return value, prediction if self.gives_predictions else None
 
     def _gradients(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any, Sequence[Tensor]]:
         """The loss, the predictions and the gradients, in the order of the parameters."""
+        return self._differentiated(self._loss_of, x, y, weight, scale)
+
+    def _gradients_of_compiled(
+        self, x: Any, y: Any, weight: Any, scale: Any = None
+    ) -> tuple[Tensor, Any, Sequence[Tensor]]:
+        return self._differentiated(self._compiled_loss, x, y, weight, scale)
+
+    def _differentiated(
+        self, loss_of: Callable[..., Any], x: Any, y: Any, weight: Any, scale: Any
+    ) -> tuple[Tensor, Any, Sequence[Tensor]]:
         backend, state = active(), self.model.trained_state()
         outputs = Outputs(backend) if self.gives_predictions else None
 
         def function() -> tuple[Any, list[Any]]:
-            value, prediction = self._loss_of(x, y, weight, scale)
+            value, prediction = loss_of(x, y, weight, scale)
             return one_number(value, backend), [] if outputs is None else outputs.take(prediction, strict=False)
 
         value, rest, gradients = differentiate(function, list(state.named.values()), state.buffers, backend)

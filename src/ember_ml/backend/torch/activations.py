@@ -30,7 +30,7 @@ def relu(x: torch.Tensor) -> torch.Tensor:
 def gelu(x: torch.Tensor, approximate: bool) -> torch.Tensor:
     if approximate:
         return F.gelu(x, approximate="tanh")
-    if x.is_cuda:  # one kernel there, in float32 or wider
+    if x.is_cuda:  # one kernel there, in float32 or wider; it gives NaN for minus infinity
         return F.gelu(x)
     # torch doubles the number on the way, which overflows, and gives NaN for infinity
     return torch.where(x > 10, x, F.gelu(torch.clamp(x, max=10)))

@@ -31,6 +31,7 @@ def build(function: FunctionType) -> Callable[..., Any]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # torch's compiler warns of parts of torch
+                warnings.filterwarnings("ignore", message="TensorFloat32")  # which is off for the sake of the numbers
                 program = torch.compile(function)
                 result = program(*tensors)
         except Exception as error:

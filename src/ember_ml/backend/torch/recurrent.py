@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ import torch
 from ember_ml.backend.torch.gradients import may_be_differentiated_again
 
 __all__ = ["run"]
+
+# cuDNN gathers the weights of a layer at each call, and says so; ours are tensors of their own
+warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
 
 _FUNCTIONS: dict[str, Any] = {"tanh": torch.rnn_tanh, "relu": torch.rnn_relu, "gru": torch.gru, "lstm": torch.lstm}
 
@@ -32,5 +36,6 @@ def run(
     if any(type(t) is not torch.Tensor or t.dtype is not x.dtype or t.device != x.device for t in tensors):
         return None
     start = list(state) if kind == "lstm" else state[0]
-    y, *last = _FUNCTIONS[kind](x, start, list(weights), has_bias, layers, 0.0, False, bidirectional, True)
+    # as in training, where alone cuDNN keeps what its gradient needs
+    y, *last = _FUNCTIONS[kind](x, start, list(weights), has_bias, layers, 0.0, True, bidirectional, True)
     return y, last
