@@ -19,7 +19,10 @@ def _examples(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if _examples(page)], ids=lambda page: page.name)
-def test_examples_of_the_page_run_one_after_the_other(page: Path) -> None:
+def test_examples_of_the_page_run_one_after_the_other(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # for the files that they write
     missing = {name for name in ("torch", "mlx") if f'"{name}"' in "".join(_examples(page))} - {*installed_backends()}
     if missing:
         pytest.skip(f"the page uses {', '.join(missing)}, which is not installed")
