@@ -31,6 +31,15 @@ class LanguageModel(Model):
     (1, 8)
     """
 
+    vocabulary: int
+    hidden: int
+    length: int | None
+    tied: bool
+    embedding: Embedding
+    places: Embedding
+    transformer: Transformer
+    output: Linear
+
     def __init__(
         self,
         vocabulary: int,

@@ -30,6 +30,12 @@ class TransformerBlock(Layer):
     (2, 5, 32)
     """
 
+    attention_norm: LayerNorm | RMSNorm
+    attention: Attention
+    mlp_norm: LayerNorm | RMSNorm
+    mlp: MLP
+    drop: Dropout
+
     def __init__(
         self,
         hidden: int,
@@ -88,6 +94,9 @@ class Transformer(Layer):
     >>> ops.shape(encoder(ops.ones((2, 5, 32))))
     (2, 5, 32)
     """
+
+    blocks: list[TransformerBlock]
+    norm: LayerNorm | RMSNorm
 
     def __init__(
         self,

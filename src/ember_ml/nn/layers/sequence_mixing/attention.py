@@ -24,6 +24,11 @@ class KeyValueCache(NamedTuple):
 class _Heads(Layer):
     """What the kinds of attention share: how ``hidden`` is parted into heads, and the way out."""
 
+    hidden: int
+    heads: int
+    groups: int
+    dropout: float
+
     def __init__(self, hidden: int, heads: int | None, groups: int | None, dropout: float) -> None:
         name = type(self).__name__
         heads = (hidden // 64 if hidden % 64 == 0 else 1) if heads is None else heads
@@ -72,6 +77,12 @@ class Attention(_Heads, SequenceMixingLayer):
     >>> ops.shape(y), ops.shape(cache.key)
     ((2, 5, 64), (2, 5, 2, 16))
     """
+
+    causal: bool
+    rotary: bool
+    base: float
+    qkv: Linear
+    output: Linear
 
     def __init__(
         self,
@@ -136,6 +147,10 @@ class CrossAttention(_Heads):
     >>> ops.shape(layer(ops.ones((2, 1, 32)), remembered))
     (2, 1, 32)
     """
+
+    query: Linear
+    key_value: Linear
+    output: Linear
 
     def __init__(
         self,

@@ -28,6 +28,10 @@ class CFC(SequenceMixingLayer):
     ((2, 3, 8), (2, 8))
     """
 
+    inputs: int | None
+    hidden: int
+    backbone: int
+
     def __init__(
         self, inputs: int | None, hidden: int | None = None, backbone: int = 128, dtype: DTypeLike = "float32"
     ) -> None:

@@ -25,6 +25,14 @@ class CausalConv1d(SequenceMixingLayer):
     [1.0, 12.0, 23.0]
     """
 
+    inputs: int | None
+    outputs: int
+    kernel_size: int
+    dilation_rate: int
+    groups: int
+    has_bias: bool
+    bias: Tensor | None
+
     def __init__(
         self,
         inputs: int | None,

@@ -27,6 +27,13 @@ class LinearAttention(SequenceMixingLayer):
     ((2, 100, 32), (2, 4, 8, 9))
     """
 
+    hidden: int
+    heads: int
+    causal: bool
+    chunk: int
+    qkv: Linear
+    output: Linear
+
     def __init__(
         self,
         hidden: int,

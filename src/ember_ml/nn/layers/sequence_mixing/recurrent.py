@@ -20,6 +20,13 @@ Carry = tuple[Tensor, ...]
 class _Recurrent(SequenceMixingLayer):
     """Layers of cells, one above the other, in one or both directions. Names and shapes are those of ``torch.nn``."""
 
+    inputs: int | None
+    hidden: int
+    layers: int
+    bidirectional: bool
+    dropout: float
+    has_bias: bool
+
     gates: ClassVar[int]
     """How many times ``hidden`` numbers each cell computes from an input and its state."""
     carried: ClassVar[int] = 1
@@ -157,6 +164,7 @@ class RNN(_Recurrent):
     """
 
     gates = 1
+    activation: str
 
     def __init__(
         self,

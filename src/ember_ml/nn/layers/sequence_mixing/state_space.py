@@ -28,6 +28,12 @@ class StateSpace(SequenceMixingLayer):
     ((2, 5, 8), (2, 8, 4))
     """
 
+    hidden: int
+    states: int
+    rank: int
+    select: Linear
+    step: Linear
+
     def __init__(self, hidden: int, states: int = 16, rank: int | None = None, dtype: DTypeLike = "float32") -> None:
         if hidden < 1 or states < 1 or (rank is not None and rank < 1):
             raise ValueError("StateSpace needs a hidden width, a number of states and a rank of at least 1")
