@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ember_ml
 from ember_ml import nn, ops
+from ember_ml.backend import installed_backends
 from ember_ml.tensor import EmberTensor
 from tests.nn.checking import check_gradients, check_state_round_trip, check_switch, host, largest_difference
 from tests.reference.sequences import multi_head_attention
@@ -27,6 +30,35 @@ def test_results(backend: str, heads: int, groups: int, causal: bool, rotary: bo
     x = inputs(2, 5, 16)
     want = multi_head_attention(ops.to_numpy(x), host(layer), heads, groups, causal, rotary)
     assert largest_difference(layer(x), want) < 1e-12
+
+
+@given(
+    sizes=st.tuples(*[st.integers(1, 5)] * 2, st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)),
+    causal=st.booleans(),
+    rotary=st.booleans(),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
+def test_any_sizes_mask_and_cuts(
+    sizes: tuple[int, ...], causal: bool, rotary: bool, seed: int, data: st.DataObject
+) -> None:
+    """On every backend the definition, and where it is causal the same in two calls with a cache as in one."""
+    batch, length, groups, shared, pairs = sizes
+    heads, hidden = groups * shared, 2 * pairs * groups * shared
+    row = st.lists(st.booleans(), min_size=length, max_size=length)
+    mask = [[data.draw(st.lists(row, min_size=length, max_size=length))]]
+    cut = data.draw(st.integers(0, length))
+    for name in installed_backends():
+        with ember_ml.use_backend(name):
+            layer = nn.Attention(hidden, heads, groups, causal=causal, rotary=rotary, dtype="float64")
+            x = inputs(batch, length, hidden, seed=seed)
+            want = multi_head_attention(ops.to_numpy(x), host(layer), heads, groups, causal, rotary, mask)
+            assert largest_difference(layer(x, mask), want) < 1e-12
+            if causal:
+                first, state = layer(x[:, :cut], state=layer.initial_state(batch))
+                second, _ = layer(x[:, cut:], state=state)
+                whole = layer(x)
+                assert largest_difference(ops.concatenate([first, second], axis=1), whole) < 1e-12
 
 
 @pytest.mark.parametrize("dropout", [0.0, 1e-9])
