@@ -214,6 +214,16 @@ def test_demo_prints_tables(command: Any, tmp_path: Path, monkeypatch: pytest.Mo
     assert not (tmp_path / "curve.png").exists()
 
 
+def test_demo_with_one_backend_claims_no_agreement(
+    command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "_working_backends", lambda: ["numpy"])
+    shown = command("demo", "--samples", "50", "--epochs", "1", "--picture", str(tmp_path / "curve.png"))
+    assert shown.code == 0
+    assert "nothing to compare with" in " ".join(shown.out.split())
+    assert "losses of" not in shown.out
+
+
 def test_demo_fails_where_losses_differ(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ember_ml.demo import training
 

@@ -32,11 +32,6 @@ class Run:
     backends: list[str]
     history: History
 
-    @property
-    def is_switched(self) -> bool:
-        """Whether more than one backend computed."""
-        return len({*self.backends}) > 1
-
     def as_dict(self) -> dict[str, object]:
         """The run as plain data."""
         return {
@@ -122,7 +117,9 @@ def table(runs: Sequence[Run]) -> Table:
             end_section=is_last,
         )
     steps, apart = len(first.history["loss"]), difference(runs)
-    if apart < TOLERANCE:
+    if len(runs) == 1:
+        shown.caption = f"only {first.backends[0]} is installed: nothing to change to, nothing to compare with"
+    elif apart < TOLERANCE:
         shown.caption = f"the losses of {steps} steps agree: they differ by {apart:.1e} of the loss at most"
     else:
         shown.caption = f"[bold red]the losses differ by {apart:.1e} of the loss, more than {TOLERANCE:g}[/]"
