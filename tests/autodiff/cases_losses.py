@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml import ops
 from tests.autodiff.case import Numbers, case, numbers
 
 _X, _W, _B = numbers(2, 3, 4), numbers(4, low=0.5, seed=1), numbers(4, seed=2)
@@ -23,6 +24,9 @@ case(
     offset=_B,
     scale=_W,
 )
+_RESULT: Any = lambda **arguments: ops.moments_normalization(**arguments)[0]  # noqa: E731  (the others are constants)
+case("moments_normalization", ("x", "offset", "scale"), x=_X, offset=_B, scale=_W, call=_RESULT)
+case("moments_normalization", x=_X, axis=1, call=_RESULT, label="axis")
 case("group_normalization", ("x", "gamma", "beta"), x=_X, groups=2, gamma=_W, beta=_B)
 case("group_normalization", x=numbers(2, 4, 3), groups=2, axis=1, label="axis")
 

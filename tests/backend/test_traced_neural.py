@@ -25,6 +25,7 @@ CASES |= {
     "layer_normalization, first": lambda x: ops.layer_normalization(x, axis=0),
     "rms_normalization": lambda x: ops.rms_normalization(x, _weights(x)),
     "batch_normalization": lambda x: ops.batch_normalization(x, _weights(x), _weights(x), -1),
+    "moments_normalization": lambda x: ops.moments_normalization(x, -1, _weights(x), _weights(x))[0],
     "group_normalization": lambda x: ops.group_normalization(x, 2, _weights(x)),
     "mean_squared_error": lambda x: ops.mean_squared_error(ops.zeros((3, 4)), x),
     "mean_absolute_error": lambda x: ops.mean_absolute_error(ops.zeros((3, 4)), x),

@@ -56,6 +56,11 @@ def test_half_precision_is_float32_rounded_once(dtype: str, backend: str) -> Non
             ops.batch_normalization(x, weight, weight, -1, weight, weight),
             ops.batch_normalization(wide, wide_weight, wide_weight, -1, wide_weight, wide_weight),
         ),
+        *zip(
+            ops.moments_normalization(x, -1, weight, weight),
+            ops.moments_normalization(wide, -1, wide_weight, wide_weight),
+            strict=True,
+        ),
     ):
         assert str(ops.dtype(got)) == dtype
         assert _host(got).tolist() == _host(ops.cast(wanted, dtype)).tolist()
@@ -111,6 +116,7 @@ def test_gradients_agree_with_differences(backend: str) -> None:
         ops.rms_normalization,
         lambda x, w: ops.group_normalization(x, 3, w, w),
         lambda x, w: ops.batch_normalization(x, w, ops.square(w), -1, w, w),
+        lambda x, w: ops.moments_normalization(x, -1, w, w)[0],
     ):
 
         def loss(x: Any, w: Any, normalize: Any = normalize) -> Any:
@@ -122,6 +128,17 @@ def test_gradients_agree_with_differences(backend: str) -> None:
         assert ops.item(change) == pytest.approx(2 * ops.item(ops.sum(ops.multiply(by_x, step))), rel=1e-6)
         change = ops.subtract(loss(x, ops.add(weight, step)), loss(x, ops.subtract(weight, step)))
         assert ops.item(change) == pytest.approx(2 * ops.item(ops.sum(ops.multiply(by_weight, step))), rel=1e-6)
+
+
+def test_moments_are_those_of_the_tensor_and_constants(backend: str) -> None:
+    x = _numbers(3, 4, 5)
+    _, mean, variance = ops.moments_normalization(x, axis=1)
+    want = [_host(part).tolist() for part in ops.moments(x, (0, 2))]
+    assert [_host(mean).tolist(), _host(variance).tolist()] == [
+        pytest.approx(part, rel=1e-5, abs=1e-6) for part in want
+    ]
+    slopes = ops.grad(lambda x: ops.sum(ops.add(*ops.moments_normalization(x, axis=1)[1:])))(x)
+    assert not _host(slopes).any()
 
 
 def test_mistakes(backend: str) -> None:
@@ -138,6 +155,8 @@ def test_mistakes(backend: str) -> None:
         ops.rms_normalization(ops.array(1.0))
     with pytest.raises(ValueError, match="mean has the shape"):
         ops.batch_normalization(x, ops.ones(4), ops.ones(6), -1)
+    with pytest.raises(ValueError, match="offset has the shape"):
+        ops.moments_normalization(x, -1, ops.ones(4))
     with pytest.raises(ValueError, match="6 channels do not form 4 groups"):
         ops.group_normalization(x, 4)
     with pytest.raises(ValueError, match="samples"):

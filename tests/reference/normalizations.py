@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.reference import arrays, shapes
-from tests.reference.spec import spec
+from tests.reference import arrays, close, shapes
+from tests.reference.spec import law, spec
 
 Array = np.ndarray[Any, Any]
 
@@ -122,6 +122,45 @@ def _batch_scale(**arguments: Any) -> Array:
 
 
 spec("batch_normalization", _batch, _batch_normalization, ulps=4, scale=_batch_scale)
+
+
+def _own(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
+    x = _numbers(draw, dtype, shapes(min_dims=1, min_side=1))
+    axis = draw(st.integers(-x.ndim, x.ndim - 1))
+    lengths = (x.shape[axis],)
+    offset, scale = _parameter(draw, dtype, lengths), _parameter(draw, dtype, lengths)
+    return {"x": x, "axis": axis, "offset": offset, "scale": scale, "epsilon": draw(st.sampled_from((1e-3, 1e-5)))}
+
+
+def _own_moments(x: Array, axis: int) -> tuple[tuple[int, ...], Array, Array, Array]:
+    axes = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
+    return axes, *_moments(x, axes)
+
+
+def moments_normalization(x: Array, axis: int, offset: Any, scale: Any, epsilon: float) -> Any:
+    x = _wide(x)
+    axes, mean, variance, _ = _own_moments(x, axis)
+    mean, variance = mean.squeeze(axes), variance.squeeze(axes)
+    return _batch_normalization(x, mean, variance, axis, offset, scale, epsilon), mean, variance
+
+
+def _own_scale(x: Array, axis: int, offset: Any, scale: Any, epsilon: float) -> Any:
+    x = _wide(x)
+    axes, _, variance, size = _own_moments(x, axis)
+    size, variance = size.squeeze(axes), variance.squeeze(axes)
+    offset, scale = (y if y is None else np.abs(y) for y in (offset, scale))
+    result = _batch_normalization(np.abs(x), size, variance, axis, offset, scale, epsilon, sign=1)
+    return result, size, variance + size**2
+
+
+def _own_fault(results: list[Array], **arguments: Any) -> str | None:
+    """Each result against its own terms."""
+    wanted, scales = moments_normalization(**arguments), _own_scale(**arguments)
+    faults = (close(got, want, 8, scale) for got, want, scale in zip(results, wanted, scales, strict=True))
+    return next((fault for fault in faults if fault), None)
+
+
+law("moments_normalization", _own, _own_fault)
 
 
 def _grouped(x: Array, groups: int, axis: int) -> tuple[Array, tuple[int, ...], tuple[int, ...]]:

@@ -56,6 +56,7 @@ _TENSORS = """
 meshgrid tril_indices triu_indices broadcast_arrays unstack split array_split vsplit hsplit dsplit nonzero
 unravel_index
 histogram unique_all unique_counts unique_inverse top_k moments svd eig eigh slogdet qr lu_factor lstsq
+moments_normalization
 conjugate_gradient gmres newton_root
 """
 

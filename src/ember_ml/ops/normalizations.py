@@ -9,12 +9,19 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml.backend.axes import axes_of, axis_of
 from ember_ml.backend.channels import channel_axis, spread_shape
+from ember_ml.dtypes import as_dtype
 from ember_ml.ops.declare import derived, gradient
 from ember_ml.ops.halves import in_float32, is_half
 from ember_ml.ops.rules import REAL_FLOATING
 from ember_ml.typing import AxisLike, Tensor, TensorLike
 
-__all__ = ["batch_normalization", "group_normalization", "layer_normalization", "rms_normalization"]
+__all__ = [
+    "batch_normalization",
+    "group_normalization",
+    "layer_normalization",
+    "moments_normalization",
+    "rms_normalization",
+]
 
 
 @derived(REAL_FLOATING)
@@ -128,6 +135,45 @@ def batch_normalization(
         factor = ops.multiply(factor, _spread(scale, "scale", x, axes))
     result = ops.multiply(ops.subtract(x, _spread(mean, "mean", x, axes)), factor)
     return result if offset is None else ops.add(result, _spread(offset, "offset", x, axes))
+
+
+@derived(REAL_FLOATING)
+def moments_normalization(
+    x: TensorLike,
+    axis: int = -1,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    epsilon: float = 1e-3,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A :func:`batch_normalization` by the mean and variance of ``x`` itself, and these two.
+
+    There is one mean and variance for each place along ``axis``, over all other axes. The result has its whole
+    gradient; the mean and variance that are given with it are constants to every gradient, as running averages want.
+
+    >>> from ember_ml import ops
+    >>> found, mean, variance = ops.moments_normalization([[1.0, 20.0], [3.0, 60.0]], offset=[0.0, 1.0], epsilon=0.0)
+    >>> ops.to_numpy(found).tolist()
+    [[-1.0, 0.0], [1.0, 2.0]]
+    >>> ops.to_numpy(mean).tolist(), ops.to_numpy(variance).tolist()
+    ([2.0, 40.0], [1.0, 400.0])
+    """
+    if is_half(x):
+        wide_offset, wide_scale = (y if y is None else ops.cast(y, "float32") for y in (offset, scale))
+        found = moments_normalization(ops.cast(x, "float32"), axis, wide_offset, wide_scale, epsilon)
+        result, mean, variance = (ops.cast(part, as_dtype(x.dtype)) for part in found)
+        return result, mean, variance
+    place = axis_of(axis, x.ndim)
+    axes = tuple(i for i in range(x.ndim) if i != place)
+    mean = ops.mean(x, axis=axes, keepdims=True)
+    deviation = ops.subtract(x, mean)
+    variance = ops.mean(ops.square(deviation), axis=axes, keepdims=True)
+    factor = ops.rsqrt(ops.add(variance, epsilon))
+    if scale is not None:
+        factor = ops.multiply(factor, _spread(scale, "scale", x, (place,)))
+    result = ops.multiply(deviation, factor)
+    result = result if offset is None else ops.add(result, _spread(offset, "offset", x, (place,)))
+    mean, variance = (ops.stop_gradient(ops.reshape(part, (x.shape[place],))) for part in (mean, variance))
+    return result, mean, variance
 
 
 @derived(REAL_FLOATING)

@@ -7,10 +7,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ember_ml.backend.axes import axes_of
+from ember_ml.backend.axes import axes_of, axis_of
 from ember_ml.backend.channels import channel_axis, spread_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.halves import in_float32
+from ember_ml.backend.torch.reductions import mean as average
+
+_HALVES = (torch.float16, torch.bfloat16)
 
 
 def _along_last(native: Body, *names: str) -> Body:
@@ -38,6 +41,34 @@ def _group_normalization(
     # of channels that come last in memory torch takes the difference of two large numbers as the variance
     second = x.movedim(place, 1).contiguous()
     return torch.group_norm(second, groups, gamma, beta, epsilon).movedim(1, place)
+
+
+def moments_normalization(
+    x: torch.Tensor, axis: int, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
+) -> tuple[torch.Tensor, ...]:
+    if x.dtype in _HALVES:
+        wide_offset, wide_scale = (y if y is None else y.float() for y in (offset, scale))
+        wide = moments_normalization(x.float(), axis, wide_offset, wide_scale, epsilon)
+        return tuple(part.to(x.dtype) for part in wide)
+    place = axis_of(axis, x.ndim)
+    spread = [
+        y if y is None else y.reshape(spread_shape(y, name, x.shape, (place,)))
+        for y, name in ((offset, "offset"), (scale, "scale"))
+    ]
+    if x.device.type == "cuda" and x.ndim > 1 and x.numel():
+        second = x.movedim(place, 1)
+        result, mean, root = torch.native_batch_norm(second, scale, offset, None, None, True, 0.0, epsilon)
+        variance = (root.detach().double().square().reciprocal() - epsilon).clamp(min=0.0)
+        return result.movedim(1, place), mean.detach(), variance.to(x.dtype)
+    # on the CPU that function adds up channels that come last one number after the other
+    axes = tuple(i for i in range(x.ndim) if i != place)
+    mean = average(x, axes, True)
+    deviation = x - mean
+    variance = average(deviation.square(), axes, True)
+    factor = torch.rsqrt(variance + epsilon)
+    result = deviation * (factor if spread[1] is None else factor * spread[1])
+    result = result if spread[0] is None else result + spread[0]
+    return result, mean.detach().reshape(-1), variance.detach().reshape(-1)
 
 
 def _layer_norm(

@@ -29,7 +29,10 @@ class Linear(Layer):
         initializer: str | Initializer = "torch_uniform",
         dtype: DTypeLike = "float32",
     ) -> None:
-        self.inputs, self.outputs = (None, inputs) if outputs is None else (inputs, outputs)
+        self.inputs, wanted = (None, inputs) if outputs is None else (inputs, outputs)
+        if wanted is None:
+            raise TypeError("Linear needs its number of outputs: Linear(inputs, outputs) or Linear(outputs)")
+        self.outputs: int = wanted
         self.has_bias, self._initializer, self._dtype = bias, initializer, dtype
         if self.inputs is None:
             self.is_built = False
@@ -37,10 +40,10 @@ class Linear(Layer):
             self.build((self.inputs,))
 
     def build(self, shape: tuple[int, ...]) -> None:
-        self.inputs = shape[-1]
-        self.add_parameter("weight", (self.outputs, self.inputs), self._initializer, self._dtype)
+        self.inputs = inputs = shape[-1]
+        self.add_parameter("weight", (self.outputs, inputs), self._initializer, self._dtype)
         if self.has_bias:
-            limit = self.inputs**-0.5
+            limit = inputs**-0.5
             self.add_parameter(
                 "bias", (self.outputs,), lambda s, d: ops.random_uniform(s, -limit, limit, dtype=d), self._dtype
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -136,14 +135,12 @@ class BatchNorm(_Channels):
         self.running_var = Buffer(ops.ones((channels,), self._dtype))
 
     def forward(self, x: TensorLike) -> Tensor:
+        axis, bias, weight, epsilon = self._axis, self.bias, self.weight, self.epsilon
         if not self.training:
-            mean, variance = self.running_mean, self.running_var
-        else:
-            shape = ops.shape(x)
-            axes = tuple(i for i in range(len(shape)) if i != self._axis % len(shape))
-            mean, variance = ops.moments(x, axes)
-            self._remember(mean, variance, math.prod(shape[i] for i in axes))
-        return ops.batch_normalization(x, mean, variance, self._axis, self.bias, self.weight, self.epsilon)
+            return ops.batch_normalization(x, self.running_mean, self.running_var, axis, bias, weight, epsilon)
+        result, mean, variance = ops.moments_normalization(x, axis, bias, weight, epsilon)
+        self._remember(mean, variance, ops.size(x) // max(ops.size(mean), 1))
+        return result
 
     def _remember(self, mean: Tensor, variance: Tensor, count: int) -> None:
         """Move the running mean and variance towards those of a batch of ``count`` numbers a channel."""
@@ -217,8 +214,7 @@ def _make_affine(layer: Any, shape: tuple[int, ...], weight: bool, bias: bool) -
 
 
 def _moved(running: Tensor, found: Tensor, share: float, factor: float) -> Tensor:
-    """``(1 - share) * running + factor * found``, native and in the dtype of ``running``, without a gradient."""
-    found = ops.stop_gradient(found)
+    """``(1 - share) * running + factor * found``, native and in the dtype of ``running``."""
     found = found.native if type(found) is EmberTensor else found
     moved = ops.add(ops.multiply(running, 1.0 - share), ops.multiply(found, factor))
     return moved if moved.dtype == running.dtype else ops.cast(moved, running.dtype)
