@@ -1,0 +1,61 @@
+"""The script that `ember-ml launch` runs, started by plain python, torchrun, mlx.launch and mpirun."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ember_ml.backend import is_installed
+from tests.distributed.launching import PATIENCE, TOGETHER
+
+STARTERS = {
+    "torchrun": ["torchrun", "--standalone", "--nproc-per-node", "2"],
+    "mlx.launch": ["mlx.launch", "-n", "2", "--backend", "ring"],
+    "mpirun": ["mpirun", "-n", "2"],
+}
+OWN = {"torchrun": "torch", "mlx.launch": "mlx", "mpirun": "numpy"}
+PAIRS = [
+    pytest.param(starter, backend, marks=() if OWN[starter] == backend else pytest.mark.long)
+    for starter in STARTERS
+    for backend in ("numpy", "torch", "mlx")
+    if (starter, backend) != ("mlx.launch", "torch")
+]
+
+
+def run(command: list[str], backend: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "script.py").write_text(TOGETHER)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    environment |= {"EMBER_ML_BACKEND": backend, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return subprocess.run(
+        [*command, str(folder / "script.py")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("starter", "backend"), PAIRS)
+def test_the_script_runs_under(starter: str, backend: str, tmp_path: Path) -> None:
+    name, *options = STARTERS[starter]
+    program = shutil.which(name, path=str(Path(sys.executable).parent))
+    if program is None or not is_installed(backend):
+        pytest.skip(f"{name} or {backend} is not installed")
+    with_python = [] if starter == "torchrun" else [sys.executable]  # it starts Python by itself
+    done = run([program, *options, *with_python], backend, tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"rank (\d) of 2 has added up 2\.0", done.stdout + done.stderr)
+    assert sorted(found) == ["0", "1"], done.stdout + done.stderr
+
+
+def test_the_script_runs_alone(backend: str, tmp_path: Path) -> None:
+    done = run([sys.executable], backend, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "rank 0 of 1 has added up 1.0" in done.stdout
