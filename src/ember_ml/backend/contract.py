@@ -63,6 +63,11 @@ class ByDType:
     others: Mapping[EmberDType, Body] = field(default_factory=dict)
     general: Body | None = None
     when: str = ""
+    by_name: Mapping[str, Body] = field(init=False)
+    """``others`` by the names of the dtypes: torch.compile hashes no objects of ours."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {dtype.name: body for dtype, body in self.others.items()})
 
 
 @dataclass(frozen=True, slots=True)

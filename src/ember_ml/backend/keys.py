@@ -7,6 +7,7 @@ dimensions to which they broadcast; :class:`Plan` says where those go.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -101,13 +102,24 @@ def _within(item: slice, size: int) -> slice:
     """The slice with bounds and step no larger than the dimension."""
     if item.start is None and item.stop is None and item.step is None:
         return _WHOLE
-    start, stop, step = item.indices(size)
-    count = len(range(start, stop, step))
+    if item.step in (None, 1):  # by hand, since not every version of torch.compile traces slice.indices
+        start = _clamped(0 if item.start is None else item.start, size)
+        stop, step = _clamped(size if item.stop is None else item.stop, size), 1
+        count = max(stop - start, 0)
+    else:
+        start, stop, step = item.indices(size)
+        count = len(range(start, stop, step))
     if count == 0:
         return slice(0, 0, 1)
     if count == 1:
         return slice(start, start + 1, 1)
     return slice(start, stop if stop >= 0 else None, step)
+
+
+def _clamped(index: Any, size: int) -> int:
+    """A bound of a slice, counted from the front and no larger than the dimension."""
+    index = operator.index(index)
+    return min(max(index + size, 0) if index < 0 else index, size)
 
 
 def _counted(index: int, size: int, axis: int) -> int:

@@ -119,7 +119,8 @@ def sections(parts: Any, length: int, equal: bool) -> list[slice]:
     else:
         # positions mean what they mean in x[a:b]: negative ones count from the end, large ones are clamped
         ends = [0, *_ints(parts, "a position to split at"), length]
-    return [slice(*slice(a, b).indices(length)) for a, b in pairwise(ends)]
+    ends = [min(max(end + length, 0) if end < 0 else end, length) for end in ends]
+    return [slice(a, b, 1) for a, b in pairwise(ends)]
 
 
 def roll_pairs(shift: Any, axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

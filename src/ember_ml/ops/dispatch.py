@@ -148,7 +148,7 @@ def _select(body: Any, settled: EmberDType | None) -> Any:
     if not isinstance(body, ByDType):
         return body
     general = body.general or body.native
-    return body.others.get(settled, general) if settled is not None else general
+    return body.by_name.get(settled.name, general) if settled is not None else general
 
 
 _one_device: dict[str, bool] = {}  # by hand, because torch.compile does not see through functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -11,9 +12,6 @@ import torch
 from ember_ml.backend.torch.gradients import may_be_differentiated_again
 
 __all__ = ["run"]
-
-# cuDNN gathers the weights of a layer at each call, and says so; ours are tensors of their own
-warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
 
 _FUNCTIONS: dict[str, Any] = {"tanh": torch.rnn_tanh, "relu": torch.rnn_relu, "gru": torch.gru, "lstm": torch.lstm}
 
@@ -37,5 +35,8 @@ def run(
         return None
     start = list(state) if kind == "lstm" else state[0]
     # as in training, where alone cuDNN keeps what its gradient needs
-    y, *last = _FUNCTIONS[kind](x, start, list(weights), has_bias, layers, 0.0, True, bidirectional, True)
+    with warnings.catch_warnings() if x.is_cuda else nullcontext():
+        if x.is_cuda:  # cuDNN gathers the weights at each call, and says so; ours are tensors of their own
+            warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
+        y, *last = _FUNCTIONS[kind](x, start, list(weights), has_bias, layers, 0.0, True, bidirectional, True)
     return y, last
