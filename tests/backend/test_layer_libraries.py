@@ -104,3 +104,25 @@ def test_rotation_is_that_of_mlx() -> None:
             ours = ops.rotary_embedding(x, axis=2, base=500.0, scale=0.5, offset=3, interleaved=interleaved)
             theirs = mx.fast.rope(x, 16, traditional=interleaved, base=500.0, scale=0.5, offset=3)
             np.testing.assert_allclose(np.array(ours), np.array(theirs), atol=2e-6)
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_pytorch_own_batch_normalization_gets_the_right_arguments(axis: int) -> None:
+    """It is what runs on the GPU."""
+    torch: Any = pytest.importorskip("torch")
+    from ember_ml.backend.torch.normalizations import _moments_by_kernel, moments_normalization
+
+    torch.manual_seed(0)
+    x = torch.randn(3, 4, 5, 6, dtype=torch.float64)
+    size = x.shape[axis]
+    offset, scale = torch.randn(size, dtype=torch.float64), torch.randn(size, dtype=torch.float64)
+    for parameters in ((offset, scale), (None, None)):
+        want = moments_normalization(x, axis, *parameters, 1e-3)
+        for got, expected in zip(_moments_by_kernel(x, axis % 4, *parameters, 1e-3), want, strict=True):
+            torch.testing.assert_close(got, expected)
+
+    def loss(function: Callable[..., Any], place: int) -> Callable[[Any], Any]:
+        return lambda x: function(x, place, offset, scale, 1e-3)[0].square().mul(x.cos()).sum()
+
+    own, ours = loss(_moments_by_kernel, axis % 4), loss(moments_normalization, axis)
+    torch.testing.assert_close(torch.func.grad(own)(x), torch.func.grad(ours)(x))

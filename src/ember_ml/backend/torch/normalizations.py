@@ -43,6 +43,15 @@ def _group_normalization(
     return torch.group_norm(second, groups, gamma, beta, epsilon).movedim(1, place)
 
 
+def _moments_by_kernel(
+    x: torch.Tensor, place: int, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
+) -> tuple[torch.Tensor, ...]:
+    second = x.movedim(place, 1)
+    result, mean, root = torch.native_batch_norm(second, scale, offset, None, None, True, 0.0, epsilon)
+    variance = (root.detach().double().square().reciprocal() - epsilon).clamp(min=0.0)
+    return result.movedim(1, place), mean.detach(), variance.to(x.dtype)
+
+
 def moments_normalization(
     x: torch.Tensor, axis: int, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
 ) -> tuple[torch.Tensor, ...]:
@@ -56,11 +65,8 @@ def moments_normalization(
         for y, name in ((offset, "offset"), (scale, "scale"))
     ]
     if x.device.type == "cuda" and x.ndim > 1 and x.numel():
-        second = x.movedim(place, 1)
-        result, mean, root = torch.native_batch_norm(second, scale, offset, None, None, True, 0.0, epsilon)
-        variance = (root.detach().double().square().reciprocal() - epsilon).clamp(min=0.0)
-        return result.movedim(1, place), mean.detach(), variance.to(x.dtype)
-    # on the CPU that function adds up channels that come last one number after the other
+        return _moments_by_kernel(x, place, offset, scale, epsilon)
+    # on the CPU torch's kernel adds up channels that come last one number after the other
     axes = tuple(i for i in range(x.ndim) if i != place)
     mean = average(x, axes, True)
     deviation = x - mean
