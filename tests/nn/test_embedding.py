@@ -38,3 +38,13 @@ def test_it_starts_with_standard_normal_numbers(backend: str) -> None:
     assert ops.item(ops.mean(weight)) == pytest.approx(0.0, abs=0.05)
     assert ops.item(ops.std(weight)) == pytest.approx(1.0, abs=0.05)
     assert flat(nn.Embedding(3, 2, initializer="zeros").weight) == [0.0] * 6
+
+
+def test_words_and_tables_of_many_samples_at_once(backend: str) -> None:
+    words, tables = ops.array([[1, 3], [-1, 0]]), ops.reshape(ops.arange(24.0), (3, 4, 2))
+    found = ops.vmap(lambda row: ops.take(tables[0], row, 0))(words)
+    assert ops.to_numpy(found).tolist() == [[[2.0, 3.0], [6.0, 7.0]], [[6.0, 7.0], [0.0, 1.0]]]
+    found = ops.vmap(lambda table: ops.take(table, words[0], 0))(tables)
+    assert ops.to_numpy(found)[:, :, 0].tolist() == [[2.0, 6.0], [10.0, 14.0], [18.0, 22.0]]
+    slopes = ops.vmap(ops.grad(lambda table: ops.sum(ops.square(ops.take(table, [3, 3], 0)))))(tables)
+    assert ops.to_numpy(slopes)[1].tolist() == [[0.0, 0.0]] * 3 + [[56.0, 60.0]]
