@@ -6,6 +6,7 @@ A backend that has one has a module ``collectives`` with a function ``connect(pl
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ __all__ = ["BUCKET_BYTES", "DEFAULT_TIMEOUT", "Bridge", "Group", "Place", "addre
 DEFAULT_TIMEOUT = 300.0
 BUCKET_BYTES = 25 * 2**20
 """How many bytes of tensors travel together: few messages, and yet some under way while others are prepared."""
+FIRST_BUCKET_BYTES = 2**20
+"""How many make the first message, so that something is soon under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class Group:
     """Processes that exchange native tensors of one backend. Every process must make the same calls in the same order.
 
     Tensors that are reduced are of a dtype for numbers with at least 32 bits, or of 8 or 16 bits and integer. Results
-    are final: on a lazy backend they are evaluated, so that a failure shows here and nowhere later.
+    are final: on a lazy backend they are evaluated, so that a failure shows here and nowhere later. Those of ``mean``
+    are when ``finish`` has been called with them, or with what was made of them.
     """
 
     engine: str
@@ -75,9 +79,17 @@ class Group:
     def mean(self, xs: Sequence[Any], weight: float | None) -> list[Any]:
         """The means over the ranks of each of the floating-point tensors, of which many travel together.
 
-        With ``weight`` they are weighted by the ranks' weights, whose sum travels with the tensors.
+        With ``weight`` they are weighted by the ranks' weights, whose sum travels with the tensors; those of weight 0
+        do not count, whatever they hold.
         """
         raise NotImplementedError
+
+    def finish(self, xs: Sequence[Any]) -> None:
+        """Compute the tensors, where that was put off."""
+
+    def overlapping(self, weight: float | None) -> AbstractContextManager[Any]:
+        """A block around a computation of gradients, of which ``mean`` is then asked for with the same weight."""
+        return nullcontext()
 
     def barrier(self) -> None:
         """Return when every rank has called this."""
@@ -129,22 +141,24 @@ class Bridge(Group):
         self.inner.close()
 
 
-def buckets_of(kinds: Sequence[Hashable], sizes: Sequence[int], limit: int = BUCKET_BYTES) -> list[list[int]]:
-    """The places of tensors in groups of one kind, in their order, each with at most ``limit`` bytes unless single.
+def buckets_of(
+    kinds: Sequence[Hashable], sizes: Sequence[int], first: int = FIRST_BUCKET_BYTES, limit: int = BUCKET_BYTES
+) -> list[list[int]]:
+    """The places of tensors in groups of one kind, in their order, each full when it has so many bytes.
 
     >>> from ember_ml.backend.groups import buckets_of
-    >>> buckets_of(["f", "f", "i", "f"], [4, 4, 8, 4], limit=8)
-    [[0, 1], [2], [3]]
+    >>> buckets_of(["f", "f", "i", "f", "f"], [4, 4, 8, 4, 4], first=4, limit=8)
+    [[0], [1, 3], [2], [4]]
     """
     open_ones: dict[Hashable, tuple[list[int], int]] = {}
     found: list[list[int]] = []
     for place, (kind, size) in enumerate(zip(kinds, sizes, strict=True)):
-        bucket, held = open_ones.get(kind, ([], 0))
-        if not bucket or held + size > limit:
-            bucket, held = [], 0
+        bucket, room = open_ones.get(kind, ([], 0))
+        if room <= 0:
+            bucket, room = [], limit if found else first
             found.append(bucket)
         bucket.append(place)
-        open_ones[kind] = bucket, held + size
+        open_ones[kind] = bucket, room - size
     return found
 
 

@@ -24,7 +24,18 @@ from ember_ml.ops.state import is_tracing
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
-__all__ = ["all_gather", "all_reduce", "average", "barrier", "broadcast", "recv", "reduce_scatter", "send"]
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "average",
+    "barrier",
+    "begun_average",
+    "broadcast",
+    "finish",
+    "recv",
+    "reduce_scatter",
+    "send",
+]
 
 _REDUCTIONS = ("sum", "mean", "max", "min")
 
@@ -146,20 +157,30 @@ def average(tensors: Sequence[Tensor], weight: float | None = None) -> list[Tens
     >>> ops.to_numpy(collectives.average([ops.array([1.0, 2.0])])[0]).tolist()
     [1.0, 2.0]
     """
+    found = begun_average(tensors, weight)
+    finish(found)
+    return found
+
+
+def begun_average(tensors: Sequence[Tensor], weight: float | None = None) -> list[Tensor]:
+    """What :func:`average` gives, perhaps yet to be computed: :func:`finish` must follow on every rank."""
     found = group()
     if found.size == 1:
         return list(tensors)
     backend = active()
     _check_traced(backend, "average")
-    if weight is not None:
-        if not (math.isfinite(weight) and weight >= 0):
-            raise ValueError(f"a weight is a number from 0 up, not {weight!r}")
-        if not weight:
-            tensors = [ops.zeros_like(x) for x in tensors]
+    if weight is not None and not (math.isfinite(weight) and weight >= 0):
+        raise ValueError(f"a weight is a number from 0 up, not {weight!r}")
     own = [_check_reduction(backend.dtype_of(x), "mean") for x in tensors]
     wide = [ops.cast(x, "float32") if dtype in dt.HALVES else x for x, dtype in zip(tensors, own, strict=True)]
     summed = _run("average", lambda: found.mean(wide, weight))
     return [ops.cast(x, dtype) if dtype in dt.HALVES else x for x, dtype in zip(summed, own, strict=True)]
+
+
+def finish(tensors: Sequence[Tensor]) -> None:
+    """Compute tensors that depend on others of :func:`begun_average`: on every rank the same ones, at the same time."""
+    if group().size > 1:
+        _run("average", lambda: group().finish(tensors))
 
 
 def _reduced(native: Any, op: str) -> Any:

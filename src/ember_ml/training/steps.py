@@ -150,10 +150,13 @@ class TrainingStep:
         self, gradients_of: Callable[..., Any], x: Any, y: Any, weight: Any, named: dict[str, Parameter]
     ) -> tuple[Tensor, Any]:
         scale = self.precision.scale if self.precision is not None else None
-        if scale is None:
-            value, prediction, gradients = gradients_of(x, y, weight)
+        scales = () if scale is None else (ops.asarray(scale, dtype="float32"),)
+        if self.strategy is None or self.accumulate > 1:
+            value, prediction, gradients = gradients_of(x, y, weight, *scales)
         else:
-            value, prediction, gradients = gradients_of(x, y, weight, ops.asarray(scale, dtype="float32"))
+            with self.strategy.overlapping(self.weight):
+                value, prediction, gradients = gradients_of(x, y, weight, *scales)
+        if scale is not None:
             value = ops.divide(value, scale)
         if self.accumulate > 1:
             gradients = self._accumulated(gradients)

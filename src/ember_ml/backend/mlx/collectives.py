@@ -36,7 +36,7 @@ def _write_hosts(place: Place) -> None:
 
 
 class MLXGroup(Group):
-    """A group of ``mlx.core.distributed``. All that it gives is evaluated."""
+    """A group of ``mlx.core.distributed``."""
 
     def __init__(self, engine: str, group: Any) -> None:
         super().__init__(engine, group.rank(), group.size())
@@ -76,7 +76,9 @@ class MLXGroup(Group):
             parts = [xs[place].reshape(-1) for place in bucket]
             if weight is not None:
                 parts.append(mx.ones(1, parts[0].dtype))
-            flat = mx.concatenate(parts) * (1.0 / self.size if weight is None else weight)
+            flat = mx.concatenate(parts)
+            # of no samples, anything may have been computed
+            flat = mx.zeros_like(flat) if weight == 0 else flat * (1.0 / self.size if weight is None else weight)
             if summed is not None:  # the same order on every rank, whatever else its graph holds
                 flat = mx.depends(flat, summed)
             summed = mx.distributed.all_sum(flat, group=self._group)
@@ -86,8 +88,10 @@ class MLXGroup(Group):
                 end = start + xs[place].size
                 found[place] = flat[start:end].reshape(xs[place].shape)
                 start = end
-        mx.eval(found)
         return found
+
+    def finish(self, xs: Sequence[mx.array]) -> None:
+        mx.eval(xs)
 
     def barrier(self) -> None:
         self.all_reduce(mx.zeros(1), "sum")

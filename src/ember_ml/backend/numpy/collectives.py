@@ -82,7 +82,10 @@ class MPIGroup(Group):
         if weight is not None:
             parts.append(np.ones(1, xs[0].dtype))
         flat = np.concatenate(parts)
-        flat *= flat.dtype.type(1.0 / self.size if weight is None else weight)
+        if weight == 0:  # of no samples, anything may have been computed
+            flat[...] = 0
+        else:
+            flat *= flat.dtype.type(1.0 / self.size if weight is None else weight)
         return flat, self._world.Iallreduce(self._mpi.IN_PLACE, flat, self._mpi.SUM)
 
     def barrier(self) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from ember_ml.backend.groups import Group, Place, address_of, buckets_of
+from ember_ml.backend.groups import Group, Place, address_of
 from ember_ml.backend.rendezvous import agreed_address
+from ember_ml.backend.torch.gradients import watch
+from ember_ml.backend.torch.overlap import Overlap, Sum, buckets, put_together, real
 from ember_ml.errors import DeviceError, UnsupportedDType
 
 __all__ = ["connect"]
@@ -64,11 +66,13 @@ def _gpu_of(place: Place) -> int:
 class TorchGroup(Group):
     """The default process group of ``torch.distributed``."""
 
+    _begun: Overlap | None = None
+
     def all_reduce(self, x: torch.Tensor, how: str) -> torch.Tensor:
         if x.dtype is torch.uint64:
             raise UnsupportedDType("torch.distributed does not reduce uint64; cast it to int64")
         work = x.to(_WIDER.get(x.dtype, x.dtype), memory_format=torch.contiguous_format, copy=True)
-        dist.all_reduce(_real(work), _HOW[how])
+        dist.all_reduce(real(work), _HOW[how])
         return work.to(x.dtype)
 
     def all_gather(self, x: torch.Tensor) -> torch.Tensor:
@@ -80,7 +84,7 @@ class TorchGroup(Group):
         if x.dtype in _WIDER or x.dtype is torch.uint64:
             return super().reduce_scatter(x)
         part = x.new_empty((x.shape[0] // self.size, *x.shape[1:]))
-        _reduce_scatter(_real(part), _real(x.contiguous()))
+        _reduce_scatter(real(part), real(x.contiguous()))
         return part
 
     def broadcast(self, x: torch.Tensor, source: int) -> torch.Tensor:
@@ -97,25 +101,24 @@ class TorchGroup(Group):
         return made
 
     def mean(self, xs: Sequence[torch.Tensor], weight: float | None) -> list[torch.Tensor]:
-        found: list[Any] = [None] * len(xs)
+        begun, self._begun = self._begun, None
+        if begun is not None and begun.weight == weight and begun.is_of(xs):
+            return begun.finished()
+        scale = 1.0 / self.size if weight is None else weight
         # all are under way before the first is waited for: one is prepared while others travel
-        pending = [(bucket, *self._started([xs[place] for place in bucket], weight)) for bucket in _buckets(xs)]
-        for bucket, flat, work in pending:
-            work.wait()
-            if weight is not None:
-                flat = flat[:-1].div_(flat[-1])
-            parts = flat.split([xs[place].numel() for place in bucket])
-            for place, part in zip(bucket, parts, strict=True):
-                found[place] = part.view(xs[place].shape)
-        return found
+        sums = [(bucket, Sum([xs[place] for place in bucket], scale, weight is not None)) for bucket in buckets(xs)]
+        return put_together(len(xs), sums)
 
-    def _started(self, xs: Sequence[torch.Tensor], weight: float | None) -> tuple[torch.Tensor, Any]:
-        parts = [x.reshape(-1) for x in xs]
-        if weight is None:
-            flat = torch.cat(parts).mul_(1.0 / self.size)
-        else:
-            flat = torch.cat([*parts, parts[0].new_ones(1)]).mul_(weight)
-        return flat, dist.all_reduce(_real(flat), async_op=True)
+    @contextmanager
+    def overlapping(self, weight: float | None) -> Iterator[None]:
+        """While gradients are computed inside, those that are known are already being averaged."""
+        host = torch.device("cpu")
+        self._begun = Overlap(self.size, weight, host if "gloo" in self.engine else self._device())
+        before = watch(self._begun)
+        try:
+            yield
+        finally:
+            watch(before)
 
     def barrier(self) -> None:
         dist.barrier()
@@ -126,14 +129,6 @@ class TorchGroup(Group):
 
     def _device(self) -> torch.device:
         return torch.device("cuda", torch.cuda.current_device()) if "nccl" in self.engine else torch.device("cpu")
-
-
-def _buckets(xs: Sequence[torch.Tensor]) -> list[list[int]]:
-    return buckets_of([(x.dtype, x.device) for x in xs], [x.numel() * x.element_size() for x in xs])
-
-
-def _real(x: torch.Tensor) -> torch.Tensor:
-    return torch.view_as_real(x) if x.is_complex() else x
 
 
 def _bytes(x: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -23,6 +23,7 @@ __all__ = [
     "value_and_gradients",
     "variable",
     "vmap",
+    "watch",
 ]
 
 stop_gradient = torch.Tensor.detach
@@ -102,6 +103,16 @@ def _record(function: Callable[..., Any], variables: Sequence[torch.Tensor]) -> 
         _nesting.depth -= 1
 
 
+def watch(watcher: Any) -> Any:
+    """Let ``watcher`` follow the gradients that this thread computes from now on; gives the one before, or None.
+
+    It is told the variables, ``begin(variables)``, and each gradient as soon as it is known, ``take(place, gradient)``.
+    """
+    before = getattr(_nesting, "watcher", None)
+    _nesting.watcher = watcher
+    return before
+
+
 def value_and_gradients(
     function: Callable[..., Any], leaves: Sequence[torch.Tensor]
 ) -> tuple[torch.Tensor, list[Any], Sequence[torch.Tensor]]:
@@ -117,6 +128,11 @@ def value_and_gradients(
     if keep:
         gradients = torch.autograd.grad(value, variables, create_graph=True, allow_unused=True, materialize_grads=True)
         return value, rest, gradients
+    watcher = getattr(_nesting, "watcher", None)
+    if watcher is not None:
+        watcher.begin(variables)
+        for place, x in enumerate(variables):
+            x.register_hook(partial(watcher.take, place))
     gradients = _gradients_of_number(value, variables)
     return value.detach(), [_detached(x) for x in rest], gradients
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ember_ml import ops, trees
 from ember_ml.backend import active
 from ember_ml.distributed import collectives
-from ember_ml.distributed.groups import check_size, place
+from ember_ml.distributed.groups import check_size, group, place
 from ember_ml.nn.modules.module import Module
 from ember_ml.ops.dispatch import bring
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
@@ -104,11 +105,21 @@ class Strategy:
 
         ``weight`` is the number of samples in the part, where the parts may differ; a part without any has weight 0.
         """
-        return gradients if self.world_size == 1 else collectives.average(gradients, weight)
+        return gradients if self.world_size == 1 else collectives.begun_average(gradients, weight)
+
+    def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
+        """A block around the computation of gradients, in which those that are known are averaged while others are not.
+
+        Afterwards :meth:`average` takes the gradients as they came, and the same weight. Without it, the average begins
+        when all gradients are known; so it does where the engine cannot work beside the computation.
+        """
+        return nullcontext() if self.world_size == 1 else group().overlapping(weight)
 
     def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
         """Let the optimizer change the parameters by what :meth:`average` gave."""
         optimizer.apply(named, gradients)
+        if self.world_size > 1:  # on every rank at the same time, lazy backends too
+            collectives.finish([*values_of(list(named.values())), *optimizer.state_dict().values()])
 
     def is_everywhere(self, fact: bool) -> bool:
         """Whether ``fact`` holds on every process: as that the gradients are finite, which may be spread over them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -86,6 +87,10 @@ class FullShardStrategy(Strategy):
     def _sharded(self, parameter: Parameter, engine: Any) -> ShardedParameter:
         split = engine.Split(parameter.shape, self.rank, self.world_size, collectives.all_gather, _mean_part)
         return ShardedParameter(parameter, split, engine.recording)
+
+    def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
+        """A block around the computation of gradients, which are averaged in it by themselves."""
+        return nullcontext()
 
     def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
         """The gradients as they are: the backward pass has averaged them, for parts of equal weight."""

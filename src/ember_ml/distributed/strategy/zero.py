@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ember_ml import ops
@@ -43,6 +44,10 @@ class ZeroStrategy(Strategy):
         rank, count = self.rank, self.world_size
         self._vectors = {f"part/{dtype.name}": _Vector(group, rank, count) for dtype, group in groups.items()}
         self._names = list(named)
+
+    def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
+        """A block around the computation of gradients; nothing is averaged before all are known."""
+        return nullcontext()
 
     def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
         """This rank's part of the gradients of the whole batch, one vector for each dtype of parameters."""
