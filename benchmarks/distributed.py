@@ -65,6 +65,7 @@ def _model(name: str) -> nn.Module:
 
 
 def by_hand_torch(name: str) -> Step:
+    """A step with DistributedDataParallel."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
@@ -86,6 +87,7 @@ def by_hand_torch(name: str) -> Step:
 
 
 def by_hand_mlx(name: str) -> Step:
+    """A step with a sum over the ranks of each gradient."""
     import mlx.core as mx
     import mlx.nn
     import mlx.optimizers
@@ -154,7 +156,8 @@ def run(backend: str, ranks: int, seconds: float, model: str) -> dict[str, list[
             subprocess.Popen(command, env={**os.environ, **own, "EMBER_ML_RANK": str(rank), "MLX_RANK": str(rank)})
             for rank in range(ranks)
         ]
-        if any([process.wait(seconds + 300) for process in started]):
+        codes = [process.wait(seconds + 300) for process in started]
+        if any(codes):
             raise SystemExit("a rank failed")
         return json.loads((Path(folder) / "0.json").read_text())
 

@@ -48,6 +48,8 @@ class Group:
     engine: str
     rank: int
     size: int
+    is_lazy: bool = False
+    """Whether the results of ``mean`` must be finished."""
 
     def __init__(self, engine: str, rank: int, size: int) -> None:
         self.engine, self.rank, self.size = engine, rank, size

@@ -179,7 +179,7 @@ def begun_average(tensors: Sequence[Tensor], weight: float | None = None) -> lis
 
 def finish(tensors: Sequence[Tensor]) -> None:
     """Compute tensors that depend on others of :func:`begun_average`: on every rank the same ones, at the same time."""
-    if group().size > 1:
+    if group().is_lazy:
         _run("average", lambda: group().finish(tensors))
 
 

@@ -38,6 +38,8 @@ def _write_hosts(place: Place) -> None:
 class MLXGroup(Group):
     """A group of ``mlx.core.distributed``."""
 
+    is_lazy = True
+
     def __init__(self, engine: str, group: Any) -> None:
         super().__init__(engine, group.rank(), group.size())
         self._group = group

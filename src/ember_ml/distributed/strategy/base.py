@@ -118,7 +118,7 @@ class Strategy:
     def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
         """Let the optimizer change the parameters by what :meth:`average` gave."""
         optimizer.apply(named, gradients)
-        if self.world_size > 1:  # on every rank at the same time, lazy backends too
+        if self.world_size > 1 and group().is_lazy:  # all ranks compute it at the same time
             collectives.finish([*values_of(list(named.values())), *optimizer.state_dict().values()])
 
     def is_everywhere(self, fact: bool) -> bool:
