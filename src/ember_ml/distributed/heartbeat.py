@@ -8,6 +8,7 @@ In programs that something else started there is no channel to a launcher, and n
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
@@ -77,6 +78,7 @@ def start() -> bool:
         _rank.channel = socket.socket(fileno=int(number))
     except (OSError, ValueError):
         return False
+    atexit.register(_leave)
     sys.excepthook = _told(sys.excepthook)
     seconds = interval(float(os.environ.get(TIMEOUT, "300")))
     threading.Thread(target=_beat, args=(_rank.channel, seconds), name="ember-ml heartbeat", daemon=True).start()
@@ -84,14 +86,24 @@ def start() -> bool:
 
 
 def _told(before: Callable[..., Any]) -> Callable[..., Any]:
-    """The hook for uncaught exceptions, which also tells the launcher: the rank may hang when it ends, as MPI's do."""
+    """The hook for uncaught exceptions, which also tells the launcher, before engines are closed and others notice.
+
+    With MPI the rank would then wait for ever, or end the whole job with the launcher's agents, before they can tell.
+    """
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         before(kind, error, trace)
         with suppress(OSError):
             _rank.say(raised=f"{kind.__name__}: {error}")
+            _rank.heard.wait(_LONGEST_INTERVAL)
 
     return hook
+
+
+def _leave() -> None:
+    """Tell the launcher that this rank is at its end: its engine may have left the others before the process ends."""
+    with suppress(OSError):
+        _rank.say(leaving=True)
 
 
 def progress() -> None:

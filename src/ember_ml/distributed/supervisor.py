@@ -26,6 +26,8 @@ __all__ = ["Supervisor"]
 
 _CHUNK = 65536
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_TRACEBACK = 0.3  # seconds between the news of an uncaught exception and the last line of its traceback
+_LEAVING = 3.0  # seconds that a rank may take between its last line and its end, as it closes libraries
 _END = 1.0  # seconds for agents without ranks to end
 _LOOK = 0.1  # seconds between two looks at the ranks where nothing comes in
 _EXPLANATION = 0.5  # seconds in which the end of a rank is awaited that explains a broken collective or a lost agent
@@ -270,15 +272,21 @@ class Supervisor:
             first = self.watch.first_exit(self.failed_ranks)
             if not first.broken or now - first.broken_at > _EXPLANATION:
                 return self.watch.exit_failure(first)
-        broken = [rank for rank in self.ranks if rank.broken and now - rank.broken_at > _EXPLANATION]
-        if broken:
-            return self._silent_host(now, self.watch.limit / 2) or self.watch.behind(broken[0], now)
-        uncaught = self.watch.uncaught(now, 2 * _EXPLANATION)
+        uncaught = self.watch.uncaught(now, _TRACEBACK)
         if uncaught is not None:
             return uncaught
-        for link in self.links.values():
-            if link.lost is not None and now - link.lost > _EXPLANATION and not self._is_done(link):
-                return Failure(link.host.ranks.start, f"the agent of {link.name} was lost", 1)
+        broken = [rank for rank in self.ranks if rank.broken and now - rank.broken_at > _EXPLANATION]
+        if broken:
+            if any(rank.has_left and rank.code is None for rank in self.ranks) and now - broken[0].broken_at < _LEAVING:
+                return None  # its exit code will say why it leaves
+            return self._silent_host(now, self.watch.limit / 2) or self.watch.behind(broken[0], now)
+        lost = [link for link in self.links.values() if link.lost is not None and not self._is_done(link)]
+        first = min(lost, key=lambda link: link.lost or now, default=None)
+        if first is not None and now - (first.lost or now) > _EXPLANATION:
+            # MPI ends every agent when a rank that has raised aborts the job
+            return self.watch.uncaught(now, 0.0) or Failure(
+                first.host.ranks.start, f"the agent of {first.name} was lost", 1
+            )
         missing = self._silent_host(now, self.watch.limit) or self._missing_agent(now, starter)
         stalled = missing or self.watch.stalled(now)
         return stalled and (self._silent_host(now, self.watch.limit / 2) or stalled)

@@ -40,6 +40,7 @@ class RankState:
     stopped: float | None = None
     broken: str = ""
     broken_at: float = 0.0
+    leaving: bool = False
     raised: str = ""
     raised_at: float = 0.0
     ended: bool = False
@@ -60,6 +61,7 @@ class RankState:
         if "broken" in said and not self.broken:
             self.broken = str(said["broken"])
             self.broken_at = now
+        self.leaving = self.leaving or bool(said.get("leaving"))
         if "raised" in said and not self.broken:
             self.raised = str(said["raised"])
             self.raised_at = now
@@ -67,6 +69,11 @@ class RankState:
     @property
     def name(self) -> str:
         return f"rank {self.number}" + (f" on {self.host}" if self.host else "")
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it has ended well, or is about to."""
+        return self.code == 0 or (self.code is None and self.leaving and not self.broken)
 
     @property
     def end(self) -> str:
@@ -127,7 +134,8 @@ class Watch:
 
     def _holds_up(self, rank: RankState, other: RankState, now: float) -> bool:
         still = now - rank.moved > self.limit / 2  # else it is only a little slower than the other
-        return rank.stopped is not None or (still and (rank.collectives < other.collectives or not rank.joined))
+        is_behind = rank.collectives < other.collectives or not rank.joined
+        return rank.has_left or rank.stopped is not None or (still and is_behind)
 
     def _blamed(self, now: float) -> Failure:
         """The rank for which the others wait: stopped, silent, absent, or behind in the sequence of collectives."""
@@ -139,12 +147,13 @@ class Watch:
         if silent:
             worst = min(silent, key=lambda rank: rank.heard)
             return self._failure(worst, f"has given no sign of life for {now - worst.heard:.1f} s")
+        gone = [rank for rank in self.ranks if rank.has_left]
+        if gone:
+            return self._failure(gone[0], "has ended before the others" + self._place_of_others(gone[0]))
         absent = [rank for rank in self.ranks if not rank.joined]
         if absent:
             return self._failure(absent[0], "has not joined the others" + self._place_of_others(absent[0]))
         last = min(self.ranks, key=lambda rank: (rank.collectives, bool(rank.inside), rank.moves))
-        if last.code is not None:
-            return self._failure(last, f"has ended before the others{self._place_of_others(last)}")
         where = f" in {last.inside}" if last.inside else ""
         return self._failure(last, f"has not moved{where} for {now - last.moved:.1f} s{self._place_of_others(last)}")
 
@@ -168,7 +177,7 @@ class Watch:
         return Failure(rank.number, f"{rank.name} {describe_exit(rank.code)}", _shell_code(rank.code))
 
     def uncaught(self, now: float, patience: float) -> Failure | None:
-        """The failure of a rank that has raised an exception, and yet does not end."""
+        """The failure of a rank that has raised an exception, told that long ago, and has not ended yet."""
         for rank in self.ranks:
             if rank.raised and rank.code is None and now - rank.raised_at > patience:
                 return Failure(rank.number, f"{rank.name} raised {rank.raised}", 1)
