@@ -175,7 +175,7 @@ def _structure(tree: Any, leaves: list[Any]) -> Structure:
 
 
 _flat_ones: dict[tuple[type, int], Structure] = {
-    (cls, count): Structure(cls([_STAR] * count), []) for cls in (list, tuple) for count in range(13)
+    (cls, count): Structure(cls([_STAR] * count), []) for cls in (list, tuple) for count in range(9)
 }
 
 

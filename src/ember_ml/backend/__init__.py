@@ -38,6 +38,7 @@ __all__ = [
     "installed_backends",
     "is_active",
     "is_installed",
+    "is_started",
     "load",
     "on_switch",
     "set_backend",
@@ -233,6 +234,11 @@ def active() -> Any:
         if scoped is not None:
             return scoped
     return _process if _process is not None else _start()
+
+
+def is_started() -> bool:
+    """Whether a backend was chosen yet, for the process or for a scope in it."""
+    return _process is not None or _open_scopes > 0
 
 
 def is_active(backend: Any) -> bool:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from importlib import import_module
-from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml.dtypes import EmberDType
+
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object  # a protocol takes a millisecond to make, and is asked for nothing at run time
 
 __all__ = ["FAMILIES", "BackendModule", "Body", "ByDType", "FastPath", "is_compiling", "key_of", "load_families"]
 
@@ -33,6 +36,8 @@ FAMILIES = frozenset(_NAMES.split())
 
 def load_families(package: str) -> tuple[ModuleType, ...]:
     """The modules of a backend's package that hold bodies, imported."""
+    from pkgutil import iter_modules  # slow to import
+
     path = import_module(package).__path__
     found = sorted(FAMILIES.intersection(module.name for module in iter_modules(path)))
     return tuple(import_module(f"{package}.{name}") for name in found)
@@ -49,7 +54,6 @@ def is_compiling(backend: Any) -> bool:
     return found is not None and found()
 
 
-@dataclass(frozen=True, slots=True)
 class ByDType:
     """A body that the library computes rightly for all dtypes but some; those have a body of their own.
 
@@ -59,19 +63,23 @@ class ByDType:
     which the hot path leaves ``native`` alone.
     """
 
+    __slots__ = ("by_name", "general", "native", "others", "when")
+
     native: Body
-    others: Mapping[EmberDType, Body] = field(default_factory=dict)
-    general: Body | None = None
-    when: str = ""
-    by_name: Mapping[str, Body] = field(init=False)
+    others: Mapping[EmberDType, Body]
+    general: Body | None
+    when: str
+    by_name: Mapping[str, Body]
     """``others`` by the names of the dtypes: torch.compile hashes no objects of ours."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {dtype.name: body for dtype, body in self.others.items()})
+    def __init__(
+        self, native: Body, others: Mapping[EmberDType, Body] | None = None, general: Body | None = None, when: str = ""
+    ) -> None:
+        self.native, self.others, self.general, self.when = native, others or {}, general, when
+        self.by_name = {dtype.name: body for dtype, body in self.others.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class FastPath:
+class FastPath(NamedTuple):
     """The lines that decide, inside an op's own frame, whether the native function may be called at once.
 
     They are source text: ``{x}`` and ``{y}`` stand for the tensor arguments and ``{args}`` for all arguments. They may

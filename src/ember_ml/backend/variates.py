@@ -9,11 +9,15 @@ one operation changes the last ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml.backend.threefry import MASK
 from ember_ml.dtypes import EmberDType, bool_, float32, float64, int32, int64
+
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object  # a protocol takes a millisecond to make, and is asked for nothing at run time
 
 __all__ = [
     "EXPONENTIAL",
@@ -51,8 +55,7 @@ class Lanes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Variate:
+class Variate(NamedTuple):
     """One kind of random number: its name, its dtype, and its formula of one int32 word, or of two if ``wide``.
 
     The formula gets the library's lanes first. ``parameters`` are those that a native generator needs.
@@ -65,8 +68,7 @@ class Variate:
     parameters: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Precision:
+class _Precision(NamedTuple):
     """The constants of the formulas in one floating dtype."""
 
     dtype: EmberDType

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -51,7 +50,8 @@ def with_rules(op: Op, body: Body | ByDType, backend: Any, dtypes: frozenset[Emb
         others = {dtype: ruled(other) for dtype, other in given.others.items()}
         return ByDType(ruled(given.native), others, given.general and ruled(given.general), given.when)
     usual = given.general or given.native
-    return replace(given, others={**given.others, **{d: ruled(given.others.get(d, usual)) for d in held & dtypes}})
+    others = {**given.others, **{d: ruled(given.others.get(d, usual)) for d in held & dtypes}}
+    return ByDType(given.native, others, given.general, given.when)
 
 
 def _with_rules(op: Op, body: Body, backend: Any) -> Body:

@@ -261,8 +261,9 @@ def gradient(function: Callable[..., Any], *, holomorphic: bool = True, **rules:
 
 def install(backend: Any) -> None:
     """Give every op the code for ``backend``; for None, code that asks for the backend at each call."""
-    from ember_ml.ops.fastpath import code_for
+    from ember_ml.ops.fastpath import code_for, complete_bound
 
+    complete_bound()
     for op in tuple(OPS.values()):
         if not op.is_plain:
             op.function.__code__ = code_for(op, backend)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ember_ml import dtypes as dt
 from ember_ml.dtypes import (
@@ -73,8 +72,7 @@ _KINDS: dict[str, frozenset[EmberDType]] = {
 _SCALARS = frozenset({builtins.bool, int, float, complex})
 
 
-@dataclass(frozen=True, slots=True)
-class FInfo:
+class FInfo(NamedTuple):
     """The limits of a floating dtype; of a complex one, those of its parts."""
 
     bits: int
@@ -85,8 +83,7 @@ class FInfo:
     dtype: EmberDType
 
 
-@dataclass(frozen=True, slots=True)
-class IInfo:
+class IInfo(NamedTuple):
     """The limits of an integer dtype."""
 
     bits: int

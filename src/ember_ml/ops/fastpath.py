@@ -16,6 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ember_ml import dtypes as dt
+from ember_ml.backend import is_started
 from ember_ml.backend.contract import ByDType, FastPath
 from ember_ml.ops.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.ops.dispatch import dispatch
@@ -24,7 +25,7 @@ from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.kinds import kinds_of
 from ember_ml.tensor.var import Var
 
-__all__ = ["bind", "code_for"]
+__all__ = ["bind", "code_for", "complete_bound"]
 
 _SLOW_ROLES = {INDICES, MASKS, KEY, VALUE, DATA}  # they have rules of their own, which dispatch applies
 _TENSOR_ROLES = (TENSOR, INDEX, MASK)
@@ -44,27 +45,49 @@ def code_for(op: Op, backend: Any) -> CodeType:
     return found
 
 
+_waiting: list[FunctionType] = []  # functions that get their code with the first backend: compiling takes a while
+
+
 def bind(op: Op, call: Callable[[Op, tuple[Any, ...]], Any]) -> Callable[..., Any]:
     """A function with the signature of ``op`` that hands its arguments, in declared order, to ``call``."""
-    code = code_for(op, None)
-    function = FunctionType(code, {"OP": op, "SLOW": call}, op.name, op.declaration.__defaults__)
+    namespace: dict[str, Any] = {"OP": op, "SLOW": call, "__builtins__": __builtins__}
+    function = namespace["SELF"] = FunctionType(_start.__code__, namespace, op.name, op.declaration.__defaults__)
     function.__kwdefaults__ = op.declaration.__kwdefaults__
+    if is_started():
+        function.__code__ = code_for(op, None)
+    else:
+        _waiting.append(function)
     return update_wrapper(function, op.declaration)
 
 
+def _start(*args: Any, **kwargs: Any) -> Any:
+    """The code of bound functions until the backend is first known."""
+    from ember_ml.backend import active
+
+    active()
+    return SELF(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+def complete_bound() -> None:
+    """Give all bound functions the code that hands their arguments over."""
+    while _waiting:
+        function = _waiting.pop()
+        function.__code__ = code_for(function.__globals__["OP"], None)
+
+
 def _signature(op: Op) -> str:
-    parts, star = [], False
-    for parameter in op.signature.parameters.values():
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            parts.append(f"*{parameter.name}")
-            star = True
-            continue
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not star:
-            parts.append("*")
-            star = True
-        has_default = parameter.default is not inspect.Parameter.empty
-        parts.append(f"{parameter.name}=None" if has_default else parameter.name)
-    return ", ".join(parts)
+    """The parameters as they stand in a ``def``, read off the code, which is much quicker than to inspect it."""
+    declaration = op.declaration
+    code = declaration.__code__
+    places, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    first_default = places - len(declaration.__defaults__ or ())
+    parts = [f"{p}=None" if i >= first_default else p for i, p in enumerate(code.co_varnames[:places])]
+    if code.co_flags & inspect.CO_VARARGS:
+        parts.append(f"*{code.co_varnames[last]}")
+    elif last > places:
+        parts.append("*")
+    defaults = declaration.__kwdefaults__ or {}
+    return ", ".join(parts + [f"{p}=None" if p in defaults else p for p in code.co_varnames[places:last]])
 
 
 def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:

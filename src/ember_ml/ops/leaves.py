@@ -60,7 +60,8 @@ class Leaves:
         if what:
             floating = _floating_dtypes(backend)
             for native in self.natives:
-                if native.dtype not in floating:
+                is_right = native.dtype.kind in _KINDS if type(native) is Var else native.dtype in floating
+                if not is_right:
                     dtype = _dtype_of(native, backend)
                     raise TypeError(f"{what} needs floating-point tensors, and got {dtype}; cast it first")
 
@@ -72,15 +73,15 @@ class Leaves:
         return self.structure([in_kind(x, portable, self.backend) for x, portable in pairs])
 
 
+_KINDS = ("float", "complex")
 _floating: dict[str, frozenset[Any]] = {}
 
 
 def _floating_dtypes(backend: Any) -> frozenset[Any]:
-    """The dtypes of which there are gradients: the backend's own, and as recorded tensors have them."""
+    """The backend's own dtypes of which there are gradients."""
     found = _floating.get(backend.name)
     if found is None:
-        dtypes = [dtype for dtype in backend.dtypes if dtype.kind in ("float", "complex")]
-        found = frozenset([*dtypes, *(backend.dtypes[dtype] for dtype in dtypes)])
+        found = frozenset(native for dtype, native in backend.dtypes.items() if dtype.kind in _KINDS)
         if not is_compiling(backend):  # PyTorch traces no function that remembers something
             _floating[backend.name] = found
     return found

@@ -8,7 +8,6 @@ precision of such a product is the caller's choice.
 from __future__ import annotations
 
 import math
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +35,9 @@ __all__ = [
     "vdot",
     "vecdot",
 ]
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @primitive(CONTRACTION)
@@ -331,7 +333,7 @@ class _EinsumBack:
     def __init__(self, g: Tensor, subscripts: str, operands: Sequence[Tensor]) -> None:
         self.g, self.operands = g, operands
         labels, output = read_subscripts(subscripts, [tuple(x.shape) for x in operands])
-        letters = iter(string.ascii_letters)
+        letters = iter(_LETTERS)
         names = {label: next(letters) for label in dict.fromkeys(label for part in labels for label in part)}
         self.labels = [[names[label] for label in part] for part in labels]
         self.output = [names[label] for label in output]

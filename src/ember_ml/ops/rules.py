@@ -6,7 +6,7 @@ Every op names one. Dispatch promotes by it, the contract's tests are made from 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ember_ml import dtypes as dt
 from ember_ml.dtypes import EmberDType
@@ -36,8 +36,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """How the dtypes of an op's tensors settle the dtype in which it computes.
 
     ``domain``: the dtypes in which it can compute. ``lift``: integers and bools are computed in the default float,
@@ -59,7 +58,7 @@ class Rule:
 
     def giving(self, result: str) -> Rule:
         """The same rule with another result dtype."""
-        return replace(self, result=result)
+        return self._replace(result=result)
 
     def settle(self, op: str, tensor_dtypes: Iterable[EmberDType], scalars: Iterable[type]) -> EmberDType:
         """The dtype in which ``op`` computes these arguments; ``TypeError`` where it cannot."""

@@ -9,7 +9,6 @@ from typing import Any
 from ember_ml.backend import active
 from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.host import as_host
-from ember_ml.backend.safetensors_file import Contents, read_tensors, write_tensors
 from ember_ml.dtypes import as_dtype
 from ember_ml.errors import UnsupportedDType
 from ember_ml.ops.declare import plain
@@ -39,6 +38,8 @@ def save(
     ...     {name: ops.to_numpy(tensor).tolist() for name, tensor in ops.load(path).items()}
     {'w': [[1.0, 1.0], [1.0, 1.0]], 'b': [1, 2]}
     """
+    from ember_ml.backend.safetensors_file import Contents, write_tensors  # slow to import, as below
+
     is_single = not isinstance(tensors, Mapping)
     named = {_ONLY: tensors} if is_single else tensors
     hosts = {name: as_host(x, detach=True) for name, x in named.items()}
@@ -63,6 +64,8 @@ def load(path: str | PathLike[str], device: DeviceLike | None = None, return_met
     ...     ops.to_numpy(x).tolist(), metadata
     ([0, 1, 2], {'unit': 'm'})
     """
+    from ember_ml.backend.safetensors_file import read_tensors
+
     backend = active()
     place = resolve_device(backend, device)
     contents = read_tensors(path)

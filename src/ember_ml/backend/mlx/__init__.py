@@ -6,7 +6,6 @@ from ember_ml.backend.mlx import blas  # isort: skip  (must come before mlx.core
 
 import operator
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 import mlx.core as mx
@@ -54,8 +53,7 @@ _FOUR_BYTES = FastPath(
     ),
 )
 # MLX's contractions take arrays only, and raise for integers, which then go the slow path.
-_CONTRACTION = replace(
-    _FOUR_BYTES,
+_CONTRACTION = _FOUR_BYTES._replace(
     binary=(
         "if type({x}) is NATIVE:\n"
         "    if {x}.itemsize == 4 == {y}.itemsize or ({x}.dtype == {y}.dtype and {x}.dtype in OK):\n"
@@ -79,7 +77,7 @@ def fast_path(op: Any, body: Any) -> FastPath:
     elif is_plain and not corrected:
         path = _FOUR_BYTES
     if op.rule.domain >= dtypes.keys() and not (isinstance(body, ByDType) and body.others):
-        return replace(path, unary=_ANY_DTYPE)
+        return path._replace(unary=_ANY_DTYPE)
     return path
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -63,7 +62,7 @@ _NEEDS_TENSORS = frozenset(
 _TENSORS = (
     "if type({x}) is NATIVE is type({y}) and {x}.dtype is {y}.dtype and {x}.dtype in OK:\n    return BODY({args})"
 )
-_ANY_DTYPE = replace(_FAST, unary="if type({x}) is NATIVE:\n    return BODY({args})")
+_ANY_DTYPE = _FAST._replace(unary="if type({x}) is NATIVE:\n    return BODY({args})")
 
 
 def fast_path(op: Any, body: Any) -> FastPath:
@@ -71,8 +70,8 @@ def fast_path(op: Any, body: Any) -> FastPath:
     path = _ANY_DTYPE if takes_all else _FAST
     native = body.native if isinstance(body, ByDType) else body
     if native in _NEEDS_TENSORS:
-        return replace(path, binary=_TENSORS)
-    return replace(path, sequence=_JOINING + path.sequence) if native in (torch.cat, torch.stack) else path
+        return path._replace(binary=_TENSORS)
+    return path._replace(sequence=_JOINING + path.sequence) if native in (torch.cat, torch.stack) else path
 
 
 def is_native(x: Any) -> bool:
