@@ -177,6 +177,38 @@ def fits(folder: str) -> dict[str, Any]:
     return found
 
 
+def overlap() -> dict[str, Any]:
+    """Averages of gradients that begin while others are computed, beside those that begin afterwards."""
+    ops.seed(distributed.rank())
+    model = nn.Sequential(nn.Linear(512, 700), ops.tanh, nn.Linear(700, 3))  # of several messages
+    model.unused = nn.Parameter(ops.ones((2,)))
+    made = strategies.DataParallelStrategy()
+    weight = 1.0 + distributed.rank()
+    gradients_of = nn.value_and_grad(model, lambda x: ops.mean(ops.square(model(x))))
+    x = ops.sin(ops.reshape(ops.arange(4 * 512, dtype="float32"), (4, 512)))
+    plain_ones = list(gradients_of(x)[1].values())
+    expected = collectives.average(plain_ones, weight)
+    with made.overlapping(weight):
+        early = list(gradients_of(x)[1].values())
+    found = made.average(early, weight)
+    with made.overlapping(weight):
+        changed = [ops.multiply(g, 2.0) for g in gradients_of(x)[1].values()]
+    doubled = made.average(changed, weight)
+    collectives.finish([*found, *doubled])
+
+    def distance(xs: Any, ys: Any, factor: float) -> float:
+        pairs = zip(xs, ys, strict=True)
+        return max(float(ops.item(ops.max(ops.abs(ops.subtract(x, ops.multiply(y, factor)))))) for x, y in pairs)
+
+    return {
+        "same": distance(found, expected, 1.0),
+        "doubled": distance(doubled, expected, 2.0),
+        "size": max(float(ops.item(ops.max(ops.abs(g)))) for g in expected),
+        "own": distance(plain_ones, expected, 1.0),
+        "unused": plain(found[list(model.trainable()).index("unused")]),
+    }
+
+
 def state_share() -> float:
     """The part of Adam's state that this rank keeps of a network whose layers do not split evenly."""
     strategy, optimizer = strategies.ZeroStrategy(), optimizers.Adam()
@@ -225,7 +257,7 @@ def nbytes(tensors: dict[str, Any]) -> int:
 
 def everything(folder: str) -> dict[str, Any]:
     """All jobs of one test run, so that each backend starts its processes once."""
-    found: dict[str, Any] = {"exchange": exchange(), "refused": {}, "fits": fits(folder)}
+    found: dict[str, Any] = {"exchange": exchange(), "refused": {}, "fits": fits(folder), "overlap": overlap()}
     for strategy in STRATEGIES:
         if strategy == "FullShardStrategy" and get_backend() != "torch":
             found["refused"]["full"] = raised(train, strategy)

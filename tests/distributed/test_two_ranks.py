@@ -114,6 +114,15 @@ def test_going_on_from_a_saved_state(trained: list[Any]) -> None:
     check_equal([fewer], alone | {"losses": alone["losses"][5:]})
 
 
+def test_averages_that_begin_early_are_the_same(backend: str) -> None:
+    for rank in results(backend):
+        found = rank["overlap"]
+        assert found["same"] <= 1e-6 * found["size"]
+        assert found["doubled"] <= 2e-6 * found["size"]
+        assert found["own"] > 0.1 * found["size"]  # the ranks' own gradients differ
+        assert found["unused"] == [0.0, 0.0]
+
+
 def test_the_trainer_gives_what_one_process_gives(backend: str, tmp_path: Path) -> None:
     for rank in results(backend):
         for strategy, found in rank["fits"].items():
