@@ -17,6 +17,7 @@ from ember_ml.training import Trainer, checkpoints, optimizers
 REDUCED = ("int8", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64", "complex64")
 
 
+CURVES = ("loss", "mean_absolute_error", "val_loss", "val_mean_absolute_error")
 STRATEGIES = ("DataParallelStrategy", "ZeroStrategy", "FullShardStrategy")
 
 
@@ -159,7 +160,7 @@ def fit(strategy: str | None, folder: str, epochs: int, rows: int = 37, is_lazy:
     history = trainer.fit(x, y, weight=weight, epochs=epochs, batch_size=8, validation=(x, y))
     trainer.save(folder)
     return {
-        "curves": {name: [list(history[name]), list(history[name].epochs)] for name in history},
+        "curves": {name: [list(history[name]), list(history[name].epochs)] for name in CURVES},
         "parameters": {name: plain(x) for name, x in model.state_dict().items()},
     }
 
