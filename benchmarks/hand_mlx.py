@@ -28,7 +28,7 @@ class Block(nn.Module):
         q, k, v = self.qkv(self.norm1(x)).reshape(b, t, 3, self.heads, c // self.heads).transpose(2, 0, 3, 1, 4)
         y = mx.fast.scaled_dot_product_attention(q, k, v, scale=(c // self.heads) ** -0.5, mask="causal")
         x = x + self.out(y.transpose(0, 2, 1, 3).reshape(b, t, c))
-        return x + self.down(nn.gelu(self.up(self.norm2(x))))
+        return x + self.down(nn.gelu_approx(self.up(self.norm2(x))))
 
 
 class Transformer(nn.Module):

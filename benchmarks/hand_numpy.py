@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import erf
 
 VOCABULARY, LENGTH, DEPTH, HEADS = 64, 64, 2, 4
+STEEP, BEND = 1.5957691216057308, 0.044715
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
@@ -122,9 +122,13 @@ def transformer(parameters: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray)
         n2, norm2 = normalized(hidden, p[b + "norm2.weight"], p[b + "norm2.bias"])
         u = n2 @ p[b + "up.weight"].T
         u += p[b + "up.bias"]
-        half = erf(u * np.float32(0.5**0.5))
+        half = u * u  # GELU in the form u * sigmoid(1.5957691 * (u + 0.044715 * u**3))
+        half *= -BEND * STEEP
+        half -= STEEP
+        half *= u
+        np.exp(half, out=half)
         half += 1
-        half *= 0.5
+        np.reciprocal(half, out=half)
         g = u * half
         hidden = hidden + g @ p[b + "down.weight"].T
         hidden += p[b + "down.bias"]
@@ -138,10 +142,13 @@ def transformer(parameters: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray)
         n1, norm1, q, k, v, a, mixed, n2, norm2, u, half, g = kept.pop()
         found[b + "down.weight"], found[b + "down.bias"] = d.T @ g, d.sum(axis=0)
         e = d @ p[b + "down.weight"]
-        slope = np.exp(u * u * np.float32(-0.5))
+        slope = u * u
+        slope *= 3 * BEND * STEEP
+        slope += STEEP
         slope *= u
-        slope *= np.float32((2 * np.pi) ** -0.5)
-        slope += half
+        slope *= 1 - half
+        slope += 1
+        slope *= half
         e *= slope
         found[b + "up.weight"], found[b + "up.bias"] = e.T @ n2, e.sum(axis=0)
         e, found[b + "norm2.weight"], found[b + "norm2.bias"] = normalized_back(e @ p[b + "up.weight"], norm2)
