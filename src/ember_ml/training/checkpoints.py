@@ -12,8 +12,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,11 @@ from ember_ml import ops
 from ember_ml.errors import CheckpointError
 from ember_ml.files import replaced, sync_folder
 from ember_ml.typing import Tensor
+
+try:
+    import fcntl
+except ImportError:  # where the system is none of Unix's kind
+    fcntl = None
 
 __all__ = ["exists", "read", "write"]
 
@@ -51,7 +56,7 @@ def write(path: str | PathLike[str], tensors: Mapping[str, Mapping[str, Tensor]]
     folder = Path(path)
     try:
         _make(folder)
-        with _locked(folder):
+        with _Lock(folder):
             try:
                 _write(folder, tensors, state)
             finally:
@@ -59,6 +64,32 @@ def write(path: str | PathLike[str], tensors: Mapping[str, Mapping[str, Tensor]]
     except OSError as error:
         reason = error.strerror or str(error)
         raise OSError(error.errno, f"the checkpoint cannot be written ({reason})", str(folder)) from error
+
+
+class _Lock:
+    """Lets no other process or thread write to a folder meanwhile, where the file system has locks.
+
+    The lock ends with this object at the latest, and with the process, however that ends.
+    """
+
+    _number: int | None = None
+
+    def __init__(self, folder: Path) -> None:
+        self._number = os.open(folder, os.O_RDONLY)
+
+    def __enter__(self) -> None:
+        if fcntl is not None and self._number is not None:
+            with suppress(OSError):
+                fcntl.flock(self._number, fcntl.LOCK_EX)
+
+    def __exit__(self, *exception: object) -> None:
+        if fcntl is not None and self._number is not None:
+            with suppress(OSError):
+                fcntl.flock(self._number, fcntl.LOCK_UN)
+
+    def __del__(self) -> None:
+        if self._number is not None:
+            os.close(self._number)
 
 
 def _make(folder: Path) -> None:
@@ -77,20 +108,6 @@ def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Map
     text = json.dumps(document)
     with replaced(folder / _STATE) as file:
         file.write(f'{text[:-1]}, "sha256": "{_signature(text)}"}}'.encode())
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Let no other process or thread write to the folder meanwhile, where the file system has locks."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(ImportError, OSError):  # the lock ends with the process, however that ends
-            import fcntl
-
-            fcntl.flock(number, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(number)
 
 
 def _fresh_name(folder: Path, part: str, step: int) -> str:
