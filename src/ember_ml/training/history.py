@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.training.plain import count, number, numbers, table
+from ember_ml.training import plain
 
 __all__ = ["Curve", "History"]
 
@@ -109,13 +109,13 @@ class History(Mapping[str, Curve]):
     def from_state(cls, state: Mapping[str, Any]) -> History:
         """The history of which :meth:`state` gave this data."""
         made = cls()
-        table(state, "a history", "curves", "sum", "weight", "switches", "times")
-        for name, curve in table(state["curves"], "curves").items():
-            table(curve, f"the curve {name!r:.60}", "values", "epochs")
-            made._curves[name] = Curve(numbers(curve, "values"), numbers(curve, "epochs"))
-        made._sum, made._weight = number(state, "sum"), count(state, "weight")
+        plain.table(state, "a history", "curves", "sum", "weight", "switches", "times")
+        for name, curve in plain.table(state["curves"], "curves").items():
+            plain.table(curve, f"the curve {name!r:.60}", "values", "epochs")
+            made._curves[name] = Curve(plain.numbers(curve, "values"), plain.numbers(curve, "epochs"))
+        made._sum, made._weight = plain.number(state, "sum"), plain.count(state, "weight")
         made.switches = [_switch(pair) for pair in state["switches"]]
-        made.times = numbers(state, "times")
+        made.times = plain.numbers(state, "times")
         return made
 
     def plot(self, path: str | PathLike[str]) -> None:
