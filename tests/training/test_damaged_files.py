@@ -43,7 +43,7 @@ def everything(made: Trainer) -> Any:
     tensors = {
         part: {k: ops.to_numpy(x).tolist() for k, x in x.items()} for part, x in resuming.tensors_of(made).items()
     }
-    return json.dumps([tensors, resuming.state_of(made)])
+    return json.dumps([tensors, resuming.state_of(made)], sort_keys=True)
 
 
 @pytest.fixture(scope="module")

@@ -77,6 +77,8 @@ class TrainingStep:
         if not self.is_prepared:
             self.prepare()
             state = self.model.trained_state()
+        if not state.named:
+            raise ValueError("there is nothing to train: the model has no parameters, or all of them are frozen")
         kernels = getattr(backend, "updates", None)
         if self.is_compiled and self._is_whole(kernels):
             result = self._compiled_update(x, y, weight)

@@ -98,7 +98,8 @@ class Optimizer(Holder):
         """
         variables = list(named.values())
         state = self.state_of(named)
-        if is_tracing(active()):
+        is_traced = is_tracing(active())
+        if is_traced:
             self._is_traced = True
             numbers = self._numbers
             assert numbers is not None
@@ -106,7 +107,11 @@ class Optimizer(Holder):
         else:
             self.step += 1
             scalars = self.scalars(self.step, self._rate_before())
-        new, *slots = self.compute(values_of(variables), gradients, [values_of(x) for x in state], scalars, square)
+        try:
+            new, *slots = self.compute(values_of(variables), gradients, [values_of(x) for x in state], scalars, square)
+        except BaseException:
+            self.step -= not is_traced  # which no update has been
+            raise
         assign_all(variables, new)
         for held, natives in zip(state, slots, strict=True):
             assign_all(held, natives)
