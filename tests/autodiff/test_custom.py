@@ -433,3 +433,21 @@ def test_any_cut_of_a_chain_has_the_gradient_of_the_chain(name: str, depth: int,
         point, weight = ops.array(x), ops.array(1.25)
         found = ops.value_and_grad(cut, (0, 1))(point, weight)
         assert close(found, ops.value_and_grad(lambda x, w: chain(x, w, depth * segments), (0, 1))(point, weight))
+
+
+def test_rule_that_closes_over_an_outer_variable_adds_to_plain_gradients(backend: str) -> None:
+    """Of three gradients of one tensor two are plain and the last depends on a variable around it."""
+
+    def slopes(w: Any) -> Any:
+        @ops.custom_gradient
+        def scaled(x: Any) -> Any:
+            return ops.sin(x), lambda upstream: upstream * w
+
+        def f(x: Any) -> Any:
+            y = scaled(x)
+            return ops.sum(y) + ops.sum(x * 2.0) + ops.sum(x * 3.0)
+
+        return ops.sum(ops.grad(f)(ops.array([1.0, 2.0])))
+
+    value, slope = ops.value_and_grad(slopes)(ops.array(4.0))
+    assert (ops.item(value), ops.item(slope)) == (18.0, 2.0)

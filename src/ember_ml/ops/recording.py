@@ -251,7 +251,7 @@ def _short_recorder(op: Op, base: Any) -> Callable[..., Any] | None:
         "FORWARD": forward,
         "FLOAT32": float32,
         "FLOAT64": float64,
-        "NATIVE_FLOAT32": base.dtypes[float32],
+        "NATIVE_FLOAT32": base.dtypes.get(float32),
     }
     held = tuple(_held(name, roles.get(name), needs.kept[i], i in shapes) for i, name in enumerate(op.parameters))
     optional = frozenset(n for n in roles if op.declaration.__annotations__[n].endswith(" | None"))
