@@ -101,7 +101,7 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
             backend = tape
     call = _Call(op, backend, portable)
     values = list(args)
-    if op.is_plain_group and _has_one_device(backend):
+    if op.is_plain_group and (_has_one_device(backend) or _are_together(call, values)):
         body = _prepare_group(call, values)
     else:
         body = _select(op.body(backend), _prepare(call, values))
@@ -163,8 +163,26 @@ def _has_one_device(backend: Any) -> bool:
     return found
 
 
+def _are_together(call: _Call, values: list[Any]) -> bool:
+    """Whether the arguments are native tensors on one device, and Python scalars, which join them there."""
+    backend, device = call.backend, None
+    for index, _ in call.op.roles:
+        value = values[index]
+        if type(value) is EmberTensor:
+            value = value._array
+        if type(value) is backend.tensor_type and type(value) is not Var:
+            own = backend.device_of(value)
+            if device is not None and own != device:
+                return False
+            device = own
+        elif type(value) not in _NO_TENSORS:
+            return False
+    call.device = device
+    return device is not None
+
+
 def _prepare_group(call: _Call, values: list[Any]) -> Any:
-    """``_prepare`` for ops whose tensors are all promoted together, on a backend with one device; gives the body.
+    """``_prepare`` for ops whose tensors are all promoted together, and are all on one device; gives the body.
 
     What the dtypes and Python scalar types settle is remembered per op and backend.
     """
@@ -202,7 +220,7 @@ def _prepare_group(call: _Call, values: list[Any]) -> Any:
             value = values[index]
             if own is int and bounds is not None and not _is_within(value, bounds):
                 raise _overflow(op, value, bounds)
-            values[index] = backend.scalar(value, dtype, None)
+            values[index] = backend.scalar(value, dtype, call.device)
         elif own is not _NONE and own != dtype:
             values[index] = backend.cast(values[index], dtype)
     return body
