@@ -67,7 +67,10 @@ class TrainingStep:
         self._compiled_update = ember_ml.compile(self._updated)
 
     def __call__(self, batch: Any) -> tuple[Tensor, Any]:
-        """The loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted."""
+        """The loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted.
+
+        Where several processes share a batch, it is the loss of the whole batch.
+        """
         x, y, weight = parts_of(batch)
         backend = active()
         state = self.model.trained_state()
@@ -163,9 +166,9 @@ class TrainingStep:
         if self.accumulate > 1:
             gradients = self._accumulated(gradients)
             if gradients is None:
-                return value, prediction
+                return value if self.strategy is None else self.strategy.mean(value, self.weight), prediction
         if self.strategy is not None:
-            gradients = self.strategy.average(gradients, self.weight)
+            gradients, value = self.strategy.average_with_loss(gradients, value, self.weight)
         if scale is not None:
             assert self.precision is not None
             gradients = self.precision.unscaled(gradients, self.strategy)

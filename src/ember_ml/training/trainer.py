@@ -182,8 +182,7 @@ class Trainer:
             _, _, weights = parts_of(batch)
             self._step.weight = size if weights is None else ops.item(ops.sum(weights))
         loss, prediction = self._step(batch)
-        shown = loss if self.strategy is None else self.strategy.mean(loss, self._step.weight)
-        self.history.add_step(shown, size if self.strategy is None else self._whole_size(size), get_backend())
+        self.history.add_step(loss, size if self.strategy is None else self._whole_size(size), get_backend())
         self.steps += 1
         if loader is not None:
             self.steps_in_epoch += 1
@@ -191,7 +190,7 @@ class Trainer:
         for metric in self.metrics.values():
             _, target, weight = parts_of(batch)
             metric.update(target, prediction, weight)
-        return shown
+        return loss
 
     def _whole_size(self, size: int) -> int:
         """The number of samples in the batch of which this process has a part."""

@@ -103,7 +103,7 @@ class TorchGroup(Group):
     def mean(self, xs: Sequence[torch.Tensor], weight: float | None) -> list[torch.Tensor]:
         begun, self._begun = self._begun, None
         if begun is not None and begun.weight == weight and begun.is_of(xs):
-            return begun.finished()
+            return begun.finished(xs)
         scale = 1.0 / self.size if weight is None else weight
         # all are under way before the first is waited for: one is prepared while others travel
         sums = [(bucket, Sum([xs[place] for place in bucket], scale, weight is not None)) for bucket in buckets(xs)]

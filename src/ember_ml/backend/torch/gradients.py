@@ -106,7 +106,7 @@ def _record(function: Callable[..., Any], variables: Sequence[torch.Tensor]) -> 
 def watch(watcher: Any) -> Any:
     """Let ``watcher`` follow the gradients that this thread computes from now on; gives the one before, or None.
 
-    It is told the variables, ``begin(variables)``, and each gradient as soon as it is known, ``take(place, gradient)``.
+    It is told ``begin(variables, value)``, and each gradient as soon as it is known, ``take(place, gradient)``.
     """
     before = getattr(_nesting, "watcher", None)
     _nesting.watcher = watcher
@@ -130,7 +130,7 @@ def value_and_gradients(
         return value, rest, gradients
     watcher = getattr(_nesting, "watcher", None)
     if watcher is not None:
-        watcher.begin(variables)
+        watcher.begin(variables, value)
         for place, x in enumerate(variables):
             x.register_hook(partial(watcher.take, place))
     gradients = _gradients_of_number(value, variables)

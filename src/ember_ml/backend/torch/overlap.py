@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from ember_ml.backend.groups import buckets_of
 
@@ -25,28 +26,20 @@ class Sum:
     """
 
     def __init__(self, xs: Sequence[torch.Tensor], scale: float, has_total: bool) -> None:
-        self._shapes = [x.shape for x in xs]
-        self._sizes = [x.numel() for x in xs]
+        self._like = [*xs, xs[0].new_ones(1)] if has_total else list(xs)
         self._has_total = has_total
-        flat = xs[0].new_empty(sum(self._sizes) + has_total)
-        for x, part in zip(xs, flat.split([*self._sizes, int(has_total)]), strict=False):
-            if scale:
-                torch.mul(x.reshape(-1), scale, out=part)
-            else:  # of no samples, anything may have been computed
-                part.zero_()
-        if has_total:
-            flat[-1] = scale
+        flat = _flatten_dense_tensors(self._like)
+        flat = flat.mul_(scale) if scale else flat.zero_()  # of no samples, anything may have been computed
         self._flat = flat
         self._work: Any = dist.all_reduce(real(flat), async_op=True)
 
-    def parts(self) -> list[torch.Tensor]:
+    def parts(self) -> Sequence[torch.Tensor]:
         """The sums of the tensors, once they are there."""
         self._work.wait()
-        flat = self._flat
         if self._has_total:
-            flat = flat[:-1].div_(flat[-1])
-        parts = flat.split(self._sizes)
-        return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
+            self._flat[:-1].div_(self._flat[-1])
+        found = _unflatten_dense_tensors(self._flat, self._like)
+        return found[:-1] if self._has_total else found
 
 
 def buckets(xs: Sequence[torch.Tensor]) -> list[list[int]]:
@@ -84,9 +77,10 @@ class Overlap:
             self._total = torch.tensor([float(weight)], dtype=torch.float64, device=device)
             self._work: Any = dist.all_reduce(self._total, async_op=True)
 
-    def begin(self, variables: Sequence[torch.Tensor]) -> None:
-        """A computation of the gradients of ``variables`` begins."""
+    def begin(self, variables: Sequence[torch.Tensor], value: torch.Tensor) -> None:
+        """A computation of the gradients of ``value`` with respect to ``variables`` begins."""
         last = len(variables) - 1
+        self._value = value.detach()
         self._variables, self._taken = variables, [None] * len(variables)
         self._buckets = [[last - place for place in bucket] for bucket in buckets(variables[::-1])]
         self._bucket_of = {place: number for number, bucket in enumerate(self._buckets) for place in bucket}
@@ -111,17 +105,32 @@ class Overlap:
         bucket = self._buckets[len(self._sums)]
         taken = [(self._taken[place], self._variables[place]) for place in bucket]
         parts = [torch.zeros_like(x) if gradient is None else gradient for gradient, x in taken]
+        if not self._sums and self._carries_value():
+            bucket = [*bucket, len(self._taken)]
+            parts.append(self._value)
         self._sums.append((bucket, Sum(parts, self._scale, False)))
 
-    def is_of(self, xs: Sequence[torch.Tensor]) -> bool:
-        """Whether the gradients that were taken are ``xs``; of a variable that does not matter, none was."""
-        pairs = zip(xs, self._taken, strict=False)
-        return len(xs) == len(self._taken) and all(y is None or x.data_ptr() == y.data_ptr() for x, y in pairs)
+    def _carries_value(self) -> bool:
+        """Whether the value, which is usually to be averaged too, fits the first message."""
+        first = self._variables[self._buckets[0][0]]
+        return self._value.dtype == first.dtype and self._value.device == first.device
 
-    def finished(self) -> list[torch.Tensor]:
-        """The means of the gradients."""
+    def is_of(self, xs: Sequence[torch.Tensor]) -> bool:
+        """Whether ``xs`` are the gradients that were taken, and perhaps the value; where a variable does not matter,
+        none was taken.
+        """
+        pairs = zip(xs, self._taken, strict=False)
+        count = len(self._taken)
+        if not 0 < count <= len(xs) <= count + 1 or any(
+            y is not None and x.data_ptr() != y.data_ptr() for x, y in pairs
+        ):
+            return False
+        return len(xs) == count or (self._carries_value() and xs[count].data_ptr() == self._value.data_ptr())
+
+    def finished(self, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The means of the gradients, and of the value where it is among ``xs``."""
         while self._error is None and len(self._sums) < len(self._buckets):
             self._start()
         if self._error is not None:
             raise self._error
-        return put_together(len(self._taken), self._sums)
+        return put_together(len(self._taken) + 1, self._sums)[: len(xs)]

@@ -107,6 +107,15 @@ class Strategy:
         """
         return gradients if self.world_size == 1 else collectives.begun_average(gradients, weight)
 
+    def average_with_loss(
+        self, gradients: Sequence[Tensor], loss: Tensor, weight: float | None = None
+    ) -> tuple[Sequence[Tensor], Tensor]:
+        """What :meth:`average` gives, and the loss of the whole batch, a native 0-d tensor, in as few messages."""
+        if self.world_size == 1:
+            return gradients, loss
+        *averaged, mean = collectives.begun_average([*gradients, loss], weight)
+        return averaged, mean
+
     def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
         """A block around the computation of gradients, in which those that are known are averaged while others are not.
 
