@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,26 @@ def test_ranks_end_with_a_launcher_that_is_killed(tmp_path: Path) -> None:
         pids = [int(line.split()[-1]) for line in launched.lines(2)]
         launched.process.kill()
         assert all_end(pids)
+
+
+def test_a_launcher_that_is_stopped_for_long_goes_on(tmp_path: Path) -> None:
+    script = """
+import time
+from ember_ml.distributed import heartbeat
+heartbeat.start()
+print("ready")
+for step in range(60):
+    with heartbeat.waiting("step"):
+        time.sleep(0.1)
+    print("x" * 1000)
+"""
+    with Launched(tmp_path, script, "-n", "2", *QUICK, "--timeout", "4") as launched:
+        launched.lines(2)
+        launched.process.send_signal(signal.SIGSTOP)
+        time.sleep(4.5)
+        launched.process.send_signal(signal.SIGCONT)
+        shown = launched.finish()
+    assert shown.code == 0, shown.err
 
 
 def test_asking_for_four_ranks_and_getting_another_number_is_an_error(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ It is run by its path (``python agent.py HOST:PORT NAME``) and needs the standar
 launcher expects comes in the variable ``EMBER_ML_TOKEN``, or where that is not set on the first line of the standard
 input. All else goes over one connection, a JSON object per line. The launcher asks for free ports, gives the ranks to
 start, and then gets every line that they print, every sign of life and every end, in the order in which they happen.
-When the launcher has gone, or says nothing for the time limit, the agent ends its ranks.
+When the launcher has gone, or from another host says nothing for the time limit, the agent ends its ranks.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import time
 from typing import Any
 
 _CHUNK = 65536
+_LONGEST_LINE = 1 << 20
 SIGTERM_TO_SIGKILL = 2.0
 _LAST_WORDS = 0.5
 _PR_SET_PDEATHSIG = 1
@@ -174,8 +175,9 @@ class Agent:
                 self.over = True
 
     def _start(self, job: dict[str, Any]) -> None:
-        self.interval, self.limit = job["interval"], job["limit"]
-        self.launcher.settimeout(self.limit)  # a host that was cut off must not wait for ever to send
+        self.interval = job["interval"]
+        self.limit = math.inf if job["limit"] is None else job["limit"]
+        self.launcher.settimeout(job["limit"])  # a host that was cut off must not wait for ever to send
         common = {**os.environ, **job["environment"]}
         for name, text in job["files"].items():
             common[name] = self._written(name, text)
@@ -209,6 +211,8 @@ class Agent:
         if some is None:
             return False
         lines, rest = lines_of(rank.received[stream], some)
+        if len(rest) > _LONGEST_LINE:
+            lines, rest = [*lines, rest], b""
         if not some:
             self.selector.unregister(rank.sources[stream])
             if rest:

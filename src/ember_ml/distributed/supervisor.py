@@ -29,6 +29,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TRACEBACK = 0.3  # seconds between the news of an uncaught exception and the last line of its traceback
 _LEAVING = 3.0  # seconds that a rank may take between its last line and its end, as it closes libraries
 _END = 1.0  # seconds for agents without ranks to end
+_PAUSE = 1.0  # seconds that a look takes at most
 _LOOK = 0.1  # seconds between two looks at the ranks where nothing comes in
 _EXPLANATION = 0.5  # seconds in which the end of a rank is awaited that explains a broken collective or a lost agent
 # seconds for ranks to end by themselves after a failure, after Ctrl-C, and by SIGTERM; less where the limit is short
@@ -118,15 +119,28 @@ class Supervisor:
 
     def _watch(self, starter: Starter) -> None:
         beat = interval(self.job.timeout * ENGINE_SHARE)
-        next_beat = 0.0
+        next_beat, before = 0.0, time.monotonic()
         while not self._is_over():
-            now = time.monotonic()
-            if now >= next_beat:
+            if before >= next_beat:
                 self._tell(tick=True)
-                next_beat = now + beat
+                next_beat = before + beat
             for key, _ in self.selector.select(min(beat, _LOOK)):
                 self._serve(key)
-            self._judge(time.monotonic(), starter)
+            now = time.monotonic()
+            if now - before > _PAUSE:  # it was stopped, or what reads its output was
+                self._forgive(now - before)
+            before = now
+            self._judge(now, starter)
+
+    def _forgive(self, seconds: float) -> None:
+        """Take back time in which the launcher did not listen: what ranks have said since is still to be read."""
+        self.began += seconds
+        for link in self.links.values():
+            link.heard += seconds
+        for rank in self.ranks:
+            rank.moved += seconds
+            rank.heard += seconds
+            rank.stopped = None if rank.stopped is None else rank.stopped + seconds
 
     def _is_over(self) -> bool:
         running = [link for link in self.links.values() if not self._is_done(link)]
@@ -231,7 +245,10 @@ class Supervisor:
         for link in links:
             ranks = [rank for rank in order["ranks"] if rank["rank"] in link.host.ranks]
             if link.socket is not None:
-                link.socket.sendall(json.dumps({"start": {**order, "ranks": ranks}}).encode() + b"\n")
+                # an agent on this machine cannot be cut off, and a launcher that is only stopped loses nothing
+                limit = None if is_here(link.host.name) else self.watch.limit
+                message = {"start": {**order, "ranks": ranks, "limit": limit}}
+                link.socket.sendall(json.dumps(message).encode() + b"\n")
 
     def _judge(self, now: float, starter: Starter) -> None:
         """See whether the job has failed, or take the next step in ending it."""

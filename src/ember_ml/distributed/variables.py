@@ -49,7 +49,6 @@ def order_of(job: Job, coordinator: int, ports: dict[int, int], restart: int) ->
         "files": {"MLX_HOSTFILE": json.dumps(addresses)} if ring else {},
         "ranks": [_rank(rank, host, ring) for host in job.hosts for rank in host.ranks],
         "interval": interval(job.timeout * ENGINE_SHARE),
-        "limit": job.timeout * LIMIT_SHARE,
     }
 
 
