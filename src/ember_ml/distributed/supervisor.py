@@ -33,7 +33,7 @@ _PAUSE = 1.0  # seconds that a look takes at most
 _LOOK = 0.1  # seconds between two looks at the ranks where nothing comes in
 _EXPLANATION = 0.5  # seconds in which the end of a rank is awaited that explains a broken collective or a lost agent
 # seconds for ranks to end by themselves after a failure, after Ctrl-C, and by SIGTERM; less where the limit is short
-_GRACE, _AFTER_SIGNAL, _TERM = 3.0, 5.0, 2.0
+_GRACE, _AFTER_SIGNAL, _TERM = 5.0, 5.0, 2.0
 
 
 @dataclass
@@ -271,7 +271,7 @@ class Supervisor:
         assert self.failure is not None
         grace = min(_GRACE, 0.14 * self.job.timeout)
         term = min(_TERM, 0.05 * self.job.timeout)
-        self._tell(lost=self.failure.why, rank=self.failure.rank, grace=0.8 * grace)
+        self._tell(lost=self.failure.why, rank=self.failure.rank, grace=0.6 * grace)
         self._plan(now + grace, term)
 
     def _plan(self, start: float, term: float) -> None:
