@@ -174,6 +174,7 @@ def _take_slots(trainer: Trainer, slots: Mapping[str, Tensor], updates: int) -> 
         trainer.strategy.load_state(optimizer, slots, updates)
         return
     named, dtype_of = trainer.model.named_parameters(), active().dtype_of
+    placed: dict[str, Tensor] = {}
     for key, value in slots.items():
         slot, _, name = key.partition("/")
         if slot not in optimizer.slots or name not in named:
@@ -181,10 +182,16 @@ def _take_slots(trainer: Trainer, slots: Mapping[str, Tensor], updates: int) -> 
         wanted = optimizer.fresh(slot, named[name].value)
         if tuple(wanted.shape) != tuple(value.shape) or dtype_of(wanted) is not dtype_of(value):
             raise ValueError(f"the optimizer's {key!r:.80} has the wrong shape or dtype")
+        placed[key] = _beside(value, wanted)
     for name in {key.partition("/")[2] for key in slots}:
         if any(f"{slot}/{name}" not in slots for slot in optimizer.slots):
             raise ValueError(f"the optimizer's state of {name!r:.80} is not whole")
-    optimizer.load_state_dict(slots, updates)
+    optimizer.load_state_dict(placed, updates)
+
+
+def _beside(value: Tensor, other: Tensor) -> Tensor:
+    """``value`` on the device where ``other`` is."""
+    return ops.to_device(value, active().device_of(other))
 
 
 def _take_gradients(trainer: Trainer, gradients: Mapping[str, Tensor], accumulated: int) -> None:
@@ -196,7 +203,7 @@ def _take_gradients(trainer: Trainer, gradients: Mapping[str, Tensor], accumulat
         return
     if gradients.keys() != named.keys() or any(tuple(x.shape) != named[name].shape for name, x in gradients.items()):
         raise ValueError("its gradients are not those of the model's parameters")
-    step.collected = [ops.copy(gradients[name]) for name in named]
+    step.collected = [ops.copy(_beside(gradients[name], x.value)) for name, x in named.items()]
 
 
 def _take_metrics(trainer: Trainer, states: Mapping[str, Any]) -> None:
