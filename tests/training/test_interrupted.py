@@ -235,7 +235,7 @@ def test_mistakes_are_found_before_the_first_step(backend: str) -> None:
     x, y = data()
     made = trainer(ops.tanh)
     before = result(made)
-    for validation in (x, (x,), {"x": x, "y": y}, "data.csv"):
+    for validation in (x, (x,), [x, y], [], {"x": x, "y": y}, "data.csv"):
         with pytest.raises(ValueError, match="validation is a tuple of inputs and targets"):
             made.fit(x, y, validation=validation)
     with pytest.raises(ValueError, match="validation is an iterator"):

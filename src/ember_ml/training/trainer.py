@@ -344,6 +344,8 @@ def _check_validation(validation: Any, epochs: int) -> None:
     """Find now what would else be found after the first epochs."""
     if isinstance(validation, tuple):
         is_right = len(validation) in (2, 3)
+    elif isinstance(validation, list):
+        is_right = bool(validation) and isinstance(validation[0], tuple)
     else:
         is_right = validation is None or not (isinstance(validation, dict | str) or hasattr(validation, "shape"))
     if not is_right:
