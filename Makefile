@@ -54,6 +54,7 @@ bench: $(BENCH_STAMP) ## what a call costs, beside the native call and Keras
 	$(BIN)/python benchmarks/op_overhead.py
 	$(BIN)/python benchmarks/large_ops.py
 	$(BIN)/python benchmarks/neural.py
+	$(BIN)/python benchmarks/distributed.py
 	$(BIN)/python benchmarks/random_numbers.py
 	$(BIN)/ember-ml bench
 

@@ -26,6 +26,13 @@ def test_fifty_steps_with_split_parameters() -> None:
     check_equal(run_ranks("train", "torch", 4, strategy="FullShardStrategy"), train("SingleProcess"))
 
 
+def test_numpy_over_the_engine_of_pytorch() -> None:
+    pytest.importorskip("ember_ml.backend.torch")
+    for strategy in ("DataParallelStrategy", "ZeroStrategy"):
+        ranks = run_ranks("train", "numpy", 2, by_mpi=False, strategy=strategy)
+        check_equal(ranks, train("SingleProcess"))
+
+
 def test_the_optimizer_state_of_a_model_is_split_to_at_most_27_percent(backend: str) -> None:
     for rank in run_ranks("state_share", backend, 4):
         assert rank <= 0.27
