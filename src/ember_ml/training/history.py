@@ -56,9 +56,10 @@ class History(Mapping[str, Curve]):
         curve = self._curves.setdefault("loss", Curve())
         if not self._pending:
             return
-        losses, sizes = zip(*self._pending, strict=True)
-        self._pending = []
-        numbers = ops.to_numpy(ops.stack([ops.cast(x, "float32") for x in losses])).tolist()
+        losses = [loss for loss, _ in self._pending]
+        sizes: list[int] = [size for _, size in self._pending]
+        numbers: list[float] = ops.to_numpy(ops.stack([ops.cast(x, "float32") for x in losses])).tolist()
+        self._pending = []  # now that they have been read
         for value, size in zip(numbers, sizes, strict=True):
             curve.append(value)
             self._sum, self._weight = self._sum + value * size, self._weight + size
