@@ -32,7 +32,7 @@ def backpropagate(seeds: Sequence[tuple[Node, int, Any]], base: Any, retain: boo
 
 def propagate(seeds: Sequence[tuple[Node, int, Any]], until: int, retain: bool, base: Any) -> Slots:
     """The gradients that reach each leaf, and each node recorded before ``until``, at which it stops."""
-    accumulate: Any = getattr(getattr(base, "gradients", None), "accumulate", None)
+    accumulate = getattr(getattr(base, "gradients", None), "accumulate", None)
     native = base.tensor_type
     pending: Slots = {}
     reached: Slots = {}
@@ -62,12 +62,11 @@ def propagate(seeds: Sequence[tuple[Node, int, Any]], until: int, retain: bool, 
                     heappush(waiting, (-node.order, node))
             elif slots[index] is None:
                 slots[index] = gradient
-            elif (node, index) in sums and type(slots[index]) is native is type(gradient):
+            elif accumulate and (node, index) in sums and type(slots[index]) is native is type(gradient):
                 slots[index] = accumulate(slots[index], gradient)
             else:
                 slots[index] = OPS["add"].function(slots[index], gradient)
-                if accumulate is not None:
-                    sums.add((node, index))
+                sums.add((node, index))
         if not waiting:
             return reached
         node = heappop(waiting)[1]

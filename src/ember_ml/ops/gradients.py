@@ -69,14 +69,18 @@ def value_and_grad(
 
     @wraps(f)
     def value_and_gradients(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        backend = active()
-        leaves = Leaves(arguments.pick(args, kwargs), backend, "grad")
+        backend, is_first = active(), args and arguments.is_first
+        leaves = Leaves(args[0] if is_first else arguments.pick(args, kwargs), backend, "grad")
         outputs, is_portable = Outputs(backend) if has_aux else None, False
 
         def flat(*natives: Any) -> tuple[Any, list[Any]]:
             nonlocal is_portable
-            new_args, new_kwargs = arguments.put(leaves.tree(natives), args, kwargs)
-            value, rest = f(*new_args, **new_kwargs), []
+            rest: list[Any] = []
+            if is_first:
+                value = f(leaves.tree(natives), *args[1:], **kwargs)
+            else:
+                new_args, new_kwargs = arguments.put(leaves.tree(natives), args, kwargs)
+                value = f(*new_args, **new_kwargs)
             if outputs is not None:
                 if not (isinstance(value, tuple) and len(value) == 2):
                     raise TypeError("with has_aux=True the function gives a pair: a number and anything else")

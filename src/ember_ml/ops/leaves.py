@@ -40,16 +40,17 @@ Argument = int | str
 class Leaves:
     """The tensors in a tree as native ones, and the way back."""
 
-    __slots__ = ("backend", "natives", "portable", "structure")
+    __slots__ = ("backend", "is_list", "natives", "portable", "structure")
 
     backend: Any
+    is_list: bool
     natives: list[Any]
     portable: list[bool] | None
     structure: trees.Structure
 
     def __init__(self, tree: Any, backend: Any, what: str = "") -> None:
         leaves, self.structure = trees.flatten(tree)
-        self.backend = backend
+        self.backend, self.is_list = backend, type(tree) is list and self.structure.count == len(tree)
         own = backend.tensor_type
         self.natives, self.portable = leaves, None
         for leaf in leaves:
@@ -60,17 +61,20 @@ class Leaves:
         if what:
             floating = _floating_dtypes(backend)
             for native in self.natives:
-                is_right = native.dtype.kind in _KINDS if type(native) is Var else native.dtype in floating
-                if not is_right:
-                    dtype = _dtype_of(native, backend)
-                    raise TypeError(f"{what} needs floating-point tensors, and got {dtype}; cast it first")
+                if type(native) is Var or native.dtype not in floating:
+                    _check_floating(_dtype_of(native, backend), what)
 
     def tree(self, natives: Sequence[Any]) -> Any:
         """The same tree with other tensors: portable where the first ones were."""
         if self.portable is None and not tapes.has_variables:
-            return self.structure(natives)
+            return list(natives) if self.is_list else self.structure(natives)
         pairs = zip(natives, self.portable or [False] * len(natives), strict=True)
         return self.structure([in_kind(x, portable, self.backend) for x, portable in pairs])
+
+
+def _check_floating(dtype: Any, what: str) -> None:
+    if dtype.kind not in _KINDS:
+        raise TypeError(f"{what} needs floating-point tensors, and got {dtype}; cast it first")
 
 
 _KINDS = ("float", "complex")
@@ -157,10 +161,12 @@ def check_function(f: Any, what: str) -> None:
 class Arguments:
     """Which arguments of a function are meant by position or name, and how the others stay as they are."""
 
-    __slots__ = ("chosen", "function", "is_single", "positions")
+    __slots__ = ("chosen", "function", "is_first", "is_single", "positions")
 
     chosen: tuple[Argument, ...]
     function: Callable[..., Any]
+    is_first: bool
+    """Whether the first argument is meant, and it alone."""
     is_single: bool
     positions: dict[str, int]
 
@@ -169,6 +175,7 @@ class Arguments:
         self.function = function
         self.is_single = isinstance(argnums, int | str)
         self.chosen = (argnums,) if isinstance(argnums, int | str) else _listed(argnums)
+        self.is_first = type(argnums) is int and argnums == 0
         self.positions = {}
         if any(isinstance(argument, str) for argument in self.chosen):
             parameters = inspect.signature(function).parameters.values()
@@ -198,10 +205,8 @@ class Arguments:
             raise ValueError(f"{name} was called without the argument {argument!r} that is to be differentiated")
         return place
 
-    def put(self, picked: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    def put(self, picked: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """All arguments, with others for the chosen ones."""
-        if self.chosen == (0,) and args and self.is_single:
-            return (picked, *args[1:]), kwargs
         new_args, new_kwargs = list(args), dict(kwargs)
         for argument, value in zip(self.chosen, (picked,) if self.is_single else picked, strict=True):
             slot = self._slot(argument, args, kwargs)
@@ -230,14 +235,17 @@ def _listed(argnums: Any) -> tuple[Argument, ...]:
 
 def one_number(value: Any, backend: Any) -> Any:
     """The native 0-d float tensor that a function gave whose gradient is wanted."""
-    if value is None or type(value) in (tuple, list, dict):
-        raise TypeError(
-            f"the gradient is that of one real number, and the function gave {type(value).__name__}; "
-            "with has_aux=True it gives a pair: that number and anything else"
-        )
-    native = value if type(value) is backend.tensor_type else _native(value, backend)
-    dtype = _dtype_of(native, backend)
-    if len(native.shape) or dtype.kind != "float":
+    if type(value) is backend.tensor_type:
+        native, dtype = value, backend.dtype_of(value)
+    else:
+        if value is None or type(value) in (tuple, list, dict):
+            raise TypeError(
+                f"the gradient is that of one real number, and the function gave {type(value).__name__}; "
+                "with has_aux=True it gives a pair: that number and anything else"
+            )
+        native = _native(value, backend)
+        dtype = _dtype_of(native, backend)
+    if native.ndim or dtype.kind != "float":
         advice = "take its real part or abs" if dtype.kind == "complex" else "reduce it with ops.sum or ops.mean"
         raise ValueError(
             "the gradient is that of one real number: the function must give a 0-d float tensor, and gave "
@@ -281,7 +289,7 @@ def run(method: str, flat: Callable[..., Any], leaves: Leaves, *rest: Any) -> An
     """``flat`` differentiated by what differentiates on the backend of ``leaves``."""
     backend, natives = leaves.backend, leaves.natives
     engine = engine_of(backend, natives)
-    if not tapes.is_live or type(engine) is TapeEngine or hasattr(engine, "variable"):
+    if backend.name not in tapes.live_on or type(engine) is TapeEngine or hasattr(engine, "variable"):
         return getattr(engine, method)(flat, natives, *rest)
 
     def checked(*variables: Any) -> Any:

@@ -22,6 +22,8 @@ __all__ = ["Tape", "find_tape", "leaf", "tape_for"]
 
 is_live: bool = False
 """Whether any tape was ever made: until then dispatch need not look for recorded values."""
+live_on: set[str] = set()
+"""The names of the backends on which any tape was ever made."""
 has_variables: bool = False
 """Whether any variable of ``requires_grad`` was ever made: until then no result can depend on one."""
 
@@ -153,6 +155,7 @@ def tape_for(base: Any, level: int) -> Tape:
     """The tape of a backend at a level; ``requires_grad`` records at level 0, ``grad`` above it."""
     global is_live, has_variables
     is_live = True
+    live_on.add(base.name)
     has_variables |= not level
     return Tape(base, level)
 

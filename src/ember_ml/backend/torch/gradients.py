@@ -87,8 +87,11 @@ def _reaches_others(outputs: Sequence[torch.Tensor], own: Sequence[torch.Tensor]
 
 def _is_kept(leaves: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], own: Sequence[torch.Tensor]) -> bool:
     """Whether somebody may differentiate the gradients in turn."""
-    if _is_nested() or any(x.requires_grad for x in leaves):
+    if getattr(_nesting, "depth", 0) > 0:
         return True
+    for x in leaves:
+        if x.requires_grad:
+            return True
     return _has_variables and _reaches_others(outputs, own)
 
 
