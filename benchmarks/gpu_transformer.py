@@ -90,9 +90,8 @@ def main() -> None:
     for compiled in (False, True):
         steps = {"ember": ours(options, tokens, target, compiled), "hand": by_hand(options, tokens, target, compiled)}
         for step in steps.values():
-            for _ in range(3):
-                loss = step()
-            print(float(loss), flush=True)
+            losses = [step() for _ in range(3)]
+            print(float(losses[-1]), flush=True)
         found: dict[str, list[float]] = {name: [] for name in steps}
         for _ in range(options.steps):
             for name, step in steps.items():

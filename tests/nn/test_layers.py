@@ -154,7 +154,7 @@ def test_gradients_are_the_limits_of_differences(name: str, backend: str) -> Non
             values = []
             for sign in (1.0, -1.0):
                 moved = ops.index_update(
-                    ops.reshape(start, (-1,)), place, ops.reshape(start, (-1,))[place] + sign * step
+                    ops.reshape(start, (-1,)), place, ops.add(ops.reshape(start, (-1,))[place], sign * step)
                 )
                 parameter.value = ops.reshape(moved, ops.shape(start))
                 values.append(ops.item(loss()))

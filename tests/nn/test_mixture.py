@@ -63,7 +63,7 @@ def test_the_balance_is_one_where_shares_are_equal(backend: str) -> None:
 @pytest.mark.parametrize("portable", [False, True])
 def test_the_balance_teaches_the_router(portable: bool, backend: str) -> None:
     layer = mixture(4, 1)
-    x = tensor.array(numbers(60)).reshape((20, 3)) if portable else ops.reshape(ops.array(numbers(60)), (20, 3))
+    x = ops.reshape((tensor if portable else ops).array(numbers(60)), (20, 3))
 
     def loss() -> Any:
         layer(x)

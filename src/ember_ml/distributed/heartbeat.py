@@ -119,6 +119,8 @@ class waiting:
 
     __slots__ = ("what",)
 
+    what: str
+
     def __init__(self, what: str) -> None:
         self.what = what
 

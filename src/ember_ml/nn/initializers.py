@@ -93,19 +93,19 @@ def _both(inputs: int, outputs: int) -> float:
     return (inputs + outputs) / 2
 
 
-glorot_uniform = _scaled(1.0, _both, False)
+glorot_uniform: Initializer = _scaled(1.0, _both, False)
 """Uniform, with variance 2 / (inputs + outputs)."""
-glorot_normal = _scaled(1.0, _both, True)
+glorot_normal: Initializer = _scaled(1.0, _both, True)
 """Normal, with variance 2 / (inputs + outputs)."""
-he_uniform = _scaled(2.0, _inputs, False)
+he_uniform: Initializer = _scaled(2.0, _inputs, False)
 """Uniform, with variance 2 / inputs: keeps the size of what rectifiers pass on."""
-he_normal = _scaled(2.0, _inputs, True)
+he_normal: Initializer = _scaled(2.0, _inputs, True)
 """Normal, with variance 2 / inputs."""
-lecun_uniform = _scaled(1.0, _inputs, False)
+lecun_uniform: Initializer = _scaled(1.0, _inputs, False)
 """Uniform, with variance 1 / inputs."""
-lecun_normal = _scaled(1.0, _inputs, True)
+lecun_normal: Initializer = _scaled(1.0, _inputs, True)
 """Normal, with variance 1 / inputs."""
-torch_uniform = _scaled(1.0 / 3.0, _inputs, False)
+torch_uniform: Initializer = _scaled(1.0 / 3.0, _inputs, False)
 """Uniform within 1 / sqrt(inputs), as PyTorch and MLX start their linear layers."""
 
 

@@ -48,6 +48,12 @@ class Plan:
 
     __slots__ = ("adjoint", "has_shape", "native", "rules", "shapes")
 
+    adjoint: Any
+    has_shape: Any
+    native: Any
+    rules: Any
+    shapes: Any
+
     def __init__(
         self,
         rules: Sequence[tuple[Callable[..., Any], int | None]],

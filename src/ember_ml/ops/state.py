@@ -46,6 +46,10 @@ class State:
 
     __slots__ = ("holders", "key", "variables")
 
+    holders: Sequence[Holder]
+    key: Hashable
+    variables: list[Variable]
+
     def __init__(self, holders: Sequence[Holder], variables: list[Variable], key: Hashable) -> None:
         self.holders, self.variables, self.key = holders, variables, key
 

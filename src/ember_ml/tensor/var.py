@@ -7,7 +7,7 @@ Inside ``grad`` on a library that has no gradients of its own, and in portable t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -17,7 +17,7 @@ from ember_ml.tensor.operations import Operations
 
 __all__ = ["Node", "Var", "next_order"]
 
-next_order = count().__next__
+next_order: Callable[[], int] = count().__next__
 
 
 class Node:

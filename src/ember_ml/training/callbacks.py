@@ -65,6 +65,13 @@ class OnEpoch(Callback):
 class EarlyStopping(Callback):
     """Ends training when a value has not improved for ``patience`` epochs; may bring back the best parameters."""
 
+    best: float
+    monitor: str
+    patience: int
+    restore_best: bool
+    smallest_change: float
+    waited: int
+
     def __init__(
         self,
         monitor: str = "val_loss",
@@ -129,6 +136,13 @@ class Checkpoint(Callback):
     from what the folder holds, if anything.
     """
 
+    best: float
+    every_epochs: int
+    every_steps: int | None
+    monitor: str | None
+    path: Path
+    resume: bool
+
     def __init__(
         self,
         path: str | PathLike[str],
@@ -179,6 +193,8 @@ def _best(state: dict[str, Any]) -> float:
 
 class CSVLog(Callback):
     """Writes a line of values after each epoch to a file; a file that is there is continued."""
+
+    path: Path
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)

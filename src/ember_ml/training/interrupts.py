@@ -16,6 +16,9 @@ class Interrupts:
     block is not in the main thread, nothing is changed.
     """
 
+    held: Any
+    is_waiting: bool
+
     def __init__(self) -> None:
         self.is_held = self.is_waiting = self._is_ours = False
         self.held = _Held(self)

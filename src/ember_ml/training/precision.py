@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops, trees
-from ember_ml.dtypes import HALVES, as_dtype
+from ember_ml.dtypes import HALVES, EmberDType, as_dtype
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.training.plain import count, number, table
@@ -23,6 +23,10 @@ class Precision:
     it is differentiated. Where a gradient overflows, the batch is left out and the scale halved; after ``patience``
     batches without overflow it is doubled.
     """
+
+    dtype: EmberDType
+    good: int
+    patience: int
 
     def __init__(self, dtype: str, scale: float = 2.0**15, patience: int = 2000) -> None:
         self.dtype = as_dtype(dtype)

@@ -41,6 +41,16 @@ class TrainingStep:
     lazy backend, steps follow each other without waiting.
     """
 
+    accumulate: int
+    count: int
+    is_compiled: bool
+    is_prepared: bool
+    loss: Any
+    model: Module
+    optimizer: Optimizer
+    precision: Precision | None
+    strategy: Any
+
     def __init__(
         self,
         model: Module,

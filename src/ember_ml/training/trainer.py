@@ -49,6 +49,23 @@ class Trainer:
     (64, 1)
     """
 
+    accumulate: int
+    callbacks: list[callback_kinds.Callback]
+    compile: bool
+    epoch: int
+    history: History
+    loss: Any
+    metrics: dict[str, Any]
+    model: Module
+    optimizer: optimizers.Optimizer
+    precision: Precision | None
+    progress: bool | None
+    seed: int
+    should_stop: bool
+    steps: int
+    steps_in_epoch: int
+    strategy: Any
+
     def __init__(
         self,
         model: Module,

@@ -52,6 +52,6 @@ def settle(arrays: Sequence[mx.array]) -> None:
     mx.eval(arrays)
 
 
-def vector(numbers: Sequence[float]) -> mx.array:
+def vector(numbers: list[float]) -> mx.array:
     """Numbers that change from step to step, for a compiled update."""
     return mx.array(numbers, dtype=mx.float32)

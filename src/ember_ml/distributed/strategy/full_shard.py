@@ -26,6 +26,11 @@ class ShardedParameter(Parameter):
 
     __slots__ = ("recording", "split")
 
+    held: Any
+    home: Any
+    recording: Any
+    split: Any
+
     def __init__(self, parameter: Parameter, split: Any, recording: Any) -> None:
         self.split, self.recording, self.is_trainable = split, recording, parameter.is_trainable
         self.held, self.home = split.part_of(parameter.value), parameter.home

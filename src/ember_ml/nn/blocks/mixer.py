@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml import ops
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.mlp import MLP
@@ -21,6 +23,11 @@ class MixerBlock(Layer):
     >>> ops.shape(nn.blocks.MixerBlock(16, 32)(ops.ones((2, 9, 8))))
     (2, 9, 8)
     """
+
+    channel_norm: Any
+    channels: Any
+    position_norm: Any
+    positions: Any
 
     def __init__(
         self, position_hidden: int, channel_hidden: int, dropout: float = 0.0, dtype: DTypeLike = "float32"

@@ -21,6 +21,8 @@ class Layer(Module):
     False there, and defines ``build(shape)``, which gets the shape of the first input.
     """
 
+    is_built: bool
+
     _built_for: tuple[int, ...] | None = None
     """The shape of the first input, where sizes were left out: a checkpoint keeps it."""
 

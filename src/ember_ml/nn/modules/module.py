@@ -299,6 +299,9 @@ class TrainedState:
 
     __slots__ = ("buffers", "containers", "is_built", "modes", "named", "seen", "variables", "version")
 
+    is_built: bool
+    version: int
+
     def __init__(self, module: Module) -> None:
         self.version = versions.current()
         self.containers: list[tuple[Any, int]] = []

@@ -28,6 +28,11 @@ class Adam(Optimizer):
     0.75
     """
 
+    beta1: float
+    beta2: float
+    epsilon: float
+    weight_decay: float
+
     slots: tuple[str, ...] = ("first", "second")
     kernel = "adam"
     is_decoupled: ClassVar[bool] = False
@@ -89,6 +94,12 @@ class AdamW(Adam):
 class RMSprop(Optimizer):
     """Divides by the root of a running mean of squares: ``p -= rate * g / (sqrt(v) + epsilon)``, also with momentum."""
 
+    decay: float
+    epsilon: float
+    momentum: float
+    slots: tuple[str, ...]
+    weight_decay: float
+
     kernel = "rmsprop"
 
     def __init__(
@@ -124,6 +135,9 @@ class RMSprop(Optimizer):
 
 class Adagrad(Optimizer):
     """Divides by the root of the sum of all squares so far: ``p -= rate * g / (sqrt(s) + epsilon)``."""
+
+    epsilon: float
+    weight_decay: float
 
     slots: tuple[str, ...] = ("square",)
     kernel = "adagrad"

@@ -28,6 +28,10 @@ class Optimizer(Holder):
     Subclasses name their ``slots``, the tensors that they keep beside each parameter, and define ``rule``.
     """
 
+    max_norm: float | None
+    max_value: float | None
+    step: int
+
     slots: tuple[str, ...] = ()
     kernel: ClassVar[str] = ""
     """The function in ``backend/<name>/updates.py`` that does what ``rule`` does, to all parameters at once."""

@@ -21,6 +21,12 @@ class Adafactor(Optimizer):
     and by the root mean square of the parameter where that is larger than ``smallest``.
     """
 
+    decay_power: float
+    epsilon: float
+    smallest: float
+    threshold: float
+    weight_decay: float
+
     slots: tuple[str, ...] = ("rows", "columns", "second")
     is_elementwise = False
 
@@ -83,6 +89,12 @@ class Muon(Optimizer):
     Parameters with two or more axes are matrices of their first axis by the others; all other parameters get the
     updates of :class:`AdamW` with ``other_rate`` times the learning rate.
     """
+
+    iterations: int
+    momentum: float
+    nesterov: bool
+    other_rate: float
+    weight_decay: float
 
     slots: tuple[str, ...] = ("first", "second")
     is_elementwise = False

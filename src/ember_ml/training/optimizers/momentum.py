@@ -25,6 +25,11 @@ class SGD(Optimizer):
     [[0.5]]
     """
 
+    momentum: float
+    nesterov: bool
+    slots: tuple[str, ...]
+    weight_decay: float
+
     kernel = "sgd"
 
     def __init__(
@@ -63,6 +68,10 @@ class Lion(Optimizer):
 
     The mean moves by ``m = beta2 * m + (1 - beta2) * g``.
     """
+
+    beta1: float
+    beta2: float
+    weight_decay: float
 
     slots: tuple[str, ...] = ("mean",)
     kernel = "lion"

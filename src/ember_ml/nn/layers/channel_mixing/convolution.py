@@ -31,6 +31,14 @@ __all__ = [
 class Kernel(Layer):
     """What all layers with a sliding window share: sizes, one of which may be left out, the weight and the bias."""
 
+    bias: Any
+    data_format: str
+    dilation_rate: Any
+    has_bias: bool
+    kernel_size: Any
+    padding: Any
+    strides: Any
+
     dimensions: int
     """The number of spatial dimensions."""
 

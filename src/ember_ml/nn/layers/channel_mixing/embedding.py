@@ -22,6 +22,9 @@ class Embedding(Layer):
     [[[4.0, 5.0], [0.0, 1.0]]]
     """
 
+    count: int
+    width: int
+
     def __init__(
         self,
         count: int,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml import ops
 from ember_ml.nn.initializers import Initializer
 from ember_ml.nn.layers.base import Layer
@@ -20,6 +22,9 @@ class Linear(Layer):
     >>> ops.shape(nn.Linear(4)(ops.ones((2, 3))))
     (2, 4)
     """
+
+    bias: Any
+    has_bias: bool
 
     def __init__(
         self,

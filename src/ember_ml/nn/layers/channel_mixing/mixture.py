@@ -33,6 +33,12 @@ class MixtureOfExperts(Layer):
     True
     """
 
+    activation: Any
+    balance_loss: Any
+    experts: int
+    hidden: int
+    top_k: int
+
     def __init__(
         self,
         experts: int,

@@ -29,6 +29,13 @@ class MLP(Layer):
     ['up.weight', 'up.bias', 'down.weight', 'down.bias']
     """
 
+    activation: Any
+    down: Linear
+    drop: Dropout
+    has_bias: bool
+    hidden: int
+    up: Linear
+
     def __init__(
         self,
         hidden: int,
@@ -72,6 +79,8 @@ class GatedMLP(MLP):
     >>> ops.shape(nn.GatedMLP(64, activation="sigmoid")(ops.ones((2, 5, 16))))
     (2, 5, 16)
     """
+
+    gate: Linear
 
     def __init__(
         self,

@@ -117,6 +117,9 @@ class BatchNorm(_Channels):
     ([1.0, 10.0], [1.5, 100.5])
     """
 
+    running_mean: Any
+    running_var: Any
+
     def __init__(
         self,
         channels: int | None = None,

@@ -138,6 +138,9 @@ class SeparableConv1d(_Separable):
     (2, 8, 4)
     """
 
+    depthwise_kind: type
+    pointwise_kind: type
+
     depthwise_kind, pointwise_kind = DepthwiseConv1d, Conv1d
 
 
@@ -151,6 +154,9 @@ class SeparableConv2d(_Separable):
     (8, 32, 32, 16)
     """
 
+    depthwise_kind: type
+    pointwise_kind: type
+
     depthwise_kind, pointwise_kind = DepthwiseConv2d, Conv2d
 
 
@@ -163,5 +169,8 @@ class SeparableConv3d(_Separable):
     >>> ops.shape(nn.SeparableConv3d(4, kernel_size=2)(ops.ones((2, 5, 5, 5, 3))))
     (2, 4, 4, 4, 4)
     """
+
+    depthwise_kind: type
+    pointwise_kind: type
 
     depthwise_kind, pointwise_kind = DepthwiseConv3d, Conv3d
