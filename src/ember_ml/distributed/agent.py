@@ -52,10 +52,11 @@ class Rank:
 
     def __init__(self, number: int, command: list[str], environment: dict[str, str], folder: str) -> None:
         self.number = number
+        self.channel: socket.socket
         self.channel, theirs = socket.socketpair()
         theirs.set_inheritable(True)
         environment = {**environment, "EMBER_ML_HEARTBEAT": str(theirs.fileno())}
-        self.process = subprocess.Popen(
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
             command,
             cwd=folder,
             env=environment,
@@ -69,12 +70,12 @@ class Rank:
         theirs.close()
         assert self.process.stdout is not None
         assert self.process.stderr is not None
-        self.sources = {
+        self.sources: dict[str, int] = {
             "out": self.process.stdout.fileno(),
             "err": self.process.stderr.fileno(),
             "beat": self.channel.fileno(),
         }
-        self.received = {"out": b"", "err": b"", "beat": b""}
+        self.received: dict[str, bytes] = {"out": b"", "err": b"", "beat": b""}
 
     def read(self, stream: str) -> bytes | None:
         """What has come since, None if nothing can be read now; empty at the end."""
@@ -113,15 +114,16 @@ class Agent:
 
     def __init__(self, launcher: socket.socket) -> None:
         self.launcher = launcher
-        self.received = b""
+        self.received: bytes = b""
         self.ranks: dict[int, Rank] = {}
-        self.selector = selectors.DefaultSelector()
+        self.selector: selectors.BaseSelector = selectors.DefaultSelector()
         self.selector.register(launcher, selectors.EVENT_READ, None)
-        self.interval = 1.0
-        self.limit = 60.0
-        self.last_heard = self.last_tick = time.monotonic()
-        self.over = False
-        self.leaving = math.inf
+        self.interval: float = 1.0
+        self.limit: float = 60.0
+        self.last_heard: float = time.monotonic()
+        self.last_tick: float = self.last_heard
+        self.over: bool = False
+        self.leaving: float = math.inf
 
     def leave(self) -> None:
         """End soon, since mpirun wants it: a rank that aborts has every agent ended, and must be heard of before."""

@@ -117,23 +117,23 @@ class waiting:
     The engine's ``RuntimeError`` that leaves the scope becomes ``PeerLost`` where the launcher knows which rank failed.
     """
 
-    __slots__ = ("what",)
+    __slots__ = ("_what",)
 
     what: str
 
     def __init__(self, what: str) -> None:
-        self.what = what
+        self._what = what
 
     def __enter__(self) -> None:
         _rank.moves += 1
         _rank.collectives += 1
-        _rank.inside = self.what
+        _rank.inside = self._what
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         _rank.moves += 1
         _rank.inside = ""
         if isinstance(error, RuntimeError) and not isinstance(error, EmberError) and _rank.channel is not None:
-            _raise_named(self.what, error)
+            _raise_named(self._what, error)
 
 
 def _raise_named(what: str, error: RuntimeError) -> None:

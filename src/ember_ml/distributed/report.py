@@ -21,7 +21,7 @@ class Report:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.logs: dict[int, IO[str]] = {}
-        self.began = time.monotonic()
+        self.began: float = time.monotonic()
 
     def started(self, restart: int, ranks: list[RankState], backend: str) -> None:
         """The ranks are being started, for the first time or again."""

@@ -67,12 +67,14 @@ class Supervisor:
         self.job = job
         self.restart = restart
         self.report = report
-        self.selector = selectors.DefaultSelector()
+        self.selector: selectors.BaseSelector = selectors.DefaultSelector()
         alone = [host.name for host in job.hosts] == [LOCAL]
-        self.ranks = [RankState(rank, "" if alone else host.name) for host in job.hosts for rank in host.ranks]
-        self.watch = Watch(self.ranks, job.timeout * LIMIT_SHARE)
-        self.links = self._expected()
-        self.began = time.monotonic()
+        self.ranks: list[RankState] = [
+            RankState(rank, "" if alone else host.name) for host in job.hosts for rank in host.ranks
+        ]
+        self.watch: Watch = Watch(self.ranks, job.timeout * LIMIT_SHARE)
+        self._links = self._expected()
+        self.began: float = time.monotonic()
         self.failure: Failure | None = None
         self.failed_ranks: list[RankState] = []  # those that ended with a code other than 0, in that order
         self.stages: list[tuple[float, int]] = []  # what is still to be done to end the job: when, and by which signal
@@ -100,7 +102,7 @@ class Supervisor:
                 self._tell(over=True)
                 patience = _END
             finally:  # agents that still have ranks end them when the connection closes
-                for link in self.links.values():
+                for link in self._links.values():
                     if link.socket is not None:
                         link.socket.close()
                 self.selector.close()
@@ -142,7 +144,7 @@ class Supervisor:
     def _forgive(self, seconds: float) -> None:
         """Take back time in which the launcher did not listen: what ranks have said since is still to be read."""
         self.began += seconds
-        for link in self.links.values():
+        for link in self._links.values():
             link.heard += seconds
         for rank in self.ranks:
             rank.moved += seconds
@@ -150,7 +152,7 @@ class Supervisor:
             rank.stopped = None if rank.stopped is None else rank.stopped + seconds
 
     def _is_over(self) -> bool:
-        running = [link for link in self.links.values() if not self._is_done(link)]
+        running = [link for link in self._links.values() if not self._is_done(link)]
         if self.failure is None:
             return not running
         reachable = [link for link in running if link.socket and time.monotonic() - link.heard < self.watch.limit / 2]
@@ -158,7 +160,7 @@ class Supervisor:
 
     def _tell(self, **message: Any) -> None:
         line = json.dumps(message).encode() + b"\n"
-        for link in self.links.values():
+        for link in self._links.values():
             if link.socket is not None:
                 try:
                     link.socket.sendall(line)
@@ -196,7 +198,7 @@ class Supervisor:
         self.selector.unregister(connection)
         try:
             said = json.loads(connection.recv(_CHUNK).partition(b"\n")[0])
-            link = self.links[said["hello"]]
+            link = self._links[said["hello"]]
             known = hmac.compare_digest(said["token"], token) and link.socket is None
         except (OSError, ValueError, KeyError, TypeError):
             known, link = False, None
@@ -226,7 +228,7 @@ class Supervisor:
         now = time.monotonic()
         if "ports" in message:
             link.ports = message["ports"]
-            if all(other.ports for other in self.links.values()):
+            if all(other.ports for other in self._links.values()):
                 self._start_ranks()
         if "rank" not in message:
             return
@@ -246,7 +248,7 @@ class Supervisor:
                 self.failed_ranks.append(rank)
 
     def _start_ranks(self) -> None:
-        links = list(self.links.values())
+        links = list(self._links.values())
         ports = {rank: port for link in links for rank, port in zip(link.host.ranks, link.ports[1:], strict=True)}
         order = order_of(self.job, links[0].ports[0], ports, self.restart)
         for link in links:
@@ -304,7 +306,7 @@ class Supervisor:
             if any(rank.has_left and rank.code is None for rank in self.ranks) and now - broken[0].broken_at < _LEAVING:
                 return None  # its exit code will say why it leaves
             return self._silent_host(now, self.watch.limit / 2) or self.watch.behind(broken[0], now)
-        lost = [link for link in self.links.values() if link.lost is not None and not self._is_done(link)]
+        lost = [link for link in self._links.values() if link.lost is not None and not self._is_done(link)]
         first = min(lost, key=lambda link: link.lost or now, default=None)
         if first is not None and now - (first.lost or now) > _EXPLANATION:
             # MPI ends every agent when a rank that has raised aborts the job
@@ -319,7 +321,7 @@ class Supervisor:
         return all(self.ranks[rank].code is not None for rank in link.host.ranks)
 
     def _silent_host(self, now: float, limit: float) -> Failure | None:
-        for link in self.links.values():
+        for link in self._links.values():
             if link.socket is not None and now - link.heard > limit and not self._is_done(link):
                 seconds = now - link.heard
                 return Failure(link.host.ranks.start, f"{link.name} has not answered for {seconds:.1f} s", STALLED)
@@ -327,7 +329,7 @@ class Supervisor:
 
     def _missing_agent(self, now: float, starter: Starter) -> Failure | None:
         """A host, or mpirun, that cannot be made to take part."""
-        missing = [link for link in self.links.values() if link.socket is None and link.lost is None]
+        missing = [link for link in self._links.values() if link.socket is None and link.lost is None]
         if not missing:
             return None
         said = "".join(f"\n    {line}" for line in starter.said)
