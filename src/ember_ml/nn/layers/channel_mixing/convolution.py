@@ -31,6 +31,8 @@ __all__ = [
 class Kernel(Layer):
     """What all layers with a sliding window share: sizes, one of which may be left out, the weight and the bias."""
 
+    inputs: int | None
+
     bias: Any
     data_format: str
     dilation_rate: Any
@@ -95,6 +97,10 @@ class Kernel(Layer):
 
 
 class _Convolution(Kernel):
+    inputs: int | None
+    outputs: int | None
+    groups: int
+
     def __init__(
         self,
         inputs: int | None,
@@ -167,6 +173,10 @@ class Conv3d(_Convolution):
 
 
 class _Transposed(Kernel):
+    inputs: int | None
+    outputs: int | None
+    output_padding: Any
+
     def __init__(
         self,
         inputs: int | None,

@@ -18,6 +18,9 @@ __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
 class _Rows(Layer):
     """What normalizes the last dimensions of each position alone."""
 
+    shape: Any
+    epsilon: float
+
     def __init__(
         self, shape: int | Sequence[int] | None, epsilon: float, weight: bool, bias: bool, dtype: DTypeLike
     ) -> None:
@@ -83,6 +86,10 @@ class RMSNorm(_Rows):
 class _Channels(Layer):
     """What has one weight and one bias for each channel."""
 
+    channels: int | None
+    epsilon: float
+    data_format: str
+
     def __init__(self, channels: int | None, epsilon: float, affine: bool, data_format: str, dtype: DTypeLike) -> None:
         self.channels, self.epsilon, self.data_format = channels, epsilon, data_format
         self._has_affine, self._dtype = affine, dtype
@@ -116,6 +123,8 @@ class BatchNorm(_Channels):
     >>> ops.to_numpy(layer.running_mean).tolist(), ops.to_numpy(layer.running_var).tolist()
     ([1.0, 10.0], [1.5, 100.5])
     """
+
+    momentum: float
 
     running_mean: Any
     running_var: Any
@@ -163,6 +172,8 @@ class GroupNorm(_Channels):
     >>> ops.to_numpy(ops.round(nn.GroupNorm(2)([[1.0, 3.0, 10.0, 30.0]]), 3)).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
     """
+
+    groups: int
 
     def __init__(
         self,

@@ -46,6 +46,11 @@ class _Pool(Module):
 
 
 class _Windows(_Pool):
+    pool_size: Any
+    strides: Any
+    padding: Any
+    data_format: str
+
     def __init__(
         self,
         pool_size: int | Sequence[int],
@@ -71,6 +76,9 @@ class _Average(_Windows):
 
 
 class _Adaptive(_Pool):
+    output_size: Any
+    data_format: str
+
     def __init__(self, output_size: int | Sequence[int], data_format: str = "channels_last") -> None:
         is_channels_first(data_format, self.dimensions + 2)
         self.output_size = per_dimension(output_size, self.dimensions, "output_size")
@@ -223,6 +231,9 @@ class AdaptiveAvgPool3d(_AdaptiveAverage):
 
 class _Global(Module):
     """What pools all positions, however many dimensions they have."""
+
+    data_format: str
+    keepdims: bool
 
     def __init__(self, data_format: str = "channels_last", keepdims: bool = False) -> None:
         self._is_first = is_channels_first(data_format, 3)

@@ -22,6 +22,9 @@ __all__ = [
 
 
 class _Depthwise(Kernel):
+    inputs: int | None
+    multiplier: int
+
     def __init__(
         self,
         inputs: int | None = None,
@@ -84,6 +87,9 @@ class DepthwiseConv3d(_Depthwise):
 
 
 class _Separable(Layer):
+    depthwise: Any
+    pointwise: Any
+
     depthwise_kind: type[_Depthwise]
     pointwise_kind: type[Any]
 
@@ -138,10 +144,8 @@ class SeparableConv1d(_Separable):
     (2, 8, 4)
     """
 
-    depthwise_kind: type
-    pointwise_kind: type
-
-    depthwise_kind, pointwise_kind = DepthwiseConv1d, Conv1d
+    depthwise_kind: type[_Depthwise] = DepthwiseConv1d
+    pointwise_kind: type[Any] = Conv1d
 
 
 class SeparableConv2d(_Separable):
@@ -154,10 +158,8 @@ class SeparableConv2d(_Separable):
     (8, 32, 32, 16)
     """
 
-    depthwise_kind: type
-    pointwise_kind: type
-
-    depthwise_kind, pointwise_kind = DepthwiseConv2d, Conv2d
+    depthwise_kind: type[_Depthwise] = DepthwiseConv2d
+    pointwise_kind: type[Any] = Conv2d
 
 
 class SeparableConv3d(_Separable):
@@ -170,7 +172,5 @@ class SeparableConv3d(_Separable):
     (2, 4, 4, 4, 4)
     """
 
-    depthwise_kind: type
-    pointwise_kind: type
-
-    depthwise_kind, pointwise_kind = DepthwiseConv3d, Conv3d
+    depthwise_kind: type[_Depthwise] = DepthwiseConv3d
+    pointwise_kind: type[Any] = Conv3d
