@@ -45,11 +45,6 @@ def lines_of(received: bytes, some: bytes) -> tuple[list[bytes], bytes]:
 class Rank:
     """One process, with what it prints and its channel for signs of life."""
 
-    channel: Any
-    process: Any
-    received: Any
-    sources: Any
-
     def __init__(self, number: int, command: list[str], environment: dict[str, str], folder: str) -> None:
         self.number = number
         self.channel: socket.socket
@@ -102,15 +97,6 @@ def _die_with_parent() -> None:
 
 class Agent:
     """The ranks of this host, and the connection to the launcher."""
-
-    interval: float
-    last_heard: float
-    last_tick: float
-    leaving: bool
-    limit: float
-    over: bool
-    received: Any
-    selector: Any
 
     def __init__(self, launcher: socket.socket) -> None:
         self.launcher = launcher

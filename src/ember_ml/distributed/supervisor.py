@@ -56,12 +56,8 @@ class _Link:
 class Supervisor:
     """Starts the agents, watches, and ends every rank before :meth:`run` returns."""
 
-    began: float
     links: Any
-    ranks: Any
     report: Any
-    selector: Any
-    watch: Any
 
     def __init__(self, job: Job, restart: int, report: Report) -> None:
         self.job = job
