@@ -72,6 +72,8 @@ def in_range(index: mx.array, size: int, wraps: bool = True) -> mx.array:
         index = index.astype(mx.int64)  # a narrow dtype may not hold the size
     else:
         index = mx.clip(index.astype(mx.int64), least, size - 1)
+        if not wraps:
+            return index
     return mx.where(index < 0, index + size, index)
 
 
