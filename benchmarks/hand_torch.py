@@ -97,6 +97,7 @@ def keras_step(name: str, x: np.ndarray, y: np.ndarray, rate: float, compiled: b
     layers = [keras.layers.Dense(n, activation=a) for n, a in zip(sizes[1:], activations, strict=True)]
     model = keras.Sequential([keras.Input(sizes[:1]), *layers])
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer=keras.optimizers.Adam(rate), loss=loss, jit_compile="auto" if compiled else False)  # type: ignore[arg-type]
+    settings: Any = {"jit_compile": "auto" if compiled else False}
+    model.compile(optimizer=keras.optimizers.Adam(rate), loss=loss, **settings)
     inputs, target = torch.tensor(x), torch.tensor(y)
     return lambda: model.train_on_batch(inputs, target)
