@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, NamedTuple
+from typing import Any
 
 from ember_ml import dtypes as dt
 from ember_ml.dtypes import (
@@ -72,24 +72,47 @@ _KINDS: dict[str, frozenset[EmberDType]] = {
 _SCALARS = frozenset({builtins.bool, int, float, complex})
 
 
-class FInfo(NamedTuple):
+class _Limits:
+    """Facts that do not change; a dataclass would take a millisecond of every import to make."""
+
+    __slots__ = ("bits", "dtype", "max", "min")
+
+    bits: int
+    max: Any
+    min: Any
+    dtype: EmberDType
+
+    def __init__(self, **facts: Any) -> None:
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"the limits of a dtype are what they are: {name} cannot be set")
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return type(other) is type(self) and other.dtype is self.dtype
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.dtype))
+
+    def __repr__(self) -> str:
+        names = [name for cls in reversed(type(self).__mro__) for name in getattr(cls, "__slots__", ())]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+class FInfo(_Limits):
     """The limits of a floating dtype; of a complex one, those of its parts."""
 
-    bits: int
+    __slots__ = ("eps", "smallest_normal")
+
     eps: float
-    max: float
-    min: float
     smallest_normal: float
-    dtype: EmberDType
 
 
-class IInfo(NamedTuple):
+class IInfo(_Limits):
     """The limits of an integer dtype."""
 
-    bits: int
-    max: int
-    min: int
-    dtype: EmberDType
+    __slots__ = ()
 
 
 def _dtype(value: Any) -> EmberDType:
@@ -112,7 +135,7 @@ def finfo(type: DTypeLike | TensorLike) -> FInfo:
     fraction, top = _FLOAT_FORMATS[part]
     eps = 2.0**-fraction
     largest = (2.0 - eps) * 2.0 ** (top - 1)
-    return FInfo(part.bits, eps, largest, -largest, 2.0 ** (2 - top), part)
+    return FInfo(bits=part.bits, eps=eps, max=largest, min=-largest, smallest_normal=2.0 ** (2 - top), dtype=part)
 
 
 @plain
@@ -127,7 +150,7 @@ def iinfo(type: DTypeLike | TensorLike) -> IInfo:
     if dtype not in dt.INTEGERS:
         raise TypeError(f"ops.iinfo takes integer dtypes, not {dtype}; ops.finfo takes floating ones")
     smallest, largest = integer_range(dtype)
-    return IInfo(dtype.bits, largest, smallest, dtype)
+    return IInfo(bits=dtype.bits, max=largest, min=smallest, dtype=dtype)
 
 
 @plain
