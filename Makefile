@@ -8,7 +8,7 @@ STAMP := $(VENV)/.set-up
 DOCS_STAMP := $(VENV)/.set-up-docs
 BENCH_STAMP := $(VENV)/.set-up-bench
 # MLX has wheels for Linux and for Macs with Apple silicon; its extra is empty elsewhere
-EXTRAS := dev,torch,mlx,lsp,tables,plot
+EXTRAS := dev,torch,mlx,lsp,mpi,tables,plot
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help setup test test-long lint format demo bench docs docs-serve clean
