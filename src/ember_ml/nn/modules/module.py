@@ -258,7 +258,9 @@ class Module(Holder):
         state = self.trained_state()
         if not state.is_built:
             return None
-        return state.variables, (id(self), tuple(state.modes), tuple(state.named))
+        if state.key is None:
+            state.key = versions.number_of((id(self), tuple(state.modes), tuple(state.named)))
+        return state.variables, state.key
 
     # words
 
@@ -297,12 +299,13 @@ class Module(Holder):
 class TrainedState:
     """The parameters of a module that training changes, by name, its buffers, and whether it has all of them yet."""
 
-    __slots__ = ("buffers", "containers", "is_built", "modes", "named", "seen", "variables", "version")
+    __slots__ = ("buffers", "containers", "is_built", "key", "modes", "named", "seen", "variables", "version")
 
     is_built: bool
     version: int
 
     def __init__(self, module: Module) -> None:
+        self.key: int | None = None  # what stands for modes and names in tables of programs
         self.version = versions.current()
         self.containers: list[tuple[Any, int]] = []
         self.named: dict[str, Parameter] = {}
