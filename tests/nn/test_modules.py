@@ -172,6 +172,25 @@ def test_gradients_agree_with_the_closed_form(backend: str) -> None:
     assert ops.to_numpy(gradients["bias"]).tolist() == [sum(residuals)]
 
 
+def test_a_module_may_be_what_is_differentiated(backend: str) -> None:
+    model, x = network(), ops.random_normal((5, 3), seed=6)
+    loss = lambda model, x: ops.mean(ops.square(model(x)))  # noqa: E731
+    value, wanted = nn.value_and_grad(model, loss)(model, x)
+    before = values(model)
+    found, gradients = ember_ml.value_and_grad(loss)(model, x)
+    assert ops.item(found) == ops.item(value)
+    assert list(gradients) == list(wanted)
+    by_both = ember_ml.grad(loss, (0, 1))(model, x)
+    for name in wanted:
+        assert ops.to_numpy(gradients[name]) == pytest.approx(ops.to_numpy(wanted[name]), abs=1e-7)
+        assert ops.to_numpy(by_both[0][name]) == pytest.approx(ops.to_numpy(wanted[name]), abs=1e-7)
+    assert ops.shape(by_both[1]) == (5, 3)
+    assert values(model) == before
+    assert list(ember_ml.grad(loss)(network().freeze("0"), x)) == ["2.weight", "2.bias"]
+    with pytest.raises(ValueError, match="sizes are unknown"):
+        ember_ml.grad(loss)(nn.Linear(2), x)
+
+
 def test_state_goes_to_another_module_and_to_a_file(backend: str, tmp_path: Path) -> None:
     first, second = network(), network()
     second[0].weight = ops.zeros((4, 3))

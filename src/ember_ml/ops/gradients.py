@@ -31,6 +31,7 @@ from ember_ml.ops.leaves import (
     while_on,
 )
 from ember_ml.ops.rules import KEEP
+from ember_ml.ops.state import Holder
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.typing import Tensor, TensorLike
 
@@ -56,7 +57,8 @@ def value_and_grad(
 
     ``argnums`` names arguments by position or name; for several the gradients are a tuple. An argument may be a tensor,
     a Python float, or nested dicts, lists and tuples of them: the gradient has the same form, and is portable where the
-    argument is. ``f`` gives one real number, or with ``has_aux`` that and anything else, which is passed on. An
+    argument is. Of a module it is a dict of the gradients of its trainable parameters by name. ``f`` gives one real
+    number, or with ``has_aux`` that and anything else, which is passed on. An
     argument that ``f`` does not use has gradient zero.
 
     >>> from ember_ml import ops
@@ -70,7 +72,10 @@ def value_and_grad(
     @wraps(f)
     def value_and_gradients(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         backend, is_first = active(), args and arguments.is_first
-        leaves = Leaves(args[0] if is_first else arguments.pick(args, kwargs), backend, "grad")
+        picked = args[0] if is_first else arguments.pick(args, kwargs)
+        if isinstance(picked, Holder) or (type(picked) is tuple and any(isinstance(x, Holder) for x in picked)):
+            return _by_modules(f, arguments, has_aux, args, kwargs)
+        leaves = Leaves(picked, backend, "grad")
         outputs, is_portable = Outputs(backend) if has_aux else None, False
 
         def flat(*natives: Any) -> tuple[Any, list[Any]]:
@@ -94,6 +99,39 @@ def value_and_grad(
         return value if outputs is None else (value, outputs.tree(rest)), leaves.tree(gradients)
 
     return value_and_gradients
+
+
+def _by_modules(
+    f: Callable[..., Any], arguments: Arguments, has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
+    """Value and gradients where an argument is a module: its parameters are what is differentiated."""
+    found = arguments.pick(args, kwargs)
+    picked = (found,) if arguments.is_single else found
+    named = [x.trained_variables() if isinstance(x, Holder) else None for x in picked]
+    backend = active()
+
+    def of_tensors(*given: Any) -> Any:
+        """``f``, whose modules hold the tensors that are given in their place."""
+        saved = [(x, x.held, x.home) for variables in named if variables for x in variables.values()]
+        values = list(given)
+        for place, variables in enumerate(named):
+            if variables is not None:
+                for name, variable in variables.items():
+                    variable.held, variable.home = given[place][name], backend
+                values[place] = picked[place]
+        try:
+            new_args, new_kwargs = arguments.put(values[0] if arguments.is_single else values, args, kwargs)
+            return f(*new_args, **new_kwargs)
+        finally:
+            for variable, held, home in saved:
+                variable.held, variable.home = held, home
+
+    tensors = [
+        x if variables is None else {name: variable.value for name, variable in variables.items()}
+        for x, variables in zip(picked, named, strict=True)
+    ]
+    value, found = value_and_grad(of_tensors, tuple(range(len(picked))), has_aux)(*tensors)
+    return value, found[0] if arguments.is_single else found
 
 
 @plain

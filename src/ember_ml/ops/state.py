@@ -31,6 +31,10 @@ class Holder:
         """
         raise NotImplementedError
 
+    def trained_variables(self) -> dict[str, Variable]:
+        """The variables by name that a gradient with respect to this object is about."""
+        raise TypeError(f"a gradient is taken with respect to tensors and modules, not {type(self).__name__}")
+
     def begin_trace(self) -> None:
         """Called when a function which uses this object begins to be traced."""
 

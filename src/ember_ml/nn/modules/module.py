@@ -252,7 +252,13 @@ class Module(Holder):
             function(module)
         return self
 
-    # what a compiled function needs to know
+    # what gradients and compiled functions need to know
+
+    def trained_variables(self) -> dict[str, Variable]:
+        state = self.trained_state()
+        if not state.is_built:
+            raise ValueError(f"{type(self).__name__} has layers whose sizes are unknown: call it once before")
+        return dict(state.named)
 
     def held(self) -> tuple[list[Variable], Hashable] | None:
         state = self.trained_state()
