@@ -442,3 +442,9 @@ def test_expm_in_a_stack_scales_each_matrix_by_itself(backend: str) -> None:
     got = ops.to_numpy(ops.expm(ops.asarray(x)))
     for matrix, one in zip(got, x, strict=True):
         assert difference(matrix, exact_expm(one)) < 40
+
+
+def test_the_tolerance_of_a_pseudo_inverse_may_be_portable(backend: str) -> None:
+    x = EmberTensor([[[2.0, 0.0], [0.0, 1e-3]]])
+    found = ops.pinv(x, rtol=EmberTensor([0.1]))
+    assert ops.to_numpy(found).tolist() == [[[0.5, 0.0], [0.0, 0.0]]]

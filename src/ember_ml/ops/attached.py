@@ -13,6 +13,7 @@ from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.ops.backpropagation import conjugated, unbroadcast
 from ember_ml.ops.declare import OPS, TENSOR, Op
 from ember_ml.ops.recording import is_tracked, not_differentiable
+from ember_ml.tensor.ember_tensor import EmberTensor
 
 __all__ = ["refusing", "with_rules"]
 
@@ -77,7 +78,7 @@ def _with_rules(op: Op, body: Body, backend: Any) -> Body:
             with _on(backend):
                 result = body(*put(leaves))
             form = type(result) if isinstance(result, tuple) else None
-            return [result] if form is None else list(result)
+            return [_native(x) for x in ([result] if form is None else result)]
 
         def pull(leaves: Sequence[Any], gradients: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
             with _on(backend):
@@ -94,8 +95,13 @@ def _with_rules(op: Op, body: Body, backend: Any) -> Body:
     return ruled
 
 
+def _native(x: Any) -> Any:
+    """``x``, unwrapped where a portable setting of the op has made it portable."""
+    return x._array if type(x) is EmberTensor else x
+
+
 def _of_leaf(rule: Callable[..., Any] | None, gradient: Any, result: Any, args: Sequence[Any], leaf: Any) -> Any:
-    found = None if rule is None else rule(gradient, result, *args)
+    found = None if rule is None else _native(rule(gradient, result, *args))
     if found is None:
         return OPS["zeros"].function(tuple(leaf.shape), as_dtype(leaf.dtype))
     return found if tuple(found.shape) == tuple(leaf.shape) else unbroadcast(found, tuple(leaf.shape))
