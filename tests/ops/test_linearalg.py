@@ -10,6 +10,7 @@ import pytest
 import ember_ml
 from ember_ml import dtypes, ops
 from ember_ml.errors import LinAlgError, UnsupportedDType
+from ember_ml.tensor import EmberTensor
 from tests.reference.matrices import (
     definite,
     difference,
