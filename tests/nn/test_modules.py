@@ -86,7 +86,14 @@ def test_a_module_is_copied_inside_a_scope(backend: str) -> None:
     weight = model[0].weight
     with ember_ml.use_backend(other_than(backend)):
         assert ops.to_numpy(model(x)).tolist() == [pytest.approx(row, abs=1e-6) for row in before]
+        loss = nn.value_and_grad(model, lambda x: ops.mean(model(x)))
+        _, gradients = loss(ops.asarray(x))
+        _, others = ember_ml.value_and_grad(lambda model, x: ops.mean(model(x)))(model, ops.asarray(x))
+        compiled = ember_ml.compile(model)(ops.asarray(x))
     assert model[0].weight is weight
+    assert ops.to_numpy(compiled).tolist() == [pytest.approx(row, abs=1e-6) for row in before]
+    assert ops.to_numpy(gradients["0.bias"]) == pytest.approx(ops.to_numpy(others["0.bias"]), abs=1e-7)
+    assert ops.to_numpy(model(x)).tolist() == before
 
 
 @pytest.mark.parametrize("kind", ["native", "portable", "list"])

@@ -11,7 +11,7 @@ from ember_ml.backend import active
 from ember_ml.nn.modules.module import Module
 from ember_ml.ops.leaves import Outputs, in_kind, one_number, run
 from ember_ml.tensor.ember_tensor import EmberTensor
-from ember_ml.tensor.variable import Variable, values_of
+from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
 from ember_ml.typing import Tensor
 
 __all__ = ["value_and_grad"]
@@ -42,27 +42,28 @@ def differentiate(
     """
     natives, before = values_of(variables), values_of(buffers)
     recording = variables[0].recording if variables else None
-    homes = [variable.home for variable in variables]
+    kept, kept_buffers = keep(variables), keep(buffers)
 
     def flat(*recorded: Any) -> tuple[Any, list[Any]]:
         for variable, x in zip(variables, recorded, strict=True):
             variable.held, variable.home = x, backend
+        if buffers:
+            assign_all(buffers, before)
         try:
             with _UNCHANGED if recording is None else recording():
                 value, rest = function()
             # out of the gradient as results: what an engine computes inside of it may mean nothing outside
             return value, [*rest, *(buffer.held for buffer in buffers)] if buffers else rest
         finally:
-            for variable, x, home in zip(variables, natives, homes, strict=True):
-                variable.held, variable.home = x, home
+            put_back(kept)
 
     leaves: Any = _Natives(natives, backend)
     value, rest, gradients = run("value_and_gradients", flat, leaves)
     if not buffers:
         return value, rest, gradients
     count = len(rest) - len(buffers)
+    put_back(kept_buffers)
     for buffer, old, new in zip(buffers, before, rest[count:], strict=True):
-        buffer.held = old
         if new is not old:
             buffer.value = new
     return value, rest[:count], gradients

@@ -33,6 +33,7 @@ from ember_ml.ops.leaves import (
 from ember_ml.ops.rules import KEEP
 from ember_ml.ops.state import Holder
 from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.variable import keep, put_back
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = [
@@ -112,7 +113,7 @@ def _by_modules(
 
     def of_tensors(*given: Any) -> Any:
         """``f``, whose modules hold the tensors that are given in their place."""
-        saved = [(x, x.held, x.home) for variables in named if variables for x in variables.values()]
+        kept = keep(x for variables in named if variables for x in variables.values())
         values = list(given)
         for place, variables in enumerate(named):
             if variables is not None:
@@ -123,8 +124,7 @@ def _by_modules(
             new_args, new_kwargs = arguments.put(values[0] if arguments.is_single else values, args, kwargs)
             return f(*new_args, **new_kwargs)
         finally:
-            for variable, held, home in saved:
-                variable.held, variable.home = held, home
+            put_back(kept)
 
     tensors = [
         x if variables is None else {name: variable.value for name, variable in variables.items()}

@@ -10,7 +10,7 @@ from typing import Any
 
 from ember_ml import trees
 from ember_ml.backend import active
-from ember_ml.tensor.variable import Variable, values_of
+from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
 
 __all__ = ["Holder", "State", "holders_in", "is_tracing"]
 
@@ -100,12 +100,12 @@ class State:
         if not variables:
             return program(*natives)
         held = values_of(variables)
-        homes = [variable.home for variable in variables]
+        kept = keep(variables)
+        assign_all(variables, held)
         try:
             (result, new), (portable, changed, done) = program(*held, *natives)
         finally:  # while it was traced, they held tensors of the trace
-            for variable, native, home in zip(variables, held, homes, strict=True):
-                variable.held, variable.home = native, home
+            put_back(kept)
         backend = active()
         for place, native in zip(changed, new, strict=True):
             variable = variables[place]

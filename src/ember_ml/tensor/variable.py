@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ember_ml import backend as backends
 from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.host import as_host
 
-__all__ = ["Variable", "assign_all", "values_of"]
+__all__ = ["Variable", "assign_all", "keep", "put_back", "values_of"]
 
 _lock = threading.Lock()
 
@@ -127,6 +127,20 @@ def values_of(variables: Sequence[Variable]) -> list[Any]:
     if backends._open_scopes:
         return [variable.value for variable in variables]
     return [x.held if x.home is process else x.value for x in variables]
+
+
+Kept = list[tuple[Variable, Any, Any]]
+
+
+def keep(variables: Iterable[Variable]) -> Kept:
+    """What the variables hold, for :func:`put_back`: while a function is traced or recorded they hold other tensors."""
+    return [(variable, variable.held, variable.home) for variable in variables]
+
+
+def put_back(kept: Kept) -> None:
+    """Let variables hold again what they held."""
+    for variable, held, home in kept:
+        variable.held, variable.home = held, home
 
 
 def assign_all(variables: Sequence[Variable], natives: Sequence[Any]) -> None:
