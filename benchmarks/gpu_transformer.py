@@ -57,7 +57,7 @@ def ours(options: argparse.Namespace, tokens: torch.Tensor, target: torch.Tensor
     ).to_dtype("bfloat16")
     optimizer = optimizers.AdamW(RATE, weight_decay=DECAY)
     step = Trainer(model, optimizer, "sparse_categorical_crossentropy", compile=compiled)._step
-    step.gives_predictions = False
+    step.objective.gives_predictions = False
     return lambda: step((tokens, target))[0]
 
 

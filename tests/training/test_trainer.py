@@ -11,6 +11,7 @@ import pytest
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
+from ember_ml.ops.state import holders_in
 from ember_ml.training import DataLoader, Trainer, callbacks, optimizers
 
 
@@ -270,3 +271,8 @@ def test_mistakes_are_named(backend: str) -> None:
         trainer().restore("/nowhere/at/all")
     with pytest.raises(ValueError, match="the data have no rows"):
         trainer().predict(x[:0])
+
+
+def test_a_compiled_loss_takes_no_tensors_of_the_optimizer() -> None:
+    step = trainer(compile=True)._step
+    assert holders_in(step.objective.loss_of) == [step.model]

@@ -14,6 +14,7 @@ from typing import Any
 
 __all__ = [
     "Plan",
+    "bounds",
     "broadcast_along",
     "broadcast_indices",
     "coordinates",
@@ -102,13 +103,8 @@ def _within(item: slice, size: int) -> slice:
     """The slice with bounds and step no larger than the dimension."""
     if item.start is None and item.stop is None and item.step is None:
         return _WHOLE
-    if item.step in (None, 1):  # by hand, since not every version of torch.compile traces slice.indices
-        start = _clamped(0 if item.start is None else item.start, size)
-        stop, step = _clamped(size if item.stop is None else item.stop, size), 1
-        count = max(stop - start, 0)
-    else:
-        start, stop, step = item.indices(size)
-        count = len(range(start, stop, step))
+    start, stop, step = bounds(item, size)
+    count = len(range(start, stop, step))
     if count == 0:
         return slice(0, 0, 1)
     if count == 1:
@@ -116,10 +112,21 @@ def _within(item: slice, size: int) -> slice:
     return slice(start, stop if stop >= 0 else None, step)
 
 
-def _clamped(index: Any, size: int) -> int:
-    """A bound of a slice, counted from the front and no larger than the dimension."""
+def bounds(item: slice, size: int) -> tuple[int, int, int]:
+    """What ``item.indices(size)`` gives, by hand, since not every version of torch.compile traces that."""
+    step = 1 if item.step is None else operator.index(item.step)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    first, last = (low, high) if step > 0 else (high, low)
+    start = first if item.start is None else _clamped(item.start, size, low, high)
+    return start, last if item.stop is None else _clamped(item.stop, size, low, high), step
+
+
+def _clamped(index: Any, size: int, low: int, high: int) -> int:
+    """A bound of a slice, counted from the front, between ``low`` and ``high``."""
     index = operator.index(index)
-    return min(max(index + size, 0) if index < 0 else index, size)
+    return min(max(index + size if index < 0 else index, low), high)
 
 
 def _counted(index: int, size: int, axis: int) -> int:

@@ -65,7 +65,7 @@ def differentiate(
     put_back(kept_buffers)
     for buffer, old, new in zip(buffers, before, rest[count:], strict=True):
         if new is not old:
-            buffer.value = new
+            buffer.assign(new)
     return value, rest[:count], gradients
 
 

@@ -48,6 +48,10 @@ class Variable:
 
     @value.setter
     def value(self, value: Any) -> None:
+        self.assign(value)
+
+    def assign(self, value: Any) -> None:
+        """Hold another value. As a method, since not every version of torch.compile traces the setter of a property."""
         backend = backends.active()
         if backend.is_native(value):
             self.held, self.home = value, backend

@@ -17,7 +17,7 @@ from ember_ml.training.optimizers.base import Optimizer
 from ember_ml.training.precision import Precision
 from ember_ml.typing import Tensor
 
-__all__ = ["TrainingStep", "apply_model", "parts_of"]
+__all__ = ["Objective", "TrainingStep", "apply_model", "parts_of"]
 
 
 def parts_of(batch: Any) -> tuple[Any, Any, Any]:
@@ -34,97 +34,33 @@ def apply_model(model: Module, x: Any) -> Any:
     return model(**x) if type(x) is dict else model(x)
 
 
-class TrainingStep:
-    """Changes a model by the gradients of its loss on one batch, and gives the loss and the predictions.
+class Objective:
+    """The loss of a model on a batch, and its gradients, eager or compiled.
 
-    ``accumulate`` is the number of batches whose mean gradient makes one update. The loss is not read: on a device or a
-    lazy backend, steps follow each other without waiting.
+    It knows nothing of the optimizer, so that a compiled program has none of its tensors as arguments.
     """
 
-    accumulate: int
-    count: int
-    is_compiled: bool
-    is_prepared: bool
+    gives_predictions: bool
     loss: Any
     model: Module
-    optimizer: Optimizer
     precision: Precision | None
-    strategy: Any
 
-    def __init__(
-        self,
-        model: Module,
-        optimizer: Optimizer,
-        loss: Any,
-        compile: bool = False,
-        precision: Precision | None = None,
-        accumulate: int = 1,
-        strategy: Any = None,
-    ) -> None:
-        self.model, self.optimizer, self.loss = model, optimizer, loss
-        self.is_compiled, self.precision, self.accumulate, self.strategy = compile, precision, accumulate, strategy
-        self.collected: list[Tensor] | None = None
-        """The sum of the gradients since the last update, where several batches make one."""
-        self.count = 0
-        """How many batches that sum is of."""
-        self.weight: float | None = None
-        """What this process's part of the batch counts for beside the others, where several processes share one."""
-        self.is_prepared = strategy is None
+    def __init__(self, model: Module, loss: Any, precision: Precision | None = None) -> None:
+        self.model, self.loss, self.precision = model, loss, precision
         self.gives_predictions = True
         """Whether the predictions are wanted beside the loss."""
-        self._compiled_loss = ember_ml.compile(self._loss_of)
-        self._compiled_gradients = ember_ml.compile(self._gradients)
-        self._compiled_update = ember_ml.compile(self._updated)
+        self._compiled_loss = ember_ml.compile(self.loss_of)
+        self._compiled_gradients = ember_ml.compile(self.gradients)
 
-    def __call__(self, batch: Any) -> tuple[Tensor, Any]:
-        """The loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted.
-
-        Where several processes share a batch, it is the loss of the whole batch.
-        """
-        x, y, weight = parts_of(batch)
-        backend = active()
-        state = self.model.trained_state()
-        if not state.is_built:
-            build(self.model, self._loss_of, (x, y, weight), {})
-            state = self.model.trained_state()
-        if not self.is_prepared:
-            self.prepare()
-            state = self.model.trained_state()
-        if not state.named:
-            raise ValueError("there is nothing to train: the model has no parameters, or all of them are frozen")
-        kernels = getattr(backend, "updates", None)
-        if self.is_compiled and self._is_whole(kernels):
-            result = self._compiled_update(x, y, weight)
-        else:
-            result = self._stepped(self._way(kernels), x, y, weight, state.named)
-        settle = getattr(kernels, "settle", None)
-        if settle is not None:
-            slots = [x for held in self.optimizer._state.values() for x in held.values()]
-            settle([result[0], *values_of(state.variables), *values_of(slots)])
-        return result
-
-    def prepare(self) -> None:
-        """Let the strategy make the processes one, once the model has all its parameters."""
-        if self.is_prepared or not self.model.trained_state().is_built:
-            return
-        if getattr(self.loss, "reduction", "mean") != "mean" and self.strategy.world_size > 1:
-            raise ValueError("the loss of a batch that several processes share is a mean over its samples, not a sum")
-        self.strategy.prepare(self.model, self.optimizer)
-        self.is_prepared = True
-
-    def _way(self, kernels: Any) -> Callable[..., Any]:
+    def way(self, kernels: Any, is_compiled: bool) -> Callable[..., tuple[Tensor, Any, Sequence[Tensor]]]:
         """How the gradients are computed."""
-        if not self.is_compiled:
-            return self._gradients
+        if not is_compiled:
+            return self.gradients
         # a library that changes tensors in place also differentiates what it has compiled, and better than inside
         return self._gradients_of_compiled if getattr(kernels, "IS_IN_PLACE", False) else self._compiled_gradients
 
-    def _is_whole(self, kernels: Any) -> bool:
-        """Whether the update belongs into the compiled program: not where it changes tensors in place."""
-        simple = self.accumulate == 1 and self.strategy is None and self.precision is None
-        return simple and not getattr(kernels, "IS_IN_PLACE", False)
-
-    def _loss_of(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any]:
+    def loss_of(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any]:
+        """The loss of a batch, times ``scale`` if it is given, and the predictions if they are wanted."""
         if self.precision is not None:
             x = self.precision.enter(self.model, x)
         prediction = apply_model(self.model, x)
@@ -134,9 +70,9 @@ class TrainingStep:
         value = value if scale is None else ops.multiply(value, scale)
         return value, prediction if self.gives_predictions else None
 
-    def _gradients(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any, Sequence[Tensor]]:
+    def gradients(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any, Sequence[Tensor]]:
         """The loss, the predictions and the gradients, in the order of the parameters."""
-        return self._differentiated(self._loss_of, x, y, weight, scale)
+        return self._differentiated(self.loss_of, x, y, weight, scale)
 
     def _gradients_of_compiled(
         self, x: Any, y: Any, weight: Any, scale: Any = None
@@ -156,8 +92,88 @@ class TrainingStep:
         value, rest, gradients = differentiate(function, list(state.named.values()), state.buffers, backend)
         return value, None if outputs is None else outputs.tree(rest), gradients
 
+
+class TrainingStep:
+    """Changes a model by the gradients of its loss on one batch, and gives the loss and the predictions.
+
+    ``accumulate`` is the number of batches whose mean gradient makes one update. The loss is not read: on a device or a
+    lazy backend, steps follow each other without waiting.
+    """
+
+    accumulate: int
+    count: int
+    is_compiled: bool
+    is_prepared: bool
+    model: Module
+    objective: Objective
+    optimizer: Optimizer
+    precision: Precision | None
+    strategy: Any
+
+    def __init__(
+        self,
+        model: Module,
+        optimizer: Optimizer,
+        loss: Any,
+        compile: bool = False,
+        precision: Precision | None = None,
+        accumulate: int = 1,
+        strategy: Any = None,
+    ) -> None:
+        self.model, self.optimizer, self.objective = model, optimizer, Objective(model, loss, precision)
+        self.is_compiled, self.precision, self.accumulate, self.strategy = compile, precision, accumulate, strategy
+        self.collected: list[Tensor] | None = None
+        """The sum of the gradients since the last update, where several batches make one."""
+        self.count = 0
+        """How many batches that sum is of."""
+        self.weight: float | None = None
+        """What this process's part of the batch counts for beside the others, where several processes share one."""
+        self.is_prepared = strategy is None
+        self._compiled_update = ember_ml.compile(self._updated)
+
+    def __call__(self, batch: Any) -> tuple[Tensor, Any]:
+        """The loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted.
+
+        Where several processes share a batch, it is the loss of the whole batch.
+        """
+        x, y, weight = parts_of(batch)
+        backend = active()
+        state = self.model.trained_state()
+        if not state.is_built:
+            build(self.model, self.objective.loss_of, (x, y, weight), {})
+            state = self.model.trained_state()
+        if not self.is_prepared:
+            self.prepare()
+            state = self.model.trained_state()
+        if not state.named:
+            raise ValueError("there is nothing to train: the model has no parameters, or all of them are frozen")
+        kernels = getattr(backend, "updates", None)
+        if self.is_compiled and self._is_whole(kernels):
+            result = self._compiled_update(x, y, weight)
+        else:
+            result = self._stepped(self.objective.way(kernels, self.is_compiled), x, y, weight, state.named)
+        settle = getattr(kernels, "settle", None)
+        if settle is not None:
+            slots = [x for held in self.optimizer._state.values() for x in held.values()]
+            settle([result[0], *values_of(state.variables), *values_of(slots)])
+        return result
+
+    def prepare(self) -> None:
+        """Let the strategy make the processes one, once the model has all its parameters."""
+        if self.is_prepared or not self.model.trained_state().is_built:
+            return
+        if getattr(self.objective.loss, "reduction", "mean") != "mean" and self.strategy.world_size > 1:
+            raise ValueError("the loss of a batch that several processes share is a mean over its samples, not a sum")
+        self.strategy.prepare(self.model, self.optimizer)
+        self.is_prepared = True
+
+    def _is_whole(self, kernels: Any) -> bool:
+        """Whether the update belongs into the compiled program: not where it changes tensors in place."""
+        simple = self.accumulate == 1 and self.strategy is None and self.precision is None
+        return simple and not getattr(kernels, "IS_IN_PLACE", False)
+
     def _updated(self, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
-        value, prediction, gradients = self._gradients(x, y, weight)
+        value, prediction, gradients = self.objective.gradients(x, y, weight)
         self.optimizer.apply(self.model.trained_state().named, gradients)
         return value, prediction
 

@@ -114,7 +114,7 @@ class Trainer:
         self._data: DataLoader | None = None  # while it is trained on
         self._interrupts = Interrupts()
         self._step = TrainingStep(self.model, self.optimizer, self.loss, compile, self.precision, accumulate, strategy)
-        self._step.gives_predictions = bool(self.metrics)
+        self._step.objective.gives_predictions = bool(self.metrics)
         self._step.prepare()
 
     # training

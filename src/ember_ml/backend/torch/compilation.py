@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import count
 from types import FunctionType
 from typing import Any
 
@@ -12,14 +13,17 @@ import torch
 __all__ = ["build", "is_tracing"]
 
 
+_numbers = count(1)
+
+
 def is_tracing() -> bool:
     return torch.compiler.is_compiling()
 
 
 def build(function: FunctionType) -> Callable[..., Any]:
     """``function`` of tensors, compiled; it is run as it is, with one warning, where there is no compiler for it."""
-    # torch counts recompilations, and learns which lengths vary, per code object: each program has its own
-    code = function.__code__.replace(co_name=function.__name__)
+    # torch counts recompilations per code object, and learns which lengths vary per name: each program has its own
+    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")
     function = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
     program: Callable[..., Any] = function
     is_new = True

@@ -16,6 +16,7 @@ from torch.utils.checkpoint import set_checkpoint_early_stop
 __all__ = [
     "checkpoint",
     "custom",
+    "is_inside_transform",
     "jacobian",
     "pullback",
     "pushforward",
@@ -35,7 +36,7 @@ def _is_nested() -> bool:
     return getattr(_nesting, "depth", 0) > 0
 
 
-def _is_inside_transform() -> bool:
+def is_inside_transform() -> bool:
     """Whether torch.func or a compiler traces us: leaves of our own are not allowed there."""
     return torch.compiler.is_compiling() or _is_transformed()
 
@@ -119,7 +120,7 @@ def watch(watcher: Any) -> Any:
 def value_and_gradients(
     function: Callable[..., Any], leaves: Sequence[torch.Tensor]
 ) -> tuple[torch.Tensor, list[Any], Sequence[torch.Tensor]]:
-    if _is_inside_transform():
+    if is_inside_transform():
         transformed = torch.func.grad_and_value(function, argnums=tuple(range(len(leaves))), has_aux=True)
         gradients, (value, rest) = transformed(*leaves)
         return value, rest, gradients
@@ -164,7 +165,7 @@ def pullback(
     function: Callable[..., Any], leaves: Sequence[torch.Tensor]
 ) -> tuple[list[torch.Tensor], Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]]:
     """The outputs of ``function`` and the function that takes their gradients back to the leaves."""
-    if _is_inside_transform():
+    if is_inside_transform():
         outputs, pull = torch.func.vjp(function, *leaves)[:2]
         return outputs, lambda gradients: pull(list(gradients))
     variables = _own(leaves)

@@ -15,6 +15,7 @@ from ember_ml.backend import checks
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.keys import (
     Plan,
+    bounds,
     broadcast_along,
     broadcast_indices,
     coordinates,
@@ -94,7 +95,7 @@ def _basic(x: torch.Tensor, items: tuple[Any, ...]) -> torch.Tensor:
     forwards, flipped, made = [], [], 0
     for size, item in zip(_sizes(x, items), items, strict=True):
         if type(item) is slice and item.step is not None and item.step < 0:
-            start, stop, step = item.indices(size)
+            start, stop, step = bounds(item, size)
             count = len(range(start, stop, step))
             item = slice(start + (count - 1) * step, start + 1, -step)
             flipped.append(made)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from ember_ml.backend.axes import axes_of, axis_of
 from ember_ml.backend.channels import channel_axis, spread_shape
 from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.torch.gradients import is_inside_transform
 from ember_ml.backend.torch.halves import in_float32
 from ember_ml.backend.torch.reductions import mean as average
 
@@ -64,7 +65,8 @@ def moments_normalization(
         y if y is None else y.reshape(spread_shape(y, name, x.shape, (place,)))
         for y, name in ((offset, "offset"), (scale, "scale"))
     ]
-    if x.device.type == "cuda" and x.ndim > 1 and x.numel():
+    # the results of torch's kernel do not come out of torch.func, in which a compiled program differentiates
+    if x.device.type == "cuda" and x.ndim > 1 and x.numel() and not is_inside_transform():
         return _moments_by_kernel(x, place, offset, scale, epsilon)
     # on the CPU torch's kernel adds up channels that come last one number after the other
     axes = tuple(i for i in range(x.ndim) if i != place)

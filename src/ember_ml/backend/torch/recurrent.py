@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -14,6 +13,12 @@ from ember_ml.backend.torch.gradients import may_be_differentiated_again
 __all__ = ["run"]
 
 _FUNCTIONS: dict[str, Any] = {"tanh": torch.rnn_tanh, "relu": torch.rnn_relu, "gru": torch.gru, "lstm": torch.lstm}
+
+_SMALL = 384
+"""States up to this length go to cuDNN as sequences of several lengths would.
+
+For others it has kernels, chosen by torch, whose tanh is wrong by 1e-5; where TF32 is allowed, speed is preferred.
+"""
 
 
 def run(
@@ -34,9 +39,20 @@ def run(
     if any(type(t) is not torch.Tensor or t.dtype is not x.dtype or t.device != x.device for t in tensors):
         return None
     start = list(state) if kind == "lstm" else state[0]
+    function = _FUNCTIONS[kind]
     # as in training, where alone cuDNN keeps what its gradient needs
-    with warnings.catch_warnings() if x.is_cuda else nullcontext():
-        if x.is_cuda:  # cuDNN gathers the weights at each call, and says so; ours are tensors of their own
-            warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
-        y, *last = _FUNCTIONS[kind](x, start, list(weights), has_bias, layers, 0.0, True, bidirectional, True)
+    rest = (start, list(weights), has_bias, layers, 0.0, True, bidirectional)
+    if not x.is_cuda:
+        y, *last = function(x, *rest, True)
+        return y, last
+    with warnings.catch_warnings():
+        # cuDNN gathers the weights at each call, and says so; ours are tensors of their own
+        warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
+        if state[0].shape[-1] > _SMALL or torch.backends.cudnn.allow_tf32:
+            y, *last = function(x, *rest, True)
+        else:
+            batch, length = x.shape[:2]
+            sizes = torch.full((length,), batch, dtype=torch.int64, device="cpu")
+            y, *last = function(x.transpose(0, 1).reshape(length * batch, -1), sizes, *rest)
+            y = y.reshape(length, batch, -1).transpose(0, 1)
     return y, last

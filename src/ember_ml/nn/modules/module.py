@@ -38,6 +38,8 @@ class Module(Holder):
     """
 
     _variables: dict[str, Variable]
+    _branches: dict[str, Any]
+    """The attributes that are modules, or may contain some. Compilers do not trace a walk through all attributes."""
     training: bool
     """Whether the module is being trained: dropout drops, running statistics move."""
     is_built: bool = True
@@ -46,6 +48,7 @@ class Module(Holder):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)  # here, so that a subclass need not call __init__ of this class
         self.__dict__["_variables"] = {}
+        self.__dict__["_branches"] = {}
         self.__dict__["training"] = True
         versions.changed()
         self.__dict__[ATTRIBUTE] = Origin(args, kwargs)  # for the configuration that describes it
@@ -68,17 +71,23 @@ class Module(Holder):
         variables = self.__dict__["_variables"]
         if isinstance(value, Variable):
             self.__dict__.pop(name, None)
+            self._branches.pop(name, None)
             variables[name] = value
             versions.changed()
         elif name in variables:
             _replace(variables[name], name, value, self)
         else:
             object.__setattr__(self, name, value)
+            if isinstance(value, Module) or type(value) in _CONTAINERS:
+                self._branches[name] = value
+            else:
+                self._branches.pop(name, None)
             versions.changed()
 
     def __delattr__(self, name: str) -> None:
         if self._variables.pop(name, None) is None:
             object.__delattr__(self, name)
+            self._branches.pop(name, None)
         versions.changed()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -105,10 +114,10 @@ class Module(Holder):
 
     def children(self) -> Iterator[tuple[str, Module]]:
         """The modules that are attributes of this one, or in lists, tuples and dicts that are, with their names."""
-        for name, value in self.__dict__.items():
+        for name, value in self._branches.items():
             if isinstance(value, Module):
                 yield name, value
-            elif type(value) in _CONTAINERS:
+            else:
                 yield from _contained(name, value)
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
@@ -345,7 +354,7 @@ class TrainedState:
                     self.named[prefix + name] = variable
             elif isinstance(variable, Buffer):
                 self.buffers.append(variable)
-        self.containers += [(x, len(x)) for x in module.__dict__.values() if type(x) is list or type(x) is dict]
+        self.containers += [(x, len(x)) for x in module._branches.values() if type(x) is list or type(x) is dict]
         for name, child in module.children():
             self.add(child, f"{prefix}{name}.")
 
@@ -370,7 +379,7 @@ def _replace(variable: Variable, name: str, value: Any, module: Module) -> None:
     if tuple(getattr(value, "shape", variable.shape)) != variable.shape:
         raise ValueError(f"{type(module).__name__}.{name} has shape {variable.shape}, not {tuple(value.shape)}")
     # a module assigns to its buffers while it is being differentiated: they keep the number, not how it was computed
-    variable.value = ops.stop_gradient(value) if isinstance(variable, Buffer) else value
+    variable.assign(ops.stop_gradient(value) if isinstance(variable, Buffer) else value)
 
 
 def _fitted(variable: Variable, name: str, value: Any) -> Any:
