@@ -196,6 +196,18 @@ def overlap() -> dict[str, Any]:
         changed = [ops.multiply(g, 2.0) for g in gradients_of(x)[1].values()]
     doubled = made.average(changed, weight)
     collectives.finish([*found, *doubled])
+    shifts, loss = [], found[0]
+    for weights in ((2, 2), (2, 2), (2, 3), (3, 3), (3, 3), (0, 3), (3, 3)):  # those that stay, and those that change
+        weight = weights[distributed.rank()]
+        factor = ops.divide(1.0, float(weight)) if weight == 0 else 1.0  # of no samples, the loss may be anything
+        with made.overlapping(weight):
+            loss, named = nn.value_and_grad(model, lambda x, f=factor: ops.mean(ops.square(ops.multiply(model(x), f))))(
+                x
+            )
+        early, loss = made.average_with_loss(list(named.values()), loss, weight)
+        later = collectives.average(list(named.values()), weight)
+        collectives.finish([*early, *later, loss])
+        shifts.append([early, later])
 
     def distance(xs: Any, ys: Any, factor: float) -> float:
         pairs = zip(xs, ys, strict=True)
@@ -207,7 +219,16 @@ def overlap() -> dict[str, Any]:
         "size": max(float(ops.item(ops.max(ops.abs(g)))) for g in expected),
         "own": distance(plain_ones, expected, 1.0),
         "unused": plain(found[list(model.trainable()).index("unused")]),
+        "shifted": [distance(early, later, 1.0) for early, later in shifts],
+        "kept": _kept_by(loss),
     }
+
+
+def _kept_by(x: Any) -> int:
+    """The bytes of memory that a tensor keeps from being used again, where its library tells."""
+    if get_backend() == "torch":
+        return x.untyped_storage().nbytes()
+    return x.nbytes if getattr(x, "base", None) is None else x.base.nbytes
 
 
 def state_share() -> float:

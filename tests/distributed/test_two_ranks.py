@@ -121,6 +121,8 @@ def test_averages_that_begin_early_are_the_same(backend: str) -> None:
         assert found["doubled"] <= 2e-6 * found["size"]
         assert found["own"] > 0.1 * found["size"]  # the ranks' own gradients differ
         assert found["unused"] == [0.0, 0.0]
+        assert max(found["shifted"]) <= 1e-6 * found["size"]
+        assert found["kept"] <= 8
 
 
 def test_the_trainer_gives_what_one_process_gives(backend: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from ember_ml.backend.groups import Group, Place, address_of
 from ember_ml.backend.rendezvous import agreed_address
 from ember_ml.backend.torch.gradients import watch
-from ember_ml.backend.torch.overlap import Overlap, Sum, buckets, put_together, real
+from ember_ml.backend.torch.overlap import Overlap, Shares, Sum, buckets, put_together, real
 from ember_ml.errors import DeviceError, UnsupportedDType
 
 __all__ = ["connect"]
@@ -67,6 +67,7 @@ class TorchGroup(Group):
     """The default process group of ``torch.distributed``."""
 
     _begun: Overlap | None = None
+    _shares: Shares | None = None
 
     def all_reduce(self, x: torch.Tensor, how: str) -> torch.Tensor:
         if x.dtype is torch.uint64:
@@ -104,16 +105,22 @@ class TorchGroup(Group):
         begun, self._begun = self._begun, None
         if begun is not None and begun.weight == weight and begun.is_of(xs):
             return begun.finished(xs)
-        scale = 1.0 / self.size if weight is None else weight
+        places = buckets(xs)
         # all are under way before the first is waited for: one is prepared while others travel
-        sums = [(bucket, Sum([xs[place] for place in bucket], scale, weight is not None)) for bucket in buckets(xs)]
-        return put_together(len(xs), sums)
+        if weight is None:
+            sums = [Sum([xs[place] for place in bucket], 1.0 / self.size) for bucket in places]
+            found = [made.parts() for made in sums]
+        else:
+            sums = [Sum([xs[place] for place in bucket], weight, weight) for bucket in places]
+            found = [made.parts_of_one() for made in sums]
+        return put_together(len(xs), list(zip(places, found, strict=True)))
 
     @contextmanager
     def overlapping(self, weight: float | None) -> Iterator[None]:
         """While gradients are computed inside, those that are known are already being averaged."""
-        host = torch.device("cpu")
-        self._begun = Overlap(self.size, weight, host if "gloo" in self.engine else self._device())
+        if self._shares is None:
+            self._shares = Shares(self.size, torch.device("cpu") if "gloo" in self.engine else self._device())
+        self._begun = Overlap(self.size, weight, self._shares)
         before = watch(self._begun)
         try:
             yield

@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from ember_ml.backend.groups import buckets_of
 
-__all__ = ["Overlap", "Sum", "put_together", "real"]
+__all__ = ["Overlap", "Shares", "Sum", "buckets", "put_together", "real"]
 
 
 def real(x: torch.Tensor) -> torch.Tensor:
@@ -20,26 +19,61 @@ def real(x: torch.Tensor) -> torch.Tensor:
 
 
 class Sum:
-    """Tensors times a number, in one vector that is being summed over the ranks.
+    """Tensors times a number, in one vector that is being summed over the ranks; with ``last``, that at its end."""
 
-    With ``has_total`` the numbers of the ranks are summed with them, and the results divided by that.
-    """
-
-    def __init__(self, xs: Sequence[torch.Tensor], scale: float, has_total: bool) -> None:
-        self._like = [*xs, xs[0].new_ones(1)] if has_total else list(xs)
-        self._has_total = has_total
-        flat = _flatten_dense_tensors(self._like)
-        flat = flat.mul_(scale) if scale else flat.zero_()  # of no samples, anything may have been computed
-        self._flat = flat
-        self._work: Any = dist.all_reduce(real(flat), async_op=True)
+    def __init__(self, xs: Sequence[torch.Tensor], scale: float, last: float | None = None) -> None:
+        sizes = [x.numel() for x in xs]
+        self._flat = xs[0].new_empty(sum(sizes) + (last is not None))
+        parts = self._flat.split(sizes if last is None else [*sizes, 1])
+        self._parts = [part.view(x.shape) for part, x in zip(parts, xs, strict=False)]
+        for part, x in zip(self._parts, xs, strict=True):
+            if scale:
+                torch.mul(x, scale, out=part)
+            else:
+                part.zero_()  # of no samples, anything may have been computed
+        if last is not None:
+            parts[-1].fill_(last)
+        world: Any = dist.group.WORLD  # called as it is: torch's function around it takes longer than a small update
+        self._work = world.allreduce([real(self._flat)])
 
     def parts(self) -> Sequence[torch.Tensor]:
         """The sums of the tensors, once they are there."""
         self._work.wait()
-        if self._has_total:
-            self._flat[:-1].div_(self._flat[-1])
-        found = _unflatten_dense_tensors(self._flat, self._like)
-        return found[:-1] if self._has_total else found
+        return self._parts
+
+    def parts_of_one(self) -> Sequence[torch.Tensor]:
+        """The sums of the tensors over that of the last numbers."""
+        self._work.wait()
+        self._flat[:-1].div_(self._flat[-1])
+        return self._parts
+
+    def last(self) -> float:
+        """The sum of the last numbers."""
+        self._work.wait()
+        return abs(self._flat[-1].item())
+
+
+class Shares:
+    """What the ranks' parts of a batch count for beside each other; remembers whether all did alike the last time."""
+
+    def __init__(self, size: int, device: torch.device) -> None:
+        self._size, self._device = size, device
+        self.usual: float | None = None
+        """What each rank's part counted for the last time, if all counted alike. All ranks have it or none has."""
+
+    def begin(self, weight: float) -> tuple[torch.Tensor, Any]:
+        """Start to sum the weights over the ranks."""
+        sums = torch.tensor([weight, weight * weight], dtype=torch.float64, device=self._device)
+        return sums, dist.all_reduce(sums, async_op=True)
+
+    def end(self, weight: float, begun: tuple[torch.Tensor, Any]) -> float:
+        """The share of this rank."""
+        sums, work = begun
+        work.wait()
+        total, squares = sums.tolist()
+        # as many times the sum of the squares as there are ranks is the square of the sum where all are equal alone
+        self.usual = weight if squares * self._size == total * total else None
+        return weight / total
 
 
 def buckets(xs: Sequence[torch.Tensor]) -> list[list[int]]:
@@ -47,11 +81,11 @@ def buckets(xs: Sequence[torch.Tensor]) -> list[list[int]]:
     return buckets_of([(x.dtype, x.device) for x in xs], [x.numel() * x.element_size() for x in xs])
 
 
-def put_together(count: int, sums: Sequence[tuple[list[int], Sum]]) -> list[torch.Tensor]:
+def put_together(count: int, sums: Sequence[tuple[list[int], Sequence[torch.Tensor]]]) -> list[torch.Tensor]:
     """The results of the sums, each at its place."""
     found: list[Any] = [None] * count
-    for bucket, made in sums:
-        for place, part in zip(bucket, made.parts(), strict=True):
+    for bucket, parts in sums:
+        for place, part in zip(bucket, parts, strict=True):
             found[place] = part
     return found
 
@@ -59,11 +93,13 @@ def put_together(count: int, sums: Sequence[tuple[list[int], Sum]]) -> list[torc
 class Overlap:
     """Averages gradients while others are still being computed: of the last parameters first, as they become known.
 
-    The sums start in the same order on every rank, whatever the order in which their gradients become known.
+    The sums start in the same order on every rank, whatever the order in which their gradients become known. Ranks
+    whose parts counted alike the last time are taken to count alike again; whether one does not, travels along.
     """
 
-    def __init__(self, size: int, weight: float | None, device: torch.device) -> None:
+    def __init__(self, size: int, weight: float | None, shares: Shares) -> None:
         self.weight = weight
+        self._shares = shares
         self._variables: Sequence[torch.Tensor] = []
         self._taken: list[torch.Tensor | None] = []
         self._buckets: list[list[int]] = []
@@ -72,10 +108,10 @@ class Overlap:
         self._sums: list[tuple[list[int], Sum]] = []
         self._error: RuntimeError | None = None
         self._scale: float | None = 1.0 / size
-        if weight is not None:  # the sum of the weights travels while the first gradients are computed
+        self._is_guess = weight is not None and shares.usual is not None
+        if weight is not None and not self._is_guess:  # the weights travel while the first gradients are computed
             self._scale = None
-            self._total = torch.tensor([float(weight)], dtype=torch.float64, device=device)
-            self._work: Any = dist.all_reduce(self._total, async_op=True)
+            self._begun = shares.begin(weight)
 
     def begin(self, variables: Sequence[torch.Tensor], value: torch.Tensor) -> None:
         """A computation of the gradients of ``value`` with respect to ``variables`` begins."""
@@ -100,15 +136,16 @@ class Overlap:
     def _start(self) -> None:
         if self._scale is None:
             assert self.weight is not None
-            self._work.wait()
-            self._scale = self.weight / self._total.item()
+            self._scale = self._shares.end(self.weight, self._begun)
         bucket = self._buckets[len(self._sums)]
         taken = [(self._taken[place], self._variables[place]) for place in bucket]
         parts = [torch.zeros_like(x) if gradient is None else gradient for gradient, x in taken]
-        if not self._sums and self._carries_value():
+        is_first = not self._sums
+        if is_first and self._carries_value():
             bucket = [*bucket, len(self._taken)]
             parts.append(self._value)
-        self._sums.append((bucket, Sum(parts, self._scale, False)))
+        differs = float(self.weight != self._shares.usual) if is_first and self._is_guess else None
+        self._sums.append((bucket, Sum(parts, self._scale, differs)))
 
     def _carries_value(self) -> bool:
         """Whether the value, which is usually to be averaged too, fits the first message."""
@@ -129,8 +166,19 @@ class Overlap:
 
     def finished(self, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The means of the gradients, and of the value where it is among ``xs``."""
+        self._start_all()
+        if self._is_guess and self._sums[0][1].last():  # a wrong one: once more, with the right shares
+            assert self.weight is not None
+            for _, made in self._sums:
+                made.parts()
+            self._is_guess, self._sums = False, []
+            self._scale = self._shares.end(self.weight, self._shares.begin(self.weight))
+            self._start_all()
+        sums = [(bucket, made.parts()) for bucket, made in self._sums]
+        return put_together(len(self._taken) + 1, sums)[: len(xs)]
+
+    def _start_all(self) -> None:
         while self._error is None and len(self._sums) < len(self._buckets):
             self._start()
         if self._error is not None:
             raise self._error
-        return put_together(len(self._taken) + 1, self._sums)[: len(xs)]

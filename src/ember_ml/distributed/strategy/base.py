@@ -114,7 +114,7 @@ class Strategy:
         if self.world_size == 1:
             return gradients, loss
         *averaged, mean = collectives.begun_average([*gradients, loss], weight)
-        return averaged, mean
+        return averaged, ops.copy(mean)  # which is kept, and shall not keep the memory of the gradients beside it
 
     def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
         """A block around the computation of gradients, in which those that are known are averaged while others are not.
