@@ -8,6 +8,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+from ember_ml import backend as backends
 from ember_ml import trees
 from ember_ml.backend import active
 from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
@@ -100,12 +101,16 @@ class State:
         if not variables:
             return program(*natives)
         held = values_of(variables)
-        kept = keep(variables)
-        assign_all(variables, held)
+        kept = keep(variables) if backends._open_scopes else None  # inside of one, variables stay where they are
+        if kept is not None:
+            assign_all(variables, held)
         try:
             (result, new), (portable, changed, done) = program(*held, *natives)
         finally:  # while it was traced, they held tensors of the trace
-            put_back(kept)
+            if kept is not None:
+                put_back(kept)
+            elif variables[0].held is not held[0]:
+                assign_all(variables, held)
         backend = active()
         for place, native in zip(changed, new, strict=True):
             variable = variables[place]
