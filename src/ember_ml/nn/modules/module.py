@@ -178,9 +178,10 @@ class Module(Holder):
 
     def train(self, mode: bool = True) -> Self:
         """Set the module, and all in it, to be trained, or with False to be used; gives the module itself."""
-        for _, module in self.named_modules():
-            module.__dict__["training"] = mode
-        versions.changed()
+        if any(known is not mode for known in self.trained_state().modes):
+            for _, module in self.named_modules():
+                module.__dict__["training"] = mode
+            versions.changed()
         return self
 
     def eval(self) -> Self:
