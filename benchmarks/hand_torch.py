@@ -84,20 +84,46 @@ def step(
 
 
 def keras_step(name: str, x: np.ndarray, y: np.ndarray, rate: float, compiled: bool) -> Callable[[], Any]:
-    """One step of the same multilayer perceptron in Keras on PyTorch."""
+    """One step of the same model in Keras on PyTorch."""
     import os
 
     os.environ["KERAS_BACKEND"] = "torch"
     import keras
 
     if name == "transformer":
-        raise ValueError("the transformer has no layers in Keras that are the same")
-    sizes = {"mlp": (784, 256, 256, 10), "tiny": (10, 16, 16, 10)}[name]
-    activations = ("relu", "relu", None)
-    layers = [keras.layers.Dense(n, activation=a) for n, a in zip(sizes[1:], activations, strict=True)]
-    model = keras.Sequential([keras.Input(sizes[:1]), *layers])
+        model = _keras_transformer(128)
+    else:
+        sizes = {"mlp": (784, 256, 256, 10), "tiny": (10, 16, 16, 10)}[name]
+        activations = ("relu", "relu", None)
+        layers = [keras.layers.Dense(n, activation=a) for n, a in zip(sizes[1:], activations, strict=True)]
+        model = keras.Sequential([keras.Input(sizes[:1]), *layers])
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     settings: Any = {"jit_compile": "auto" if compiled else False}
     model.compile(optimizer=keras.optimizers.Adam(rate), loss=loss, **settings)
     inputs, target = torch.tensor(x), torch.tensor(y)
     return lambda: model.train_on_batch(inputs, target)
+
+
+def _keras_transformer(width: int) -> Any:
+    import keras
+    from keras import layers
+
+    class Places(layers.Layer):
+        """Adds to each position a vector that is learned."""
+
+        def build(self, shape: Any) -> None:
+            self.vectors = self.add_weight(shape=shape[1:], initializer="zeros")
+
+        def call(self, x: Any) -> Any:
+            return x + self.vectors
+
+    tokens = keras.Input((hand_numpy.LENGTH,), dtype="int32")
+    x = Places()(layers.Embedding(hand_numpy.VOCABULARY, width)(tokens))
+    for _ in range(hand_numpy.DEPTH):
+        normal = layers.LayerNormalization(epsilon=1e-5)(x)
+        attention = layers.MultiHeadAttention(hand_numpy.HEADS, width // hand_numpy.HEADS)
+        x = x + attention(normal, normal, use_causal_mask=True)
+        up = layers.Dense(4 * width)(layers.LayerNormalization(epsilon=1e-5)(x))
+        x = x + layers.Dense(width)(keras.activations.gelu(up, approximate=True))
+    x = layers.LayerNormalization(epsilon=1e-5)(x)
+    return keras.Model(tokens, layers.Dense(hand_numpy.VOCABULARY, use_bias=False)(x))

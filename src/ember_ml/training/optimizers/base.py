@@ -107,7 +107,8 @@ class Optimizer(Holder):
             self._is_traced = True
             numbers = self._numbers
             assert numbers is not None
-            scalars: Sequence[Any] = [numbers.held[place] for place in range(numbers.shape[0])]
+            # a slice is a view, where an index of MLX gathers
+            scalars: Sequence[Any] = [ops.reshape(numbers.held[k : k + 1], ()) for k in range(numbers.shape[0])]
         else:
             self.step += 1
             scalars = self.scalars(self.step, self._rate_before())
