@@ -28,7 +28,7 @@ class Sum:
         self._parts = [part.view(x.shape) for part, x in zip(parts, xs, strict=False)]
         for part, x in zip(self._parts, xs, strict=True):
             if scale:
-                torch.mul(x, scale, out=part)
+                torch.mul(x.detach(), scale, out=part)
             else:
                 part.zero_()  # of no samples, anything may have been computed
         if last is not None:
