@@ -226,9 +226,8 @@ def overlap() -> dict[str, Any]:
 
 def _kept_by(x: Any) -> int:
     """The bytes of memory that a tensor keeps from being used again, where its library tells."""
-    if get_backend() == "torch":
-        return x.untyped_storage().nbytes()
-    return x.nbytes if getattr(x, "base", None) is None else x.base.nbytes
+    storage, base = getattr(x, "untyped_storage", None), getattr(x, "base", None)
+    return storage().nbytes() if storage is not None else (x if base is None else base).nbytes
 
 
 def state_share() -> float:
