@@ -18,6 +18,14 @@ from ember_ml.training import DataLoader, Trainer, callbacks, metrics, optimizer
 from ember_ml.training.interrupts import Interrupts
 
 
+@pytest.fixture(autouse=True)
+def interrupts_are_heard() -> Iterator[None]:
+    """Ctrl-C as in a terminal: what a shell starts in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def data() -> tuple[Any, Any]:
     x = ops.random_normal((24, 4), seed=1)
     return x, ops.argmax(ops.matmul(x, ops.random_normal((4, 3), seed=2)), axis=-1)
