@@ -246,3 +246,59 @@ def test_dtypes_and_devices(backend: str) -> None:
 def test_parameters_are_floats(backend: str) -> None:
     with pytest.raises(TypeError, match="a Parameter is a floating-point tensor, not int64"):
         nn.Parameter([1, 2])
+
+
+class Listed(nn.Module):
+    def __init__(self) -> None:
+        self.first = nn.Linear(2, 2)
+        self.layers: list[Any] = [nn.Dropout(0.5)]
+        self.nested: list[Any] = [[nn.Dropout(0.1)]]
+
+
+def test_modes_reach_modules_that_came_into_lists_later() -> None:
+    model, one, two = Listed(), nn.Dropout(0.5), nn.Dropout(0.5)
+    model.eval()
+    model.layers[0] = one
+    model.nested[0].append(two)
+    model.eval()
+    assert not one.training
+    assert not two.training
+
+
+def test_a_shallow_copy_has_modules_of_its_own() -> None:
+    model = Listed()
+    other = copy.copy(model)
+    other.first = nn.Linear(3, 3)
+    assert [x.size for x in model.parameters()] == [4, 2]
+    assert [x.size for x in other.parameters()] == [9, 3]
+
+
+class Renamed(nn.Module):
+    """A module whose property stores what it is given under another name."""
+
+    def __init__(self) -> None:
+        self.head = nn.Linear(4, 3)
+
+    @property
+    def head(self) -> Any:
+        return self._head
+
+    @head.setter
+    def head(self, module: nn.Module) -> None:
+        self._head = module
+
+
+def test_what_a_property_stores_is_found_once() -> None:
+    model = Renamed()
+    model.head = nn.Linear(4, 2)
+    assert list(model.named_parameters()) == ["_head.weight", "_head.bias"]
+
+
+def test_buffers_that_stay_stay_where_they_are(backend: str) -> None:
+    layer = nn.BatchNorm(2).eval()
+    home = layer.variable("running_mean").home
+    with ember_ml.use_backend(other_than(backend)):
+        nn.value_and_grad(layer, lambda x: ops.sum(layer(x)))(ops.ones((1, 2)))
+        with pytest.raises(ValueError, match="more than one number"):
+            nn.value_and_grad(layer.train(), lambda x: ops.sum(layer(x)))(ops.ones((1, 2)))
+    assert layer.variable("running_mean").home is home

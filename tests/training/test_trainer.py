@@ -276,3 +276,23 @@ def test_mistakes_are_named(backend: str) -> None:
 def test_a_compiled_loss_takes_no_tensors_of_the_optimizer() -> None:
     step = trainer(compile=True)._step
     assert holders_in(step.objective.loss_of) == [step.model]
+
+
+class Scaled(nn.Module):
+    """A loss with a tensor of its own."""
+
+    def __init__(self) -> None:
+        self.scale = nn.Buffer(ops.ones(()))
+
+    def forward(self, target: Any, prediction: Any) -> Any:
+        return ops.multiply(ops.mean(ops.square(ops.subtract(target, prediction))), self.scale)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_loss_may_hold_tensors(backend: str, compiled: bool) -> None:
+    loss = Scaled()
+    made = Trainer(nn.Linear(2, 1), optimizers.SGD(1e-30), loss, compile=compiled, progress=False)
+    batch = ops.ones((4, 2)), ops.zeros((4, 1))
+    before = [ops.item(made.step(batch)) for _ in range(2)]
+    loss.scale = ops.asarray(10.0)
+    assert ops.item(made.step(batch)) == pytest.approx(10.0 * before[-1], rel=1e-5)

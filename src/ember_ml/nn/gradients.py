@@ -42,7 +42,7 @@ def differentiate(
     """
     natives, before = values_of(variables), values_of(buffers)
     recording = variables[0].recording if variables else None
-    kept, kept_buffers = keep(variables), keep(buffers)
+    kept, changed = keep([*variables, *buffers]), []
 
     def flat(*recorded: Any) -> tuple[Any, list[Any]]:
         for variable, x in zip(variables, recorded, strict=True):
@@ -52,8 +52,12 @@ def differentiate(
         try:
             with _UNCHANGED if recording is None else recording():
                 value, rest = function()
+            if not buffers:
+                return value, rest
             # out of the gradient as results: what an engine computes inside of it may mean nothing outside
-            return value, [*rest, *(buffer.held for buffer in buffers)] if buffers else rest
+            new = [buffer.held for buffer in buffers]
+            changed[:] = [x is not old for x, old in zip(new, before, strict=True)]
+            return value, [*rest, *new]
         finally:
             put_back(kept)
 
@@ -62,9 +66,8 @@ def differentiate(
     if not buffers:
         return value, rest, gradients
     count = len(rest) - len(buffers)
-    put_back(kept_buffers)
-    for buffer, old, new in zip(buffers, before, rest[count:], strict=True):
-        if new is not old:
+    for buffer, is_new, new in zip(buffers, changed, rest[count:], strict=True):
+        if is_new:
             buffer.assign(new)
     return value, rest[:count], gradients
 

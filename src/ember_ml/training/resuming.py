@@ -114,7 +114,7 @@ def _undoing(trainer: Trainer) -> Callable[[], None]:
     objects = [trainer, trainer.optimizer, trainer._step, trainer.precision, *trainer.metrics.values()]
     modules = [module for _, module in trainer.model.named_modules()]
     tables = [x.__dict__ for x in (*objects, *trainer.callbacks, *modules) if hasattr(x, "__dict__")]
-    tables += [table for module in modules for table in (module._variables, module._branches)]
+    tables += [module._variables for module in modules]
     before = [(x, dict(x)) for x in tables]
     variables = [(x, x.held, x.home) for x in trainer.model.named_variables().values()]
 

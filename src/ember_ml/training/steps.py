@@ -104,6 +104,7 @@ class TrainingStep:
     count: int
     is_compiled: bool
     is_prepared: bool
+    loss: Any
     model: Module
     objective: Objective
     optimizer: Optimizer
@@ -121,6 +122,7 @@ class TrainingStep:
         strategy: Any = None,
     ) -> None:
         self.model, self.optimizer, self.objective = model, optimizer, Objective(model, loss, precision)
+        self.loss = loss  # which may hold tensors, that the compiled update takes as it takes those of the model
         self.is_compiled, self.precision, self.accumulate, self.strategy = compile, precision, accumulate, strategy
         self.collected: list[Tensor] | None = None
         """The sum of the gradients since the last update, where several batches make one."""
@@ -162,7 +164,7 @@ class TrainingStep:
         """Let the strategy make the processes one, once the model has all its parameters."""
         if self.is_prepared or not self.model.trained_state().is_built:
             return
-        if getattr(self.objective.loss, "reduction", "mean") != "mean" and self.strategy.world_size > 1:
+        if getattr(self.loss, "reduction", "mean") != "mean" and self.strategy.world_size > 1:
             raise ValueError("the loss of a batch that several processes share is a mean over its samples, not a sum")
         self.strategy.prepare(self.model, self.optimizer)
         self.is_prepared = True

@@ -54,12 +54,17 @@ class Sum:
 
 
 class Shares:
-    """What the ranks' parts of a batch count for beside each other; remembers whether all did alike the last time."""
+    """What the ranks' parts of a batch count for beside each other, and whether that stays as it is."""
 
     def __init__(self, size: int, device: torch.device) -> None:
         self._size, self._device = size, device
-        self.usual: float | None = None
-        """What each rank's part counted for the last time, if all counted alike. All ranks have it or none has."""
+        self._last: float | None = None  # what each rank's part counted for the last time, if all counted alike
+        self._stayed = 0  # how often it was that before
+
+    @property
+    def usual(self) -> float | None:
+        """What each rank's part is likely to count for, alike on all; all ranks know it or none does."""
+        return self._last if self._stayed >= 3 else None
 
     def begin(self, weight: float) -> tuple[torch.Tensor, Any]:
         """Start to sum the weights over the ranks."""
@@ -71,9 +76,12 @@ class Shares:
         sums, work = begun
         work.wait()
         total, squares = sums.tolist()
+        share = weight / total
         # as many times the sum of the squares as there are ranks is the square of the sum where all are equal alone
-        self.usual = weight if squares * self._size == total * total else None
-        return weight / total
+        are_equal = squares * self._size == total * total
+        self._stayed = self._stayed + 1 if are_equal and weight == self._last else 0
+        self._last = weight if are_equal else None
+        return share
 
 
 def buckets(xs: Sequence[torch.Tensor]) -> list[list[int]]:
@@ -94,7 +102,7 @@ class Overlap:
     """Averages gradients while others are still being computed: of the last parameters first, as they become known.
 
     The sums start in the same order on every rank, whatever the order in which their gradients become known. Ranks
-    whose parts counted alike the last time are taken to count alike again; whether one does not, travels along.
+    whose parts counted alike some times are taken to do so again; whether one does not, travels along.
     """
 
     def __init__(self, size: int, weight: float | None, shares: Shares) -> None:

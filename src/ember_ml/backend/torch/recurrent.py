@@ -48,7 +48,7 @@ def run(
     with warnings.catch_warnings():
         # cuDNN gathers the weights at each call, and says so; ours are tensors of their own
         warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
-        if state[0].shape[-1] > _SMALL or torch.backends.cudnn.allow_tf32:
+        if state[0].shape[-1] > _SMALL or _is_tf32_allowed():
             y, *last = function(x, *rest, True)
         else:
             batch, length = x.shape[:2]
@@ -56,3 +56,8 @@ def run(
             y, *last = function(x.transpose(0, 1).reshape(length * batch, -1), sizes, *rest)
             y = y.reshape(length, batch, -1).transpose(0, 1)
     return y, last
+
+
+def _is_tf32_allowed() -> bool:
+    newer = getattr(getattr(torch.backends.cudnn, "rnn", None), "fp32_precision", None)
+    return torch.backends.cudnn.allow_tf32 if newer is None else newer == "tf32"

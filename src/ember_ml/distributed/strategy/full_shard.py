@@ -42,6 +42,10 @@ class ShardedParameter(Parameter):
 
     @value.setter
     def value(self, value: Any) -> None:
+        self.assign(value)
+
+    def assign(self, value: Any) -> None:
+        """Hold this process's part of another value."""
         backend = self.home
         self.held = self.split.part_of(value if backend.is_native(value) else own(value, backend))
 

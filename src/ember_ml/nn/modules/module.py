@@ -38,8 +38,6 @@ class Module(Holder):
     """
 
     _variables: dict[str, Variable]
-    _branches: dict[str, Any]
-    """The attributes that are modules, or may contain some. Compilers do not trace a walk through all attributes."""
     training: bool
     """Whether the module is being trained: dropout drops, running statistics move."""
     is_built: bool = True
@@ -48,7 +46,6 @@ class Module(Holder):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)  # here, so that a subclass need not call __init__ of this class
         self.__dict__["_variables"] = {}
-        self.__dict__["_branches"] = {}
         self.__dict__["training"] = True
         versions.changed()
         self.__dict__[ATTRIBUTE] = Origin(args, kwargs)  # for the configuration that describes it
@@ -71,27 +68,21 @@ class Module(Holder):
         variables = self.__dict__["_variables"]
         if isinstance(value, Variable):
             self.__dict__.pop(name, None)
-            self._branches.pop(name, None)
             variables[name] = value
             versions.changed()
         elif name in variables:
             _replace(variables[name], name, value, self)
         else:
             object.__setattr__(self, name, value)
-            if isinstance(value, Module) or type(value) in _CONTAINERS:
-                self._branches[name] = value
-            else:
-                self._branches.pop(name, None)
             versions.changed()
 
     def __delattr__(self, name: str) -> None:
         if self._variables.pop(name, None) is None:
             object.__delattr__(self, name)
-            self._branches.pop(name, None)
         versions.changed()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_walk"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_walk", "_walked_parts")}
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._variables]
@@ -114,11 +105,22 @@ class Module(Holder):
 
     def children(self) -> Iterator[tuple[str, Module]]:
         """The modules that are attributes of this one, or in lists, tuples and dicts that are, with their names."""
-        for name, value in self._branches.items():
+        for name, value in self._parts_that_may_be_modules().items():
             if isinstance(value, Module):
                 yield name, value
             else:
                 yield from _contained(name, value)
+
+    def _parts_that_may_be_modules(self) -> dict[str, Any]:
+        if is_tracing(active()):  # not every tracer follows a walk through all attributes
+            known = self.__dict__.get("_walked_parts")
+            if known is not None:
+                return known
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name != "_walked_parts" and (isinstance(value, Module) or type(value) in _CONTAINERS)
+        }
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
         """This module, whose name is empty, and all modules in it, each once, with their names."""
@@ -178,9 +180,10 @@ class Module(Holder):
 
     def train(self, mode: bool = True) -> Self:
         """Set the module, and all in it, to be trained, or with False to be used; gives the module itself."""
-        if any(known is not mode for known in self.trained_state().modes):
-            for _, module in self.named_modules():
-                module.__dict__["training"] = mode
+        others = [module for _, module in self.named_modules() if module.training is not mode]
+        for module in others:
+            module.__dict__["training"] = mode
+        if others:
             versions.changed()
         return self
 
@@ -355,7 +358,10 @@ class TrainedState:
                     self.named[prefix + name] = variable
             elif isinstance(variable, Buffer):
                 self.buffers.append(variable)
-        self.containers += [(x, len(x)) for x in module._branches.values() if type(x) is list or type(x) is dict]
+        parts = module._parts_that_may_be_modules()
+        if not is_tracing(active()):
+            module.__dict__["_walked_parts"] = parts
+        self.containers += [(x, len(x)) for x in parts.values() if type(x) is list or type(x) is dict]
         for name, child in module.children():
             self.add(child, f"{prefix}{name}.")
 
