@@ -111,8 +111,8 @@ def _keras_transformer(width: int) -> Any:
     class Places(layers.Layer):
         """Adds to each position a vector that is learned."""
 
-        def build(self, shape: Any) -> None:
-            self.vectors = self.add_weight(shape=shape[1:], initializer="zeros")
+        def build(self, input_shape: Any) -> None:
+            self.vectors = self.add_weight(shape=input_shape[1:], initializer="zeros")
 
         def call(self, x: Any) -> Any:
             return x + self.vectors
