@@ -79,8 +79,15 @@ class Launched:
 
     def lines(self, count: int) -> list[str]:
         """The next lines of its standard output."""
+        return [self._line() for _ in range(count)]
+
+    def _line(self) -> str:
+        """Byte by byte: what a buffer has read ahead, ``communicate`` would not see."""
         assert self.process.stdout is not None
-        return [self.process.stdout.readline().rstrip("\n") for _ in range(count)]
+        found = bytearray()
+        while not found.endswith(b"\n") and (byte := os.read(self.process.stdout.fileno(), 1)):
+            found += byte
+        return found.decode().rstrip("\n")
 
     def finish(self) -> Outcome:
         out, err = self.process.communicate(timeout=PATIENCE)
