@@ -197,7 +197,8 @@ def overlap() -> dict[str, Any]:
     doubled = made.average(changed, weight)
     collectives.finish([*found, *doubled])
     shifts, loss = [], found[0]
-    for weights in ((2, 2), (2, 2), (2, 3), (3, 3), (3, 3), (0, 3), (3, 3)):  # those that stay, and those that change
+    stay = [(2, 2)] * 5  # which the ranks come to count upon
+    for weights in (*stay, (2, 3), *stay, (0, 3), *stay, (3, 3), (2, 2)):
         weight = weights[distributed.rank()]
         factor = ops.divide(1.0, float(weight)) if weight == 0 else 1.0  # of no samples, the loss may be anything
         with made.overlapping(weight):
@@ -228,6 +229,14 @@ def _kept_by(x: Any) -> int:
     """The bytes of memory that a tensor keeps from being used again, where its library tells."""
     storage, base = getattr(x, "untyped_storage", None), getattr(x, "base", None)
     return storage().nbytes() if storage is not None else (x if base is None else base).nbytes
+
+
+def assigned() -> list[Any]:
+    """A parameter that is split over the ranks, read after it was assigned to, and how much of it this rank holds."""
+    made, model = strategies.FullShardStrategy(), nn.Linear(3, 4, bias=False)
+    made.prepare(model, optimizers.Adam())
+    model.weight = ops.reshape(ops.arange(12, dtype="float32"), (4, 3))
+    return [plain(model.weight), model.variable("weight").nbytes]
 
 
 def state_share() -> float:
@@ -285,6 +294,7 @@ def everything(folder: str) -> dict[str, Any]:
         else:
             found[strategy] = {"whole": train(strategy), **variants(strategy)}
     if get_backend() == "torch":
+        found["assigned"] = assigned()
         found["refused"]["uneven"] = raised(lambda: train("FullShardStrategy", rows=7, last=1))
     found["refused"]["matrices"] = raised(strategies.ZeroStrategy().prepare, model_and_data()[0], optimizers.Muon())
     return found

@@ -151,6 +151,12 @@ def test_each_rank_keeps_its_part_of_the_optimizer_state(backend: str) -> None:
         assert rank["DataParallelStrategy"]["whole"]["state bytes"] == [whole, whole]
 
 
+def test_a_parameter_that_is_split_may_be_assigned_to() -> None:
+    pytest.importorskip("torch")
+    for rank in results("torch"):
+        assert rank["assigned"] == [[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0], [9.0, 10.0, 11.0]], 24]
+
+
 def test_what_a_strategy_cannot_do_is_refused_with_the_reason(backend: str) -> None:
     for rank in results(backend):
         refused = rank["refused"]
