@@ -11,6 +11,7 @@ import pytest
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
+from ember_ml.distributed.strategy import Strategy
 from ember_ml.ops.state import holders_in
 from ember_ml.training import DataLoader, Trainer, callbacks, optimizers
 
@@ -296,3 +297,20 @@ def test_a_loss_may_hold_tensors(backend: str, compiled: bool) -> None:
     before = [ops.item(made.step(batch)) for _ in range(2)]
     loss.scale = ops.asarray(10.0)
     assert ops.item(made.step(batch)) == pytest.approx(10.0 * before[-1], rel=1e-5)
+
+
+class Halving(Strategy):
+    """A strategy that averages gradients in its own way."""
+
+    def average(self, gradients: Any, weight: float | None = None) -> Any:
+        return [ops.multiply(g, 0.5) for g in gradients]
+
+
+def test_a_strategy_may_average_in_its_own_way(backend: str) -> None:
+    found = []
+    for rate, strategy in ((0.1, Halving()), (0.05, None)):
+        model = classifier()
+        made = Trainer(model, optimizers.SGD(rate), "sparse_categorical_crossentropy", strategy=strategy)
+        made.step(data())
+        found.append(weights(model))
+    assert found[0] == found[1]  # halves are exact

@@ -119,8 +119,6 @@ class waiting:
 
     __slots__ = ("_what",)
 
-    what: str
-
     def __init__(self, what: str) -> None:
         self._what = what
 

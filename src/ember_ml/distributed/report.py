@@ -16,8 +16,6 @@ __all__ = ["JsonReport", "Report"]
 class Report:
     """A job for people: lines of ranks behind their number, and at the end who failed first, and how."""
 
-    began: float
-
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.logs: dict[int, IO[str]] = {}

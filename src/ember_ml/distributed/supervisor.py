@@ -56,9 +56,6 @@ class _Link:
 class Supervisor:
     """Starts the agents, watches, and ends every rank before :meth:`run` returns."""
 
-    links: Any
-    report: Any
-
     def __init__(self, job: Job, restart: int, report: Report) -> None:
         self.job = job
         self.restart = restart

@@ -112,7 +112,7 @@ class TorchGroup(Group):
             found = [made.parts() for made in sums]
         else:
             sums = [Sum([xs[place] for place in bucket], weight, weight) for bucket in places]
-            found = [made.parts_of_one() for made in sums]
+            found = [made.means() for made in sums]
         return put_together(len(xs), list(zip(places, found, strict=True)))
 
     @contextmanager

@@ -41,8 +41,8 @@ class Sum:
         self._work.wait()
         return self._parts
 
-    def parts_of_one(self) -> Sequence[torch.Tensor]:
-        """The sums of the tensors over that of the last numbers."""
+    def means(self) -> Sequence[torch.Tensor]:
+        """The sums of the tensors, divided by the sum of the last numbers."""
         self._work.wait()
         self._flat[:-1].div_(self._flat[-1])
         return self._parts

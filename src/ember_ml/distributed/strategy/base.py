@@ -111,6 +111,8 @@ class Strategy:
         self, gradients: Sequence[Tensor], loss: Tensor, weight: float | None = None
     ) -> tuple[Sequence[Tensor], Tensor]:
         """What :meth:`average` gives, and the loss of the whole batch, a native 0-d tensor, in as few messages."""
+        if type(self).average is not Strategy.average:  # in a way of its own, which is not for losses
+            return self.average(gradients, weight), self.mean(loss, weight)
         if self.world_size == 1:
             return gradients, loss
         *averaged, mean = collectives.begun_average([*gradients, loss], weight)

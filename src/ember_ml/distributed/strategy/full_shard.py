@@ -112,12 +112,6 @@ class FullShardStrategy(Strategy):
                 )
         return gradients
 
-    def average_with_loss(
-        self, gradients: Sequence[Tensor], loss: Tensor, weight: float | None = None
-    ) -> tuple[Sequence[Tensor], Tensor]:
-        """What :meth:`average` gives, and the loss of the whole batch."""
-        return self.average(gradients, weight), self.mean(loss, weight)
-
     def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
         """Update this process's parts."""
         optimizer.apply(named, gradients, None if self.world_size == 1 else global_square(optimizer, gradients))

@@ -62,12 +62,6 @@ class ZeroStrategy(Strategy):
         summed = [collectives.reduce_scatter(x) for x in scaled]
         return [ops.divide(x, ops.cast(total, active().dtype_of(x))) for x in summed]
 
-    def average_with_loss(
-        self, gradients: Sequence[Tensor], loss: Tensor, weight: float | None = None
-    ) -> tuple[Sequence[Tensor], Tensor]:
-        """What :meth:`average` gives, and the loss of the whole batch."""
-        return self.average(gradients, weight), self.mean(loss, weight)
-
     def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
         """Update this rank's part of the parameters, and give every rank all of them."""
         if self.world_size == 1:
