@@ -14,10 +14,10 @@ import ember_ml.ops  # the import declares every op
 from ember_ml import dtypes as dt
 from ember_ml.backend import installed_backends, load
 from ember_ml.backend.contract import ByDType
-from ember_ml.dtypes import EmberDType
-from ember_ml.ops.declare import DATA, OPS, SEQUENCE, TENSOR, VALUE, Op
-from ember_ml.ops.inventory import Entry, Gap, gaps, inventory
-from ember_ml.ops.rules import CREATION, Rule
+from ember_ml.core.dtypes import EmberDType
+from ember_ml.dispatch.declare import DATA, OPS, SEQUENCE, TENSOR, VALUE, Op
+from ember_ml.dispatch.dtype_rules import CREATION, Rule
+from ember_ml.dispatch.inventory import Entry, Gap, gaps, inventory
 
 assert ember_ml.ops
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import ember_ml
 from ember_ml import ops
-from ember_ml.trees import map_tree
+from ember_ml.core.trees import map_tree
 
 
 def make_network(width: int) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import ember_ml
-from ember_ml.backend import VARIABLE, installed_backends
+from ember_ml.backend import installed_backends
+from ember_ml.backend.selection import VARIABLE
 
 # The machine's load decides how long an example takes, and the first one on a backend also loads its library.
 _SETTINGS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}

@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 
 import ember_ml
-from ember_ml import backend as backends
 from ember_ml import ops
-from ember_ml.backend import VARIABLE, backend_of, installed_backends
+from ember_ml.backend import backend_of, installed_backends
+from ember_ml.backend import selection as backends
+from ember_ml.backend.selection import VARIABLE
 from ember_ml.errors import BrokenBackend, ConfigError, MissingBackend, UnknownBackend
 
 INSTALLED = installed_backends()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ember_ml import backend as backends
 from ember_ml import ops
+from ember_ml.backend import selection as backends
 from ember_ml.bench.calls import OPERATOR, measure_calls
 from ember_ml.bench.measurement import evaluator, native_calls
 from ember_ml.bench.patterns import PATTERNS, Pattern, _inputs
 from ember_ml.bench.timing import Timed, best_times
-from ember_ml.ops.declare import OPS
+from ember_ml.dispatch.declare import OPS
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import ember_ml
-from ember_ml import backend as backends
 from ember_ml import cli
 from ember_ml.backend import installed_backends
-from ember_ml.ops.declare import OPS
+from ember_ml.backend import selection as backends
+from ember_ml.dispatch.declare import OPS
 
 INSTALLED = installed_backends()
 
@@ -160,8 +160,8 @@ def test_inventory_lists_every_op_on_every_backend(command: Any) -> None:
 
 
 def test_inventory_filters(command: Any) -> None:
-    entries = command("ops", "--json", "--family", "elementwise", "--backend", "numpy").json
-    assert {entry["family"] for entry in entries} == {"elementwise"}
+    entries = command("ops", "--json", "--family", "arithmetic", "--backend", "numpy").json
+    assert {entry["family"] for entry in entries} == {"arithmetic"}
     assert all(set(entry["status"]) == {"numpy"} for entry in entries)
     derived = command("ops", "--json", "--status", "derived").json
     assert derived

@@ -12,10 +12,10 @@ import pytest
 
 from ember_ml import dtypes, ops
 from ember_ml.backend import installed_backends, load
+from ember_ml.dispatch.declare import OPS
+from ember_ml.dispatch.gaps import ANY, GAPS
+from ember_ml.dispatch.inventory import MISSING, families, gaps, inventory
 from ember_ml.errors import UnsupportedDType
-from ember_ml.ops.declare import OPS
-from ember_ml.ops.gaps import ANY, GAPS
-from ember_ml.ops.inventory import MISSING, families, gaps, inventory
 
 
 def _read_table() -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ import pytest
 
 import ember_ml
 from ember_ml.backend import backend_names
-from ember_ml.ops.declare import OPS
+from ember_ml.dispatch.declare import OPS
 from ember_ml.tensor import EmberTensor
 
 _FINDER = doctest.DocTestFinder()

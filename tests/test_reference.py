@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ember_ml.backend import installed_backends
-from ember_ml.ops.declare import OPS
+from ember_ml.dispatch.declare import OPS
 
 pytest.importorskip("mkdocs")
 

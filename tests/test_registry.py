@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 import ember_ml
 from ember_ml import nn
 from ember_ml import registry as default
-from ember_ml.configuration import parse, text_of
+from ember_ml.config.plain_data import parse, text_of
+from ember_ml.config.registry import BackendContext, Registry
 from ember_ml.errors import ConfigError, UnknownName
-from ember_ml.registry import BackendContext, Registry
 
 registry = Registry()
 
@@ -411,7 +411,7 @@ def test_what_a_file_cannot_hold(config: dict[str, Any], form: Any, message: str
 
 
 def test_the_documents_example(backend: str) -> None:
-    from ember_ml.registry import Registry, register
+    from ember_ml.config.registry import Registry, register
 
     class TransformerModel:
         def __init__(self, hidden_size: int) -> None:
@@ -429,6 +429,6 @@ def test_the_documents_example(backend: str) -> None:
             return TransformerModel(self.hidden_size)
 
     assert isinstance(default._default, Registry)
-    model = ember_ml.registry.build({"type": "models/transformer_of_the_test", "hidden_size": 64})
+    model = ember_ml.config.registry.build({"type": "models/transformer_of_the_test", "hidden_size": 64})
     assert type(model) is TransformerModel
     assert model.hidden_size == 64

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ember_ml.trees import flatten, map_tree, register_node
+from ember_ml.core.trees import flatten, map_tree, register_node
 
 Point = namedtuple("Point", ["x", "y"])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from ember_ml import backend, dtypes, einops_support, errors, memory, nn, ops
+from ember_ml import backend, errors, memory, nn, ops
 from ember_ml.backend import (
     auto_select_backend,
     get_backend,
@@ -16,7 +16,9 @@ from ember_ml.backend import (
     set_backend,
     use_backend,
 )
-from ember_ml.backend.checks import set_value_checks, value_checks
+from ember_ml.backend.value_checks import set_value_checks, value_checks
+from ember_ml.core import dtypes
+from ember_ml.interop import einops as einops_support
 from ember_ml.ops import (
     checkpoint,
     compile,
@@ -63,13 +65,19 @@ __all__ = [
 ]
 
 
-_LAZY = ("datasets", "distributed", "features", "registry", "training")
+_LAZY = {
+    "datasets": "datasets",
+    "distributed": "distributed",
+    "features": "features",
+    "registry": "config.registry",
+    "training": "training",
+}
 """Parts that not every program needs; importing the package does not load them."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return import_module(f"ember_ml.{name}")
+        return import_module(f"ember_ml.{_LAZY[name]}")
     if name == "__version__":
         from importlib.metadata import version  # slow to import, and rarely asked for
 

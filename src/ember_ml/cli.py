@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ember_ml import backend as backends
-from ember_ml import dtypes as dt
+from ember_ml.backend import selection as backends
 from ember_ml.backend.devices import default_device
+from ember_ml.core import dtypes as dt
 from ember_ml.errors import BackendError, EmberError
 
 __all__ = ["app", "main"]
@@ -169,7 +169,7 @@ def ops(
     as_json: AsJson = False,
 ) -> None:
     """Show every op and how each backend computes it: native, own body, derived, plain, or missing."""
-    from ember_ml.ops import inventory as inv
+    from ember_ml.dispatch import inventory as inv
 
     if family is not None:
         _choice(family, inv.families(), "family")
@@ -191,7 +191,7 @@ def ops(
 
 
 def _show_gaps(modules: list[Any], as_json: bool) -> None:
-    from ember_ml.ops import inventory as inv
+    from ember_ml.dispatch import inventory as inv
 
     found = [gap for module in modules for gap in inv.gaps(module)]
     if as_json:

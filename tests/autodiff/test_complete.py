@@ -9,8 +9,8 @@ import pytest
 
 import ember_ml
 from ember_ml import ops
+from ember_ml.dispatch.declare import DATA, OPS, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.errors import LostGradient
-from ember_ml.ops.declare import DATA, OPS, SEQUENCE, TENSOR, VALUE, Op
 from tests.autodiff import test_ops  # noqa: F401  (it collects the cases)
 from tests.autodiff.case import CASES, NOT_DIFFERENTIABLE
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import installed_backends
+from ember_ml.core.trees import map_tree, register_node
 from ember_ml.nn.tensor import EmberTensor
-from ember_ml.trees import map_tree, register_node
 
 EVERY_BACKEND = pytest.mark.parametrize("name", installed_backends())
 X, W = [0.5, -1.5], [[1.0, 0.25], [-0.5, 2.0]]

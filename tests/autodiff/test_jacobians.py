@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import installed_backends, load
+from ember_ml.core.trees import map_tree
 from ember_ml.nn.tensor import EmberTensor
-from ember_ml.trees import map_tree
 
 Pair = namedtuple("Pair", ["first", "second"])
 EVERY_BACKEND = pytest.mark.parametrize("name", installed_backends())

@@ -10,9 +10,9 @@ import pytest
 
 import ember_ml
 from ember_ml import ops
+from ember_ml.core.trees import flatten, map_tree
 from ember_ml.errors import UnsupportedOp
 from ember_ml.nn.tensor import EmberTensor
-from ember_ml.trees import flatten, map_tree
 
 Pair = namedtuple("Pair", ["first", "second"])
 

@@ -9,7 +9,7 @@ import pytest
 
 import ember_ml
 from ember_ml import ops
-from ember_ml.backend.streams import TracedGenerator, streaming
+from ember_ml.backend.random.generator import TracedGenerator, streaming
 from ember_ml.errors import UnsupportedOp
 from tests.ops.test_random import DRAWS, FEWER
 from tests.reference.randomness import same_bits, ulps_apart

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ember_ml import ops
-from ember_ml.backend import active
+from ember_ml.backend.selection import active
 from ember_ml.training import DataLoader
 
 torch = pytest.importorskip("torch")

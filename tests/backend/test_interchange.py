@@ -14,7 +14,7 @@ import ember_ml
 from ember_ml import dtypes as dt
 from ember_ml import ops
 from ember_ml.backend import installed_backends, load
-from ember_ml.backend.host import as_host, cast_host, host_dtypes
+from ember_ml.backend.host_arrays import as_host, cast_host, host_dtypes
 from ember_ml.errors import UnsupportedDType
 
 NAMES = installed_backends()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ember_ml.backend.keys import bounds
+from ember_ml.backend.common.indexing import bounds
 
 places = st.none() | st.integers(-12, 12)
 

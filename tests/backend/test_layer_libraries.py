@@ -11,7 +11,7 @@ import pytest
 
 import ember_ml
 from ember_ml import ops
-from ember_ml.backend.sliding import convolution
+from ember_ml.backend.common.convolution import convolution
 
 
 @pytest.fixture(params=["torch", "mlx"])
@@ -69,8 +69,8 @@ def test_sizes_that_pytorch_traces_as_symbols(name: str) -> None:
 def test_mlx_own_convolution_gets_the_right_arguments() -> None:
     """It is what runs on the GPU; on the CPU it is used for the plain case alone."""
     mx: Any = pytest.importorskip("mlx.core")
-    from ember_ml.backend.mlx.convolutions import _native
-    from ember_ml.backend.windowed import windowed_convolution
+    from ember_ml.backend.common.convolution import windowed_convolution
+    from ember_ml.backend.mlx.bodies.convolutions import _native
 
     rng = np.random.default_rng(0)
     for dimensions, stride, dilation, groups in itertools.product((1, 2, 3), (1, 2), (1, 2), (1, 2)):
@@ -110,7 +110,7 @@ def test_rotation_is_that_of_mlx() -> None:
 def test_pytorch_own_batch_normalization_gets_the_right_arguments(axis: int) -> None:
     """It is what runs on the GPU."""
     torch: Any = pytest.importorskip("torch")
-    from ember_ml.backend.torch.normalizations import _moments_by_kernel, moments_normalization
+    from ember_ml.backend.torch.bodies.normalizations import _moments_by_kernel, moments_normalization
 
     torch.manual_seed(0)
     x = torch.randn(3, 4, 5, 6, dtype=torch.float64)

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import ember_ml
-from ember_ml import backend as backends
 from ember_ml import ops
+from ember_ml.backend import selection as backends
 from ember_ml.backend.contract import BackendModule
+from ember_ml.dispatch.declare import OPS
+from ember_ml.dispatch.inventory import inventory
 from ember_ml.errors import BrokenBackend, UnknownBackend, UnsupportedDType, UnsupportedOp
 from ember_ml.nn.tensor import EmberTensor
-from ember_ml.ops.declare import OPS
-from ember_ml.ops.inventory import inventory
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "third_party_backend"
 

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ember_ml.backend.draws import host_draw
-from ember_ml.backend.streams import Generator
-from ember_ml.backend.threefry import CHUNK, block, fill, lane_block, lane_key, signed
-from ember_ml.backend.variates import (
+from ember_ml.backend.random.distributions import (
     EXPONENTIAL,
     GUMBEL,
     LAPLACE,
@@ -21,6 +18,9 @@ from ember_ml.backend.variates import (
     FloatVariate,
     Variate,
 )
+from ember_ml.backend.random.draw import host_draw
+from ember_ml.backend.random.generator import Generator
+from ember_ml.backend.random.threefry import CHUNK, block, fill, lane_block, lane_key, signed
 from tests.reference.randomness import KNOWN_ANSWERS, key_of, threefry, ulps_apart, words_of
 
 COUNTS = [0, 1, 2, 3, 7, 1000, 2 * CHUNK - 1, 2 * CHUNK, 2 * CHUNK + 1, 5 * CHUNK + 3]
@@ -75,7 +75,7 @@ def test_pieces_join_where_they_should() -> None:
 @pytest.mark.parametrize("count", COUNTS)
 def test_words_of_torch_are_those_of_the_host(count: int) -> None:
     torch = pytest.importorskip("torch")
-    from ember_ml.backend.torch import draws
+    from ember_ml.backend.torch import random as draws
 
     for key in ((0, 0), (0xFFFFFFFF, 0x80000000)):
         want = host_draw(WORD, key, count)
@@ -87,7 +87,7 @@ def test_words_of_torch_are_those_of_the_host(count: int) -> None:
 @pytest.mark.parametrize("count", COUNTS)
 def test_words_of_mlx_are_those_of_the_host(count: int) -> None:
     mx = pytest.importorskip("mlx.core")
-    from ember_ml.backend.mlx import draws
+    from ember_ml.backend.mlx import random as draws
 
     for key in ((0, 0), (0xFFFFFFFF, 0x80000000)):
         want = host_draw(WORD, key, count)
@@ -101,7 +101,7 @@ def test_words_of_mlx_are_those_of_the_host(count: int) -> None:
 
 def test_mlx_does_without_its_split(monkeypatch: pytest.MonkeyPatch) -> None:
     mx = pytest.importorskip("mlx.core")
-    from ember_ml.backend.mlx import draws
+    from ember_ml.backend.mlx import random as draws
 
     assert draws._splits_as_known()
     monkeypatch.setattr(mx.random, "split", lambda key, number: mx.zeros((number, 2), dtype=mx.uint32))
@@ -117,7 +117,7 @@ def test_mlx_does_without_its_split(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_torch_computes_the_formulas_of_the_host(kind: FloatVariate, dtype: str) -> None:
     pytest.importorskip("torch")
-    from ember_ml.backend.torch import draws
+    from ember_ml.backend.torch import random as draws
 
     variate: Variate = getattr(kind, dtype)
     got, want = draws.draw(variate, (5, 6), (10_001,), "cpu").numpy(), host_draw(variate, (5, 6), 10_001)
@@ -140,17 +140,17 @@ def test_traced_generator_goes_on_as_the_generator_itself(counter: int) -> None:
 
 def _derived(name: str, words: tuple[int, ...], number: int) -> list[int]:
     if name == "numpy":
-        from ember_ml.backend.numpy import draws
+        from ember_ml.backend.numpy import random as draws
 
         return list(draws.derive(np.array(words, dtype=np.uint32), number))
     if name == "torch":
         torch = pytest.importorskip("torch")
-        from ember_ml.backend.torch import draws
+        from ember_ml.backend.torch import random as draws
 
         forms: list[Any] = [torch.tensor(words, dtype=torch.int64), torch.tensor(words, dtype=torch.uint32)]
     else:
         mx = pytest.importorskip("mlx.core")
-        from ember_ml.backend.mlx import draws
+        from ember_ml.backend.mlx import random as draws
 
         forms = [mx.array(words, dtype=mx.uint32), mx.array(words, dtype=mx.int64)]
     found = [[int(word) & 0xFFFFFFFF for word in draws.derive(form, number).tolist()] for form in forms]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import ember_ml
 from ember_ml import dtypes, ops
 from ember_ml.backend import installed_backends
-from ember_ml.ops.declare import OPS
-from ember_ml.ops.gaps import gap_reason
+from ember_ml.dispatch.declare import OPS
+from ember_ml.dispatch.gaps import gap_reason
 from tests.reference import close, is_array, widen
 from tests.reference.table import SPECS
 

@@ -7,25 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from ember_ml.ops.declare import OPS
+from ember_ml.dispatch.declare import OPS
 from tests.reference.table import SPECS
 
 TESTS = Path(__file__).parents[1]
 ELSEWHERE = {
-    "choosing": "ops/test_random.py",
+    "choices": "ops/test_random.py",
     "compilation": "autodiff/test_compile.py",
     "control": "ops/test_control.py",
+    "conversion": "autodiff",
     "device": "ops/test_creation.py",
     "dtypes": "ops/test_facts.py",
-    "facts": "ops/test_facts.py",
-    "framing": "ops/test_signal.py",
+    "properties": "ops/test_facts.py",
+    "short_time": "ops/test_signal.py",
     "gradients": "autodiff",
     "odes": "ops/test_odes.py",
     "sampling": "ops/test_random.py",
     "scans": "ops/test_scans.py",
     "shape": "ops/test_facts.py",
     "solvers": "ops/test_solvers.py",
-    "storage": "ops/test_storage.py",
+    "files": "ops/test_storage.py",
     "windows": "ops/test_windows.py",
 }
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ember_ml.backend.groups import Place
-from ember_ml.distributed.environment import place_of
+from ember_ml.backend.processes.group import Place
+from ember_ml.distributed.placement import place_of
 from ember_ml.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ember_ml.distributed import starting
+from ember_ml.distributed import start_agents as starting
 from ember_ml.distributed.hosts import LOCAL, Host, places, read_hosts
 from ember_ml.distributed.launch import launch as run
 from ember_ml.errors import LaunchError

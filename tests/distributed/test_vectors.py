@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ember_ml import nn, ops
-from ember_ml.backend.groups import buckets_of
+from ember_ml.backend.processes.group import buckets_of
 from ember_ml.distributed.strategy.zero import _Vector
 
 SHAPES = st.lists(st.lists(st.integers(1, 4), max_size=3).map(tuple), min_size=1, max_size=5)

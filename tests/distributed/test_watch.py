@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ember_ml.distributed.watch import STALLED, RankState, Watch, describe_exit, traceback_of
+from ember_ml.distributed.failure_detection import STALLED, RankState, Watch, describe_exit, traceback_of
 
 LIMIT = 10.0
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import ember_ml
 from ember_ml import dtypes, ops
+from ember_ml.dispatch.declare import OPS
 from ember_ml.nn import tensor
-from ember_ml.ops.declare import OPS
 from ember_ml.tensor import EmberTensor
 
 DOCUMENTED = (ValueError, TypeError, IndexError, OverflowError, MemoryError, NotImplementedError)
@@ -48,7 +48,7 @@ class Maker:
         if dtype == "bool":
             values: list[Any] = [self.random.random() < 0.5 for _ in range(count)]
         elif dtype.startswith(("int", "uint")):
-            low, high = ember_ml.promotion.integer_range(dtypes.as_dtype(dtype))
+            low, high = ember_ml.core.promotion.integer_range(dtypes.as_dtype(dtype))
             values = [min(max(self.random.choice(EXTREMES), low), high) for _ in range(count)]
         elif dtype.startswith("complex"):
             values = [complex(self.random.choice(FLOATS), self.random.choice(FLOATS)) for _ in range(count)]

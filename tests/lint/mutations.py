@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ember_ml.lint.repairs import OPERATORS, SYMBOLS
+from ember_ml.lint.replacements import OPERATORS, SYMBOLS
 from ember_ml.lint.tables import words
 
 BINARY = {op: SYMBOLS[name] for name, op in OPERATORS.items() if name not in ("USub", "UAdd", "Invert")}

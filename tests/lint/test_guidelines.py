@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ember_ml.lint import Settings, lint_source
-from ember_ml.lint.fixer import fix_text
+from ember_ml.lint.apply_fixes import fix_text
 from ember_ml.lint.project import Project
 
 FOLDER = Path(__file__).parent / "guidelines"

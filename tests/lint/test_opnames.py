@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ember_ml import dtypes, ops
-from ember_ml.lint import opnames, repairs
-from ember_ml.ops.declare import OPS, Op
+from ember_ml.dispatch.declare import OPS, Op
+from ember_ml.lint import opnames
+from ember_ml.lint import replacements as repairs
 from tests.reference.matrices import numpy
 from tests.test_declarations import LATER
 

@@ -11,7 +11,7 @@ import pytest
 
 from ember_ml import ops, use_backend
 from ember_ml.lint import Settings, lint_source
-from ember_ml.lint.fixer import fix_text
+from ember_ml.lint.apply_fixes import fix_text
 from ember_ml.lint.project import Project
 from tests.reference.matrices import definite, numpy, random
 

@@ -37,7 +37,7 @@ def test_half_precision_is_float32_rounded_once(name: str, dtype: str, backend: 
     x = _numbers(400, dtype)
     activation = getattr(ops, name)
     found = activation(x)
-    assert ops.dtype(found) == ember_ml.dtypes.as_dtype(dtype)
+    assert ops.dtype(found) == ember_ml.core.dtypes.as_dtype(dtype)
     assert _lists(found) == _lists(ops.cast(activation(ops.cast(x, "float32")), dtype))
 
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 import ember_ml
 from ember_ml import dtypes, ops
 from ember_ml.backend import installed_backends
-from ember_ml.backend.streams import streaming
+from ember_ml.backend.random.generator import streaming
+from ember_ml.dispatch.declare import OPS
 from ember_ml.nn import tensor
-from ember_ml.ops.declare import OPS
 from ember_ml.tensor import EmberTensor
 from tests.reference.randomness import (
     choice_of,

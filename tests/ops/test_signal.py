@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import installed_backends
+from ember_ml.dispatch.declare import OPS
 from ember_ml.errors import UnsupportedDType
 from ember_ml.nn import tensor
-from ember_ml.ops.declare import OPS
 from tests.reference import EPS
 from tests.reference.matrices import difference, numpy, random, wide
 from tests.reference.signals import filters, mel_filters, scipy_transform, transform, window

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import ember_ml
 from ember_ml import dtypes, ops
-from ember_ml.backend import installed_backends, load, safetensors_file
+from ember_ml.backend import installed_backends, load
+from ember_ml.backend import safetensors as safetensors_file
 from ember_ml.errors import UnsupportedDType
 from ember_ml.nn import tensor
 from tests.reference import array_of, arrays, as_array, shapes

@@ -21,10 +21,13 @@ from typing import Any
 import pytest
 
 import ember_ml
-from ember_ml import files, nn, ops
-from ember_ml.backend import installed_backends, safetensors_file
+from ember_ml import nn, ops
+from ember_ml.backend import installed_backends
+from ember_ml.backend import safetensors as safetensors_file
+from ember_ml.core import atomic_files as files
 from ember_ml.errors import CheckpointError
-from ember_ml.training import Trainer, callbacks, checkpoints, optimizers, resuming
+from ember_ml.training import Trainer, callbacks, checkpoints, optimizers
+from ember_ml.training import trainer_state as resuming
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
 

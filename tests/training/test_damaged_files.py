@@ -14,7 +14,8 @@ import pytest
 
 from ember_ml import nn, ops, registry
 from ember_ml.errors import CheckpointError, ConfigError
-from ember_ml.training import Trainer, callbacks, optimizers, resuming, schedules
+from ember_ml.training import Trainer, callbacks, optimizers, schedules
+from ember_ml.training import trainer_state as resuming
 
 FILES = ("state.json", "model-5.safetensors", "optimizer-5.safetensors", "gradients-5.safetensors")
 FILES = (*FILES, "callbacks-5.safetensors")

@@ -12,8 +12,8 @@ import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
 from ember_ml.distributed.strategy import Strategy
-from ember_ml.ops.state import holders_in
 from ember_ml.training import DataLoader, Trainer, callbacks, optimizers
+from ember_ml.transforms.captured_variables import holders_in
 
 
 def data() -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from counting_backend import bodies
 from counting_backend.bodies import Counted, calls
 from ember_ml import dtypes as dt
 from ember_ml.backend.contract import FastPath
-from ember_ml.dtypes import EmberDType, as_dtype
+from ember_ml.core.dtypes import EmberDType, as_dtype
 
 __all__ = ["Counted", "calls"]
 

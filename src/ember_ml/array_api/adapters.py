@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ember_ml.dtypes import as_dtype
-from ember_ml.ops.declare import OPS
-from ember_ml.ops.dispatch import dispatch
+from ember_ml.core.dtypes import as_dtype
+from ember_ml.dispatch.declare import OPS
+from ember_ml.dispatch.slow_path import dispatch
 from ember_ml.tensor.ember_tensor import EmberTensor, to_native, wrap_native
 from ember_ml.typing import DataLike, DeviceLike, DTypeLike
 

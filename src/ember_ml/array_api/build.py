@@ -12,10 +12,10 @@ from typing import Any
 from ember_ml.array_api.adapters import adapters
 from ember_ml.array_api.info import Info
 from ember_ml.array_api.signatures import FFT, LINALG, MAIN
-from ember_ml.backend import load
-from ember_ml.ops.declare import OPS, Op
-from ember_ml.ops.dispatch import dispatch
-from ember_ml.ops.portable import on_own_backend
+from ember_ml.backend.selection import load
+from ember_ml.dispatch.declare import OPS, Op
+from ember_ml.dispatch.portable import on_own_backend
+from ember_ml.dispatch.slow_path import dispatch
 
 __all__ = ["fill"]
 

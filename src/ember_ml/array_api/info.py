@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml import dtypes as dt
 from ember_ml.backend.devices import default_device, resolve_device
-from ember_ml.dtypes import EmberDType
+from ember_ml.core import dtypes as dt
+from ember_ml.core.dtypes import EmberDType
 
 __all__ = ["Info"]
 

@@ -14,33 +14,24 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ember_ml.dtypes import EmberDType
+from ember_ml.core.dtypes import EmberDType
 
 if TYPE_CHECKING:
     from typing import Protocol
 else:
     Protocol = object  # a protocol takes a millisecond to make, and is asked for nothing at run time
 
-__all__ = ["FAMILIES", "BackendModule", "Body", "ByDType", "FastPath", "is_compiling", "key_of", "load_families"]
+__all__ = ["BackendModule", "Body", "ByDType", "FastPath", "is_compiling", "key_of", "load_bodies"]
 
 Body = Callable[..., Any]
 
-_NAMES = """
-    activations attention bitwise comparison control conversion convolutions creation cumulative device elementwise
-    exponential factorizations filtering fourier framing gradients indexing joining losses matrices normalizations norms
-    parts pooling products reductions sampling scatter sets shape solvers sorting special systems trigonometry windows
-"""
-FAMILIES = frozenset(_NAMES.split())
-"""The families of ops: a backend's module of such a name holds the bodies of the ops that ``ops`` declares there."""
 
-
-def load_families(package: str) -> tuple[ModuleType, ...]:
-    """The modules of a backend's package that hold bodies, imported."""
+def load_bodies(package: str) -> tuple[ModuleType, ...]:
+    """Import the modules in ``package``, which hold the bodies of ops: one per family, named as in ``ops``."""
     from pkgutil import iter_modules  # slow to import
 
     path = import_module(package).__path__
-    found = sorted(FAMILIES.intersection(module.name for module in iter_modules(path)))
-    return tuple(import_module(f"{package}.{name}") for name in found)
+    return tuple(import_module(f"{package}.{name}") for name in sorted(module.name for module in iter_modules(path)))
 
 
 def key_of(backend: Any) -> str:

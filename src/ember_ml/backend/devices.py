@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from ember_ml.backend import active
+from ember_ml.backend.selection import active
 from ember_ml.errors import DeviceError
 
 __all__ = ["default_device", "host_memory", "nearest_device", "resolve_device", "set_default", "use_device"]

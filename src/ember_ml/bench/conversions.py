@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise, product
 
 from ember_ml import ops
-from ember_ml.backend import set_backend
+from ember_ml.backend.selection import set_backend
 from ember_ml.bench.measurement import Measurement, active_backend, evaluator
 from ember_ml.bench.timing import Timed, best_times
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from ember_ml.backend import get_backend, load, set_backend
+from ember_ml.backend.selection import get_backend, load, set_backend
 
 __all__ = ["Measurement", "active_backend", "evaluator", "machine", "native_calls"]
 
@@ -81,7 +81,7 @@ def evaluator(backend: Any) -> Callable[[Any], Any]:
 
 def _natives(backend: Any) -> Any:
     try:
-        return importlib.import_module(f"{backend.__name__}.native_calls")
+        return importlib.import_module(f"{backend.__name__}.bench_calls")
     except ModuleNotFoundError:
         return None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend import load
+from ember_ml.backend.selection import load
 from ember_ml.bench.measurement import Measurement, active_backend, evaluator, native_calls
 from ember_ml.bench.timing import Timed, best_times
 from ember_ml.tensor.ember_tensor import wrap_native

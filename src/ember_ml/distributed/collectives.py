@@ -11,17 +11,17 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ember_ml import dtypes as dt
 from ember_ml import ops
-from ember_ml.backend import active
-from ember_ml.backend.host import keep_gradient
+from ember_ml.backend.host_arrays import keep_gradient
+from ember_ml.backend.selection import active
+from ember_ml.core import dtypes as dt
+from ember_ml.core.dtypes import EmberDType, as_dtype
+from ember_ml.dispatch.slow_path import bring
 from ember_ml.distributed.groups import group
 from ember_ml.distributed.heartbeat import waiting
-from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.errors import EmberError, PeerLost
-from ember_ml.ops.dispatch import bring
-from ember_ml.ops.state import is_tracing
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
+from ember_ml.transforms.captured_variables import is_tracing
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = [

@@ -9,12 +9,12 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from ember_ml import backend as backends
+from ember_ml.backend import selection as backends
 from ember_ml.backend.contract import key_of
 from ember_ml.backend.devices import set_default
-from ember_ml.backend.groups import Bridge, Group, Place
+from ember_ml.backend.processes.group import Bridge, Group, Place
 from ember_ml.distributed import heartbeat
-from ember_ml.distributed.environment import place_of
+from ember_ml.distributed.placement import place_of
 from ember_ml.errors import LaunchError
 
 __all__ = ["group", "initialize", "is_initialized", "local_rank", "place", "rank", "shutdown", "world_size"]

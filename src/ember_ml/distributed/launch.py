@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ember_ml.distributed.hosts import LOCAL, check_reach, places, read_hosts
 from ember_ml.distributed.report import JsonReport, Report
-from ember_ml.distributed.starting import Job, mpi_command
+from ember_ml.distributed.start_agents import Job, mpi_command
 from ember_ml.distributed.supervisor import Supervisor
 from ember_ml.errors import LaunchError
 

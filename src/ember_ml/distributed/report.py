@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from ember_ml.distributed.watch import Failure, RankState, traceback_of
+from ember_ml.distributed.failure_detection import Failure, RankState, traceback_of
 
 __all__ = ["JsonReport", "Report"]
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ember_ml.distributed.agent import SIGTERM_TO_SIGKILL, lines_of
+from ember_ml.distributed.failure_detection import STALLED, Failure, RankState, Watch
 from ember_ml.distributed.heartbeat import interval
 from ember_ml.distributed.hosts import LOCAL, Host, is_here
+from ember_ml.distributed.rank_environment import ENGINE_SHARE, LIMIT_SHARE, order_of
 from ember_ml.distributed.report import Report
-from ember_ml.distributed.starting import Job, Starter
-from ember_ml.distributed.variables import ENGINE_SHARE, LIMIT_SHARE, order_of
-from ember_ml.distributed.watch import STALLED, Failure, RankState, Watch
+from ember_ml.distributed.start_agents import Job, Starter
 
 __all__ = ["Supervisor"]
 

@@ -13,7 +13,7 @@ from numbers import Integral
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.host import unboxed
+from ember_ml.backend.host_arrays import unboxed
 from ember_ml.features.base import FeatureExtractor
 from ember_ml.features.statistics import describe
 from ember_ml.nn.features.common.rows import read_floats

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from ember_ml.lint.finding import Finding
-from ember_ml.lint.fixing import Edit, Fix
+from ember_ml.lint.fix import Edit, Fix
 from ember_ml.lint.values import UNKNOWN, Value
 
 

@@ -166,7 +166,7 @@ def _through_baseline(findings: list[Finding], inputs: list[Input], options: arg
 
 def repair(inputs: list[Input], *, unsafe: bool, write: bool) -> tuple[int, int]:
     """Repair files; how many repairs, in how many files."""
-    from ember_ml.lint.fixer import fix_text
+    from ember_ml.lint.apply_fixes import fix_text
     from ember_ml.lint.project import Project
     from ember_ml.lint.runner import add
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ember_ml.lint.fixing import Fix
+from ember_ml.lint.fix import Fix
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ _EMBER_NAMESPACES = (
     "ember_ml.tensor",
     "ember_ml.nn.features",
     "ember_ml.nn.modules.activations",
-    "ember_ml.ops.elementwise",
+    "ember_ml.ops.elementwise.arithmetic",
     "emberharmony.ops",
     "emberharmony.nn.tensor",
     "emberharmony.ops.stats",

@@ -12,7 +12,7 @@ from typing import Any
 from ember_ml.lint import rules, suppressions
 from ember_ml.lint.facts import Facts
 from ember_ml.lint.finding import Finding
-from ember_ml.lint.fixing import FixContext
+from ember_ml.lint.fix import FixContext
 from ember_ml.lint.flow import Flow
 from ember_ml.lint.module import Module
 from ember_ml.lint.profiles import EMBER, Profile

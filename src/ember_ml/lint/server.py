@@ -9,9 +9,9 @@ import sys
 from urllib.parse import unquote, urlparse
 
 from ember_ml.lint import config as configuring
+from ember_ml.lint.apply_fixes import has_ops, import_edit
 from ember_ml.lint.config import ConfigError
 from ember_ml.lint.finding import Finding
-from ember_ml.lint.fixer import has_ops, import_edit
 from ember_ml.lint.project import Project
 from ember_ml.lint.rules import ALL
 from ember_ml.lint.sources import module_name

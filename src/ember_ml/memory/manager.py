@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ember_ml import ops
-from ember_ml.backend import get_backend
+from ember_ml.backend.selection import get_backend
 from ember_ml.typing import DeviceLike
 
 __all__ = ["GradientCheckpointing", "MemoryStatistics", "checkpoint_function", "statistics"]

@@ -7,11 +7,11 @@ from contextlib import nullcontext
 from functools import wraps
 from typing import Any
 
-from ember_ml.backend import active
+from ember_ml.backend.selection import active
 from ember_ml.nn.modules.module import Module
-from ember_ml.ops.leaves import Outputs, in_kind, one_number, run
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
+from ember_ml.transforms.arguments import Outputs, in_kind, one_number, run
 from ember_ml.typing import Tensor
 
 __all__ = ["value_and_grad"]

@@ -3,53 +3,53 @@
 The sub-namespaces (``ops.stats``, ``ops.linearalg``, ``ops.random``, ``ops.signal``) are views of the same table.
 """
 
-from ember_ml.backend import get_backend, set_backend
-from ember_ml.ops.elementwise import *
-from ember_ml.ops.exponential import *
-from ember_ml.ops.trigonometry import *
-from ember_ml.ops.parts import *
-from ember_ml.ops.special import *
-from ember_ml.ops.comparison import *
-from ember_ml.ops.bitwise import *
-from ember_ml.ops.conversion import *
-from ember_ml.ops.shape import *
-from ember_ml.ops.joining import *
-from ember_ml.ops.matrices import *
-from ember_ml.ops.creation import *
-from ember_ml.ops.facts import *
-from ember_ml.ops.dtypes import *
-from ember_ml.ops.device import *
-from ember_ml.ops.indexing import *
-from ember_ml.ops.scatter import *
-from ember_ml.ops.sets import *
-from ember_ml.ops.reductions import *
-from ember_ml.ops.sorting import *
-from ember_ml.ops.cumulative import *
-from ember_ml.ops.nan_statistics import *
-from ember_ml.ops.products import *
-from ember_ml.ops.norms import *
-from ember_ml.ops.factorizations import *
-from ember_ml.ops.systems import *
-from ember_ml.ops.fourier import *
-from ember_ml.ops.activations import *
-from ember_ml.ops.normalizations import *
-from ember_ml.ops.losses import *
-from ember_ml.ops.convolutions import *
-from ember_ml.ops.pooling import *
-from ember_ml.ops.attention import *
-from ember_ml.ops.windows import *
-from ember_ml.ops.framing import *
-from ember_ml.ops.filtering import *
-from ember_ml.ops.sampling import *
-from ember_ml.ops.choosing import *
-from ember_ml.ops.solvers import *
-from ember_ml.ops.odes import *
-from ember_ml.ops.control import *
-from ember_ml.ops.scans import *
-from ember_ml.ops.storage import *
-from ember_ml.ops.gradients import *
-from ember_ml.ops.compilation import *
+from ember_ml.backend.selection import get_backend, set_backend
+from ember_ml.ops.elementwise.arithmetic import *
+from ember_ml.ops.elementwise.exponential import *
+from ember_ml.ops.elementwise.trigonometry import *
+from ember_ml.ops.elementwise.complex import *
+from ember_ml.ops.elementwise.special import *
+from ember_ml.ops.elementwise.comparison import *
+from ember_ml.ops.elementwise.bitwise import *
+from ember_ml.ops.arrays.conversion import *
+from ember_ml.ops.arrays.shape import *
+from ember_ml.ops.arrays.joining import *
+from ember_ml.ops.linearalg.matrices import *
+from ember_ml.ops.arrays.creation import *
+from ember_ml.ops.arrays.properties import *
+from ember_ml.ops.arrays.dtypes import *
+from ember_ml.ops.arrays.device import *
+from ember_ml.ops.arrays.indexing import *
+from ember_ml.ops.arrays.scatter import *
+from ember_ml.ops.arrays.searching import *
+from ember_ml.ops.stats.reductions import *
+from ember_ml.ops.arrays.sorting import *
+from ember_ml.ops.stats.cumulative import *
+from ember_ml.ops.stats.nan_statistics import *
+from ember_ml.ops.linearalg.products import *
+from ember_ml.ops.linearalg.norms import *
+from ember_ml.ops.linearalg.factorizations import *
+from ember_ml.ops.linearalg.linear_systems import *
+from ember_ml.ops.signal.fourier import *
+from ember_ml.ops.neural.activations import *
+from ember_ml.ops.neural.normalizations import *
+from ember_ml.ops.neural.losses import *
+from ember_ml.ops.neural.convolutions import *
+from ember_ml.ops.neural.pooling import *
+from ember_ml.ops.neural.attention import *
+from ember_ml.ops.signal.windows import *
+from ember_ml.ops.signal.short_time import *
+from ember_ml.ops.signal.filtering import *
+from ember_ml.ops.random.sampling import *
+from ember_ml.ops.random.choices import *
+from ember_ml.transforms.solvers import *
+from ember_ml.transforms.odes import *
+from ember_ml.transforms.control import *
+from ember_ml.transforms.scans import *
+from ember_ml.ops.arrays.files import *
+from ember_ml.transforms.gradients import *
+from ember_ml.transforms.compilation import *
 from ember_ml.ops import linearalg, random, signal, stats
-from ember_ml.ops import operators as _operators
-from ember_ml.ops import methods as _methods
-from ember_ml.ops import backward as _backward
+from ember_ml.dispatch import operators as _operators
+from ember_ml.dispatch import methods as _methods
+from ember_ml.autodiff import tensor_backward as _backward

@@ -10,14 +10,14 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ember_ml.backend import active, is_installed, load
 from ember_ml.backend.devices import resolve_device
-from ember_ml.backend.host import as_host, from_bytes, keep_gradient, open_portable_with, text_of, to_python
-from ember_ml.dtypes import EmberDType, as_dtype
+from ember_ml.backend.host_arrays import as_host, from_bytes, keep_gradient, open_portable_with, text_of, to_python
+from ember_ml.backend.selection import active, is_installed, load
+from ember_ml.core.dtypes import EmberDType, as_dtype
+from ember_ml.core.trees import known_leaves
 from ember_ml.tensor.kinds import Kind, kind_of
 from ember_ml.tensor.operations import Operations
 from ember_ml.tensor.var import Var
-from ember_ml.trees import known_leaves
 from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
 
 __all__ = ["EmberTensor", "record_with", "to_native", "wrap", "wrap_native"]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml.backend.contract import key_of
-from ember_ml.dtypes import EmberDType, bool_, float32, float64
+from ember_ml.core.dtypes import EmberDType, bool_, float32, float64
 
 __all__ = ["BINARY_OPERATORS", "COMPARISONS", "UNARY_OPERATORS", "Kind", "before_first_kind", "kind_of", "kinds_of"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-from ember_ml.backend.host import keep_gradient
-from ember_ml.dtypes import EmberDType
+from ember_ml.backend.host_arrays import keep_gradient
+from ember_ml.core.dtypes import EmberDType
 from ember_ml.tensor.operations import Operations
 
 __all__ = ["Node", "Var", "next_order"]

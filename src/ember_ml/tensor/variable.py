@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ember_ml import backend as backends
+from ember_ml.backend import selection as backends
 from ember_ml.backend.devices import resolve_device
-from ember_ml.backend.host import as_host
+from ember_ml.backend.host_arrays import as_host
 
 __all__ = ["Variable", "assign_all", "keep", "put_back", "values_of"]
 

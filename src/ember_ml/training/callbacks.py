@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml.training import checkpoints
-from ember_ml.training.plain import count, number, table
+from ember_ml.training.state_checks import count, number, table
 from ember_ml.typing import Tensor
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.core.atomic_files import replaced, sync_folder
 from ember_ml.errors import CheckpointError
-from ember_ml.files import replaced, sync_folder
 from ember_ml.typing import Tensor
 
 try:

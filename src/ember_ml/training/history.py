@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.training import plain
+from ember_ml.training import state_checks as plain
 
 __all__ = ["Curve", "History"]
 

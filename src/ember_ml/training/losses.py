@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.dtypes import as_dtype
-from ember_ml.registry import lookup, register
-from ember_ml.training.weights import beside, spread_weights
+from ember_ml.config.registry import lookup, register
+from ember_ml.core.dtypes import as_dtype
+from ember_ml.training.sample_weights import beside, spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = [

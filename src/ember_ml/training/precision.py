@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml import ops, trees
-from ember_ml.dtypes import HALVES, EmberDType, as_dtype
+from ember_ml import ops
+from ember_ml.core import trees
+from ember_ml.core.dtypes import HALVES, EmberDType, as_dtype
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor
-from ember_ml.training.plain import count, number, table
+from ember_ml.training.state_checks import count, number, table
 from ember_ml.typing import Tensor
 
 __all__ = ["Precision"]

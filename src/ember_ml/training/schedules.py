@@ -11,7 +11,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ember_ml.registry import config_of, register
+from ember_ml.config.registry import config_of, register
 
 __all__ = [
     "Constant",

@@ -11,9 +11,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ember_ml import ops, trees
-from ember_ml.backend import active, backend_of
-from ember_ml.backend.host import as_host
+from ember_ml import ops
+from ember_ml.backend.host_arrays import as_host
+from ember_ml.backend.selection import active, backend_of
+from ember_ml.core import trees
 from ember_ml.tensor import EmberTensor
 from ember_ml.typing import Tensor
 

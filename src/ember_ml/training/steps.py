@@ -7,14 +7,14 @@ from typing import Any
 
 import ember_ml
 from ember_ml import ops
-from ember_ml.backend import active
+from ember_ml.backend.selection import active
 from ember_ml.nn.gradients import build, differentiate
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
-from ember_ml.ops.leaves import Outputs, one_number
 from ember_ml.tensor.variable import values_of
 from ember_ml.training.optimizers.base import Optimizer
 from ember_ml.training.precision import Precision
+from ember_ml.transforms.arguments import Outputs, one_number
 from ember_ml.typing import Tensor
 
 __all__ = ["Objective", "TrainingStep", "apply_model", "parts_of"]

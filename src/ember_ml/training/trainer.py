@@ -11,12 +11,14 @@ from functools import partial
 from os import PathLike
 from typing import Any, Self
 
-from ember_ml import ops, trees
-from ember_ml.backend import get_backend
+from ember_ml import ops
+from ember_ml.backend.selection import get_backend
+from ember_ml.core import trees
 from ember_ml.nn.modules.module import Module
 from ember_ml.training import callbacks as callback_kinds
-from ember_ml.training import checkpoints, losses, optimizers, resuming
+from ember_ml.training import checkpoints, losses, optimizers
 from ember_ml.training import metrics as metric_kinds
+from ember_ml.training import trainer_state as resuming
 from ember_ml.training.data import DataLoader
 from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts

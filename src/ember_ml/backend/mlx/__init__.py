@@ -10,19 +10,21 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml import dtypes as dt
-from ember_ml.backend.contract import ByDType, FastPath, load_families
+from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.mlx import compilation, draws, updates  # noqa: F401
-from ember_ml.backend.mlx.recording import is_recorded  # noqa: F401
-from ember_ml.backend.mlx.transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
-from ember_ml.dtypes import EmberDType
+from ember_ml.backend.mlx import compilation, gradients  # noqa: F401
+from ember_ml.backend.mlx import optimizer_kernels as updates  # noqa: F401
+from ember_ml.backend.mlx import random as draws  # noqa: F401
+from ember_ml.backend.mlx.graph_probe import is_recorded  # noqa: F401
+from ember_ml.backend.mlx.host_transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
+from ember_ml.core import dtypes as dt
+from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import LinAlgError
 
 name = "mlx"
 tensor_type = mx.array
 weak_dtypes = frozenset({dt.float32, dt.float64})
-families = load_families(__name__)
+families = load_bodies(f"{__name__}.bodies")
 blas_library = blas.library
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from ember_ml import trees
-from ember_ml.backend.streams import TracedGenerator, default_generator, streaming
+from ember_ml.backend.random.generator import TracedGenerator, default_generator, streaming
+from ember_ml.core import trees
 
 __all__ = ["build", "is_tracing"]
 

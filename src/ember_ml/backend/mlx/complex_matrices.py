@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from ember_ml.backend.mlx.reduce import sum_along
+from ember_ml.backend.mlx.empty_reductions import sum_along
 
 __all__ = ["adjoint", "as_complex", "columns_as_complex", "columns_as_real", "embed", "extract", "householder", "lu"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml import dtypes as dt
-from ember_ml.backend.mlx import recording
+from ember_ml.backend.mlx import graph_probe as recording
+from ember_ml.core import dtypes as dt
 
 __all__ = [
     "WITHOUT_GRADIENT",

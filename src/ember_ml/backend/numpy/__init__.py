@@ -7,19 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml import dtypes as dt
-from ember_ml.backend.contract import ByDType, FastPath, load_families
+from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.host import cast_host, host_dtypes
-from ember_ml.backend.numpy import adjoints, draws, network_adjoints, updates  # noqa: F401
-from ember_ml.dtypes import EmberDType, find_dtype
+from ember_ml.backend.host_arrays import cast_host, host_dtypes
+from ember_ml.backend.numpy import gradients  # noqa: F401
+from ember_ml.backend.numpy import optimizer_kernels as updates  # noqa: F401
+from ember_ml.backend.numpy import random as draws  # noqa: F401
+from ember_ml.backend.numpy.vjps import basic as adjoints
+from ember_ml.backend.numpy.vjps import neural as network_adjoints
+from ember_ml.core import dtypes as dt
+from ember_ml.core.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LinAlgError
 
 name = "numpy"
 tensor_type = np.ndarray
 dtypes = host_dtypes
 weak_dtypes = frozenset({dt.float32, dt.float64})
-families = load_families(__name__)
+families = load_bodies(f"{__name__}.bodies")
 ADJOINTS = {**adjoints.ADJOINTS, **network_adjoints.ADJOINTS}
 
 _EMBER = {native: dtype for dtype, native in host_dtypes.items()}

@@ -1,17 +1,13 @@
-"""NumPy has no gradients of its own: the tape brings them."""
+"""NumPy has no gradients of its own: the tape brings them, and adds them up here."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["accumulate", "stop_gradient"]
-
-
-def stop_gradient(x: Any) -> Any:
-    return x
+__all__ = ["accumulate"]
 
 
 def accumulate(total: Any, gradient: Any) -> Any:
-    """The sum, in the memory of ``total``."""
+    """Return the sum, in the memory of ``total``."""
     total += gradient
     return total

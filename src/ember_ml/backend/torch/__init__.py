@@ -8,18 +8,21 @@ from typing import Any
 
 import torch
 
-from ember_ml import dtypes as dt
-from ember_ml.backend.contract import ByDType, FastPath, load_families
+from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.torch import compilation, draws, recurrent, updates  # noqa: F401
-from ember_ml.backend.torch.transfer import cast, dtypes, from_host, from_python, scalar, to_host  # noqa: F401
-from ember_ml.dtypes import EmberDType
+from ember_ml.backend.torch import compilation, gradients, recurrent  # noqa: F401
+from ember_ml.backend.torch import control_flow as control  # noqa: F401
+from ember_ml.backend.torch import optimizer_kernels as updates  # noqa: F401
+from ember_ml.backend.torch import random as draws  # noqa: F401
+from ember_ml.backend.torch.host_transfer import cast, dtypes, from_host, from_python, scalar, to_host  # noqa: F401
+from ember_ml.core import dtypes as dt
+from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import LinAlgError
 
 name = "torch"
 tensor_type = torch.Tensor
 weak_dtypes = frozenset({dt.float32, dt.float64})
-families = load_families(__name__)
+families = load_bodies(f"{__name__}.bodies")
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 _FAST = FastPath(

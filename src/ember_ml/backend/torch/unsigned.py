@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from ember_ml import dtypes as dt
 from ember_ml.backend.contract import Body
-from ember_ml.dtypes import EmberDType
+from ember_ml.core import dtypes as dt
+from ember_ml.core.dtypes import EmberDType
 
 __all__ = ["UNSIGNED", "from_ordered", "moved", "ordered", "through_bits", "through_order", "to_ordered", "unsigned"]
 

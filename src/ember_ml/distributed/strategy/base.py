@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ember_ml import ops, trees
-from ember_ml.backend import active
+from ember_ml import ops
+from ember_ml.backend.selection import active
+from ember_ml.core import trees
+from ember_ml.dispatch.slow_path import bring
 from ember_ml.distributed import collectives
 from ember_ml.distributed.groups import check_size, group, place
 from ember_ml.nn.modules.module import Module
-from ember_ml.ops.dispatch import bring
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.typing import Tensor

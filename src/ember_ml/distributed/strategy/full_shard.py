@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend import active
+from ember_ml.backend.selection import active
 from ember_ml.distributed import collectives
 from ember_ml.distributed.strategy.base import Strategy
 from ember_ml.distributed.strategy.zero import check_elementwise, global_square

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend import active
+from ember_ml.backend.selection import active
+from ember_ml.core.dtypes import EmberDType
 from ember_ml.distributed import collectives
 from ember_ml.distributed.strategy.base import Strategy
-from ember_ml.dtypes import EmberDType
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.typing import Tensor

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.fix import Fix, FixContext
     from ember_ml.lint.flow import Flow
 
 

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.fix import FixContext
 
 
 def same_bodies(branches: list[list[ast.stmt]]) -> bool:

@@ -6,11 +6,11 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
-from ember_ml.lint.fixing import Edit, Fix
+from ember_ml.lint.fix import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.fix import FixContext
     from ember_ml.lint.flow import Flow
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint.fixing import Edit, Fix
+from ember_ml.lint.fix import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import value_of
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.fix import FixContext
     from ember_ml.lint.flow import Flow
 
 OLD, NEW = "emberharmony", "ember_ml"

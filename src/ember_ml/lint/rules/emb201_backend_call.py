@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint import natives, repairs
+from ember_ml.lint import natives
+from ember_ml.lint import replacements as repairs
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import is_conversion, is_device, is_dtype, is_random, is_type
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.fix import Fix, FixContext
     from ember_ml.lint.flow import Flow
 
 

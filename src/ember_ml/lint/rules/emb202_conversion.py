@@ -6,13 +6,13 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
-from ember_ml.lint.fixing import Fix
+from ember_ml.lint.fix import Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import is_conversion, value_of
 from ember_ml.lint.values import TENSOR, UNKNOWN
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.fix import FixContext
     from ember_ml.lint.flow import Flow
 
 _METHODS = frozenset({"numpy", "__array__", "detach", "__dlpack__"})

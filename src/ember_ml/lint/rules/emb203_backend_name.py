@@ -6,12 +6,12 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
-from ember_ml.lint.fixing import Fix
+from ember_ml.lint.fix import Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import is_device, is_dtype, is_type, value_of
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.fix import FixContext
     from ember_ml.lint.flow import Flow
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint.fixing import Fix
+from ember_ml.lint.fix import Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import TENSOR, UNKNOWN
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.fix import FixContext
     from ember_ml.lint.flow import Flow
 
 

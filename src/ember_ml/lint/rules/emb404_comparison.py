@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint import repairs
+from ember_ml.lint import replacements as repairs
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import OTHER, TENSOR, form_of
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.fix import Fix, FixContext
     from ember_ml.lint.flow import Flow
 
 OPERATORS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)

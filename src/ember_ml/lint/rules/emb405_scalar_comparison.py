@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint import repairs
+from ember_ml.lint import replacements as repairs
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.emb404_comparison import fix_comparison, sides
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.fix import Fix, FixContext
     from ember_ml.lint.flow import Flow
 
 

@@ -6,14 +6,14 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
-from ember_ml.lint.fixing import Edit, Fix
+from ember_ml.lint.fix import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.chains import dedent
 from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import form_of
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.fix import FixContext
     from ember_ml.lint.flow import Flow
 
 _VARIABLES = frozenset({"backend", "backend_name", "current_backend", "active_backend"})

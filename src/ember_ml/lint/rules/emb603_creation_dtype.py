@@ -6,12 +6,12 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import opnames
-from ember_ml.lint.fixing import Edit, Fix
+from ember_ml.lint.fix import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.values import TENSOR
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import FixContext
+    from ember_ml.lint.fix import FixContext
     from ember_ml.lint.flow import Flow
 
 

@@ -10,7 +10,7 @@ from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import is_random
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.fix import Fix, FixContext
     from ember_ml.lint.flow import Flow
 
 

@@ -11,7 +11,7 @@ from ember_ml.lint.rules.shared import is_device, value_of
 from ember_ml.lint.values import TENSOR, UNKNOWN, form_of
 
 if TYPE_CHECKING:
-    from ember_ml.lint.fixing import Fix, FixContext
+    from ember_ml.lint.fix import Fix, FixContext
     from ember_ml.lint.flow import Flow
 
 

@@ -7,12 +7,13 @@ from os import PathLike
 from typing import Any, Self
 
 from ember_ml import ops
-from ember_ml.backend import active
-from ember_ml.nn.modules import describing, versions
+from ember_ml.backend.selection import active
+from ember_ml.config.origin import ATTRIBUTE, Origin
+from ember_ml.nn.modules import change_counter as versions
+from ember_ml.nn.modules import summary as describing
 from ember_ml.nn.modules.parameter import Buffer, Parameter
-from ember_ml.ops.state import Holder, is_tracing
-from ember_ml.origins import ATTRIBUTE, Origin
 from ember_ml.tensor.variable import Variable
+from ember_ml.transforms.captured_variables import Holder, is_tracing
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor
 
 __all__ = ["Module"]

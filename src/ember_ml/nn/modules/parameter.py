@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml.nn.modules import versions
+from ember_ml.nn.modules import change_counter as versions
 from ember_ml.tensor.variable import Variable
 
 __all__ = ["Buffer", "Parameter"]

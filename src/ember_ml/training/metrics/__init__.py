@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml.registry import lookup
+from ember_ml.config.registry import lookup
 from ember_ml.training.metrics.base import Mean, Measure, Metric
 from ember_ml.training.metrics.classification import (
     F1,

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend import active
-from ember_ml.dtypes import HALVES, as_dtype
-from ember_ml.registry import register
-from ember_ml.training.weights import spread_weights
+from ember_ml.backend.selection import active
+from ember_ml.config.registry import register
+from ember_ml.core.dtypes import HALVES, as_dtype
+from ember_ml.training.sample_weights import spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["Mean", "Measure", "Metric", "mean_of", "number_of", "tensor_of", "wide"]

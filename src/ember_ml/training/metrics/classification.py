@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.dtypes import as_dtype
-from ember_ml.registry import register
+from ember_ml.config.registry import register
+from ember_ml.core.dtypes import as_dtype
 from ember_ml.training.metrics.base import Metric, mean_of, number_of, tensor_of
-from ember_ml.training.weights import beside, spread_weights
+from ember_ml.training.sample_weights import beside, spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["F1", "Accuracy", "BinaryAccuracy", "ConfusionMatrix", "Precision", "Recall", "TopKAccuracy"]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.registry import register
+from ember_ml.config.registry import register
 from ember_ml.training import losses
 from ember_ml.training.metrics.base import Metric, mean_of, tensor_of, wide
-from ember_ml.training.weights import beside, spread_weights
+from ember_ml.training.sample_weights import beside, spread_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["R2", "MeanAbsoluteError", "MeanSquaredError", "Perplexity"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ember_ml.registry import register
+from ember_ml.config.registry import register
 from ember_ml.training.optimizers.adaptive import Adagrad, Adam, AdamW, RMSprop
 from ember_ml.training.optimizers.base import Optimizer, clip_by_norm, global_norm
-from ember_ml.training.optimizers.matrices import Adafactor, Muon
+from ember_ml.training.optimizers.matrix_wise import Adafactor, Muon
 from ember_ml.training.optimizers.momentum import SGD, Lion
 
 __all__ = [

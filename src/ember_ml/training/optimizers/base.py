@@ -8,11 +8,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ember_ml import ops
-from ember_ml.backend import active
-from ember_ml.dtypes import HALVES
+from ember_ml.backend.selection import active
+from ember_ml.core.dtypes import HALVES
 from ember_ml.nn.modules.module import Module
-from ember_ml.ops.state import Holder, is_tracing
 from ember_ml.tensor.variable import Variable, assign_all, values_of
+from ember_ml.transforms.captured_variables import Holder, is_tracing
 from ember_ml.typing import Tensor
 
 __all__ = ["Optimizer", "Rate"]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from ember_ml import ops
-from ember_ml.backend import active, chosen_by
+from ember_ml.backend.selection import active, chosen_by
 from ember_ml.errors import NotFitted
 from ember_ml.tensor import EmberTensor
 from ember_ml.tensor.ember_tensor import to_native, wrap_native

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ember_ml import ops
-from ember_ml.backend import active, checks
-from ember_ml.backend.host import unboxed
-from ember_ml.dtypes import EmberDType, float32, float64
+from ember_ml.backend import value_checks as checks
+from ember_ml.backend.host_arrays import unboxed
+from ember_ml.backend.selection import active
+from ember_ml.core.dtypes import EmberDType, float32, float64
 from ember_ml.errors import WrongData
 from ember_ml.nn.features.common.estimator import Estimator
 from ember_ml.tensor import EmberTensor

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ember_ml.ops.scatter import one_hot, scatter
+from ember_ml.ops.arrays.scatter import one_hot, scatter
 
 __all__ = ["one_hot", "scatter"]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.sliding import is_channels_first, per_dimension
+from ember_ml.backend.common.convolution import is_channels_first, per_dimension
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.base import Layer
 from ember_ml.typing import DTypeLike, Tensor, TensorLike

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend import active
+from ember_ml.backend.selection import active
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.modules.activations import named

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.sliding import is_channels_first
+from ember_ml.backend.common.convolution import is_channels_first
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.modules.parameter import Buffer
 from ember_ml.tensor import EmberTensor

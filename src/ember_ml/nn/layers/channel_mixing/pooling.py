@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.sliding import is_channels_first, per_dimension
+from ember_ml.backend.common.convolution import is_channels_first, per_dimension
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import Tensor, TensorLike
 

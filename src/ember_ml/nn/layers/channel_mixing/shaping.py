@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ember_ml import ops
-from ember_ml.dtypes import as_dtype, bool_
+from ember_ml.core.dtypes import as_dtype, bool_
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import Tensor, TensorLike
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ember_ml import ops
-from ember_ml.backend import active
+from ember_ml.backend.selection import active
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, in_and_out, over_time
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native

@@ -28,7 +28,7 @@ from ember_ml.nn.modules.activations.softmax_module import Softmax
 from ember_ml.nn.modules.activations.softplus_module import Softplus
 from ember_ml.nn.modules.activations.tanh_module import Tanh
 from ember_ml.ops import tanh
-from ember_ml.ops.activations import (
+from ember_ml.ops.neural.activations import (
     celu,
     elu,
     gelu,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.ops import activations
+from ember_ml.ops.neural import activations
 
 __all__ = ["get", "name_of"]
 

@@ -4,20 +4,20 @@ The functions are the ops. Those that make tensors give portable ones here, on t
 kind of their arguments, as everywhere.
 """
 
-from ember_ml.ops.choosing import *
-from ember_ml.ops.conversion import *
-from ember_ml.ops.creation import *
-from ember_ml.ops.device import *
-from ember_ml.ops.facts import *
-from ember_ml.ops.indexing import *
-from ember_ml.ops.joining import *
-from ember_ml.ops.matrices import *
-from ember_ml.ops.portable import make_portable as _make_portable
-from ember_ml.ops.sampling import *
-from ember_ml.ops.scatter import *
-from ember_ml.ops.sets import *
-from ember_ml.ops.shape import *
-from ember_ml.ops.sorting import *
+from ember_ml.ops.random.choices import *
+from ember_ml.ops.arrays.conversion import *
+from ember_ml.ops.arrays.creation import *
+from ember_ml.ops.arrays.device import *
+from ember_ml.ops.arrays.properties import *
+from ember_ml.ops.arrays.indexing import *
+from ember_ml.ops.arrays.joining import *
+from ember_ml.ops.linearalg.matrices import *
+from ember_ml.dispatch.portable import make_portable as _make_portable
+from ember_ml.ops.random.sampling import *
+from ember_ml.ops.arrays.scatter import *
+from ember_ml.ops.arrays.searching import *
+from ember_ml.ops.arrays.shape import *
+from ember_ml.ops.arrays.sorting import *
 from ember_ml.tensor import EmberTensor
 
 _make_portable(globals())  # type checkers see the signatures of the ops, and those stay

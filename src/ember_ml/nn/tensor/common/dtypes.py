@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml.dtypes import (
+from ember_ml.core.dtypes import (
     EmberDType,
     as_dtype,
     bfloat16,

@@ -1,0 +1,1 @@
+"""The engine of gradients: the tape, its reverse pass, and the native engines."""

@@ -1,0 +1,112 @@
+"""Bodies for a library's own engine: the rules beside the op where it has no gradient, an error where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from typing import Any
+
+from ember_ml.autodiff.recorder import is_tracked, not_differentiable
+from ember_ml.autodiff.reverse_pass import conjugated, unbroadcast
+from ember_ml.backend import selection as backends
+from ember_ml.backend.contract import Body, ByDType
+from ember_ml.core.dtypes import EmberDType, as_dtype
+from ember_ml.dispatch.declare import OPS, TENSOR, Op
+from ember_ml.tensor.ember_tensor import EmberTensor
+
+__all__ = ["refusing", "with_rules"]
+
+
+def refusing(op: Op, body: Body | ByDType, backend: Any) -> Body | ByDType:
+    """``body`` of an op that has no gradient, which says so rather than give zeros."""
+    tensors = [index for index, role in op.roles if role is TENSOR]
+
+    def refused(found: Body) -> Body:
+        @wraps(found)
+        def checked(*args: Any) -> Any:
+            result = found(*args)
+            for index in tensors:
+                if backend.is_native(args[index]) and backend.is_recorded(args[index]) and is_tracked(result, backend):
+                    raise not_differentiable(op, op.parameters[index])
+            return result
+
+        return checked
+
+    if not isinstance(body, ByDType):
+        return refused(body)
+    others = {dtype: refused(other) for dtype, other in body.others.items()}
+    return ByDType(refused(body.native), others, body.general and refused(body.general), body.when)
+
+
+def with_rules(op: Op, body: Body | ByDType, backend: Any, dtypes: frozenset[EmberDType]) -> Body | ByDType:
+    """``body``, which the backend's engine differentiates by the gradient rules of ``op``, for these dtypes."""
+    given = body if isinstance(body, ByDType) else ByDType(body)
+
+    def ruled(found: Body) -> Body:
+        return _with_rules(op, found, backend)
+
+    held = op.rule.domain & backend.dtypes.keys()
+    if held <= dtypes:
+        others = {dtype: ruled(other) for dtype, other in given.others.items()}
+        return ByDType(ruled(given.native), others, given.general and ruled(given.general), given.when)
+    usual = given.general or given.native
+    others = {**given.others, **{d: ruled(given.others.get(d, usual)) for d in held & dtypes}}
+    return ByDType(given.native, others, given.general, given.when)
+
+
+def _with_rules(op: Op, body: Body, backend: Any) -> Body:
+    tensors = [index for index, role in op.roles if role is TENSOR]
+    rules = [op.gradients[op.parameters[index]] for index in tensors]
+
+    def leaves_of(args: tuple[Any, ...]) -> list[Any]:
+        """The tensor arguments; the hot path leaves Python numbers as they are."""
+        dtype = next(args[index].dtype for index in tensors if backend.is_native(args[index]))
+        return [x if backend.is_native(x) else backend.scalar(x, dtype, None) for x in map(args.__getitem__, tensors)]
+
+    def ruled(*args: Any) -> Any:
+        form: Any = None
+
+        def put(leaves: Sequence[Any]) -> list[Any]:
+            found = list(args)
+            for index, leaf in zip(tensors, leaves, strict=True):
+                found[index] = leaf
+            return found
+
+        def outputs_of(*leaves: Any) -> list[Any]:
+            nonlocal form
+            with _on(backend):
+                result = body(*put(leaves))
+            form = type(result) if isinstance(result, tuple) else None
+            return [_native(x) for x in ([result] if form is None else result)]
+
+        def pull(leaves: Sequence[Any], gradients: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+            with _on(backend):
+                whole, result, gradient = put(leaves), list(outputs), list(gradients)
+                if op.is_holomorphic:
+                    whole, result = conjugated(whole), conjugated(result)
+                if form is None:
+                    gradient, result = gradient[0], result[0]
+                return [_of_leaf(rule, gradient, result, whole, x) for rule, x in zip(rules, leaves, strict=True)]
+
+        outputs = backend.gradients.ruled(outputs_of, pull, leaves_of(args))
+        return outputs[0] if form is None else form(*outputs)
+
+    return ruled
+
+
+def _native(x: Any) -> Any:
+    """``x``, unwrapped where a portable setting of the op has made it portable."""
+    return x._array if type(x) is EmberTensor else x
+
+
+def _of_leaf(rule: Callable[..., Any] | None, gradient: Any, result: Any, args: Sequence[Any], leaf: Any) -> Any:
+    found = None if rule is None else _native(rule(gradient, result, *args))
+    if found is None:
+        return OPS["zeros"].function(tuple(leaf.shape), as_dtype(leaf.dtype))
+    return found if tuple(found.shape) == tuple(leaf.shape) else unbroadcast(found, tuple(leaf.shape))
+
+
+def _on(backend: Any) -> AbstractContextManager[Any]:
+    """Rules and derived bodies call ops, which ask for the active backend."""
+    return nullcontext() if backends.is_active(backend) else backends.use_backend(backend.name)

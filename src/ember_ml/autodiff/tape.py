@@ -1,0 +1,188 @@
+"""The tape: gradients for libraries that have none, and ``backward()`` on those that have no such thing.
+
+A tape looks to dispatch like a backend whose tensors are ``Var``s: arguments are brought over and promoted as always,
+every cast included, and the body that runs is one that computes on the values and records. So a derived op is
+differentiated through its body, and an op with gradient rules by those. Rules are written on ops: inside a second
+``grad`` they record too. Tapes are told apart by level, one for each ``grad`` inside which the program is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from ember_ml.autodiff.recorder import recorder
+from ember_ml.core.dtypes import EmberDType
+from ember_ml.dispatch.declare import OPS, Op
+from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.var import Node, Var, next_order
+
+__all__ = ["Tape", "find_tape", "leaf", "tape_for"]
+
+is_live: bool = False
+"""Whether any tape was ever made: until then dispatch need not look for recorded values."""
+live_on: set[str] = set()
+"""The names of the backends on which any tape was ever made."""
+has_variables: bool = False
+"""Whether any variable of ``requires_grad`` was ever made: until then no result can depend on one."""
+
+
+class Tape:
+    """The backend of recorded tensors: ``base`` computes, ``level`` says within how many ``grad`` calls."""
+
+    is_tape: bool = True
+    tensor_type: type = Var
+    base: Any
+    level: int
+    name: str
+    key: str
+    dtypes: dict[EmberDType, EmberDType]
+    weak_dtypes: frozenset[EmberDType]
+    families: tuple[Any, ...]
+    available_devices: Callable[[], tuple[str, ...]]
+    initial_device: Callable[[], str]
+    device_scope: Callable[[str], Any]
+    set_device: Callable[[str], None]
+    synchronize: Callable[[str | None], None]
+    memory_info: Callable[[str], dict[str, int | None]]
+
+    def __init__(self, base: Any, level: int) -> None:
+        self.base, self.level, self.name = base, level, base.name
+        self.key = f"{base.name}, tape {level}"
+        self.dtypes = {dtype: dtype for dtype in base.dtypes}
+        self.weak_dtypes = base.weak_dtypes
+        self.families = base.families
+        self.available_devices, self.initial_device = base.available_devices, base.initial_device
+        self.device_scope, self.set_device = base.device_scope, base.set_device
+        self.synchronize, self.memory_info = base.synchronize, base.memory_info
+        self._bodies: dict[str, Callable[..., Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"<tape {self.level} on {self.name}>"
+
+    def is_native(self, x: Any) -> bool:
+        return type(x) is Var and x.tape is self
+
+    def constant(self, value: Any) -> Var:
+        """A value of the floors below as a tensor of this tape that nothing is recorded of."""
+        return Var(value, self, value.dtype if type(value) is Var else self.base.dtype_of(value))
+
+    def adopt(self, value: Any, device: str | None) -> Var:
+        """Anything tensor-like as a constant; recorded values of other tapes keep what they recorded."""
+        from ember_ml.dispatch.slow_path import bring
+
+        is_ours = type(value) is Var and value.tape.base is self.base
+        return self.constant(value if is_ours else bring(value, self.base, device))
+
+    def dtype_of(self, x: Var) -> EmberDType:
+        return x.dtype
+
+    def device_of(self, x: Var) -> str:
+        return self.base.device_of(x.plain())
+
+    def from_host(self, array: Any, device: str | None, copy: bool = False) -> Var:
+        return self.constant(self.base.from_host(array, device, copy))
+
+    def to_host(self, x: Var) -> Any:
+        return self.base.to_host(x.plain())
+
+    def scalar(self, value: Any, dtype: EmberDType, device: str | None) -> Var:
+        return Var(self.base.scalar(value, self.base.dtypes[dtype], device), self, dtype)
+
+    def cast(self, x: Var, dtype: EmberDType) -> Var:
+        return x if x.dtype is dtype else self.call("cast", (x, dtype))
+
+    def to_device(self, x: Var, device: str) -> Var:
+        return self.call("to_device", (x, device))
+
+    def to_dlpack(self, x: Var, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+        return self.base.to_dlpack(x.plain(), stream, max_version, dl_device, copy)
+
+    def dlpack_device(self, x: Var) -> tuple[Any, int]:
+        return self.base.dlpack_device(x.plain())
+
+    def finish(self, result: Any) -> Any:
+        return result
+
+    def translate(self, error: Exception) -> Exception | None:
+        return self.base.translate(error)
+
+    def is_traced(self, x: Any) -> bool:
+        return self.base.is_traced(x.plain() if type(x) is Var else x)
+
+    def is_recorded(self, x: Any) -> bool:
+        """Whether a gradient could flow through ``x``, on this floor or one below."""
+        while type(x) is Var:
+            if x.node is not None:
+                return True
+            x = x.value
+        found = getattr(self.base, "is_recorded", None)
+        return found is not None and found(x)
+
+    def call(self, name: str, args: tuple[Any, ...]) -> Any:
+        """The op called ``name`` on this tape."""
+        from ember_ml.dispatch.slow_path import dispatch
+
+        op = OPS.get(name) or _named(name)
+        if op is None:
+            raise TypeError(f"np.{name} is no op of Ember ML and cannot be recorded")
+        defaults = (*(op.declaration.__defaults__ or ()), *(op.declaration.__kwdefaults__ or {}).values())
+        missing = len(op.parameters) - len(args)
+        return dispatch(op, (*args, *(defaults[len(defaults) - missing :] if missing else ())), self)
+
+    def body(self, op: Op) -> Callable[..., Any]:
+        """What runs for ``op`` on this tape."""
+        found = self._bodies.get(op.name)
+        if found is None:
+            found = op.declaration if op.derived and not op.gradients else recorder(op, self)
+            self._bodies[op.name] = found
+        return found
+
+
+_NUMPY_NAMES = {"conjugate": "conj", "degrees": "rad2deg", "radians": "deg2rad"}
+
+
+@cache
+def _named(name: str) -> Op | None:
+    """The op that NumPy calls ``name``."""
+    found = _NUMPY_NAMES.get(name, name)
+    return next((op for op in OPS.values() if found == op.name or found in op.aliases), None)
+
+
+@cache
+def tape_for(base: Any, level: int) -> Tape:
+    """The tape of a backend at a level; ``requires_grad`` records at level 0, ``grad`` above it."""
+    global is_live, has_variables
+    is_live = True
+    live_on.add(base.name)
+    has_variables |= not level
+    return Tape(base, level)
+
+
+_new = object.__new__
+
+
+def leaf(value: Any, tape: Tape) -> Var:
+    """A variable: a value with respect to which gradients will be asked."""
+    var, node = _new(Var), _new(Node)  # without calls of constructors, for leaves are many
+    var.value, var.tape, var.node, var.index = value, tape, node, 0
+    var.dtype = value.dtype if type(value) is Var else tape.base.dtype_of(value)
+    node.order, node.op, node.args, node.result, node.parents = next_order(), None, None, None, ()
+    node.outputs, node.is_complex, node.plan, node.dtype, node.grad, node.saved = 1, False, None, None, None, None
+    return var
+
+
+def find_tape(args: Iterable[Any], base: Any, best: Tape | None = None) -> Tape | None:
+    """The innermost tape on ``base`` among recorded values in ``args``, or None where nothing in it is recorded."""
+    for value in args:
+        kind = type(value)
+        if kind is EmberTensor:
+            value = value._array
+            kind = type(value)
+        if kind is Var:
+            if value.tape.base is base and (best is None or value.tape.level > best.level):
+                best = value.tape
+        elif kind is list or kind is tuple:
+            best = find_tape(value, base, best)
+    return best

@@ -1,0 +1,1 @@
+"""Argument checks, geometry and formulas that every backend shares."""

@@ -1,0 +1,56 @@
+"""Positions along an axis: which elements a padded or repeated axis is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.host_arrays import as_host
+
+__all__ = ["margins", "padded", "repeated"]
+
+_MODES = ("edge", "reflect", "symmetric", "wrap")
+
+
+def margins(length: int, before: int, after: int, mode: str) -> tuple[slice, slice] | None:
+    """The parts of an axis, one for each end, that padding puts there: turned around unless the mode is "wrap".
+
+    None where they are not that simple: one element repeated, or more elements than there are.
+    """
+    _check_padding(length, before, after, mode)
+    skipped = 1 if mode == "reflect" else 0
+    if mode == "edge" or max(before, after) + skipped > length:
+        return None
+    if mode == "wrap":
+        return slice(length - before, length), slice(0, after)
+    return slice(skipped, skipped + before), slice(length - skipped - after, length - skipped)
+
+
+def padded(length: int, before: int, after: int, mode: str) -> np.ndarray:
+    """The positions that an axis of that length has after padding."""
+    _check_padding(length, before, after, mode)
+    if mode == "edge":  # which PyTorch can trace
+        return np.clip(np.arange(-before, length + after), 0, length - 1)
+    return np.pad(np.arange(length), (before, after), mode=mode)  # type: ignore[call-overload]
+
+
+def _check_padding(length: int, before: int, after: int, mode: str) -> None:
+    if mode not in _MODES:
+        raise ValueError(f"there is no mode {mode!r} of padding; the modes are constant, {', '.join(_MODES)}")
+    if not length and (before or after):
+        raise ValueError(f"an axis without elements cannot be padded by {mode!r}")
+
+
+def repeated(length: int, repeats: Any) -> np.ndarray:
+    """The positions that an axis of that length has when each is repeated as often as ``repeats`` says."""
+    counts = as_host(repeats)
+    if not counts.size:
+        counts = counts.astype(np.int64)
+    if counts.dtype.kind not in "iu":
+        raise TypeError(f"an element is repeated a whole number of times, not {counts.dtype}")
+    if counts.ndim > 1 or counts.size not in (1, length):
+        raise ValueError(f"{counts.shape} numbers of repeats do not fit {length} elements")
+    if counts.size and counts.min() < 0:
+        raise ValueError("an element cannot be repeated a negative number of times")
+    return np.repeat(np.arange(length), counts)

@@ -1,0 +1,41 @@
+"""What every backend agrees on when values are gathered into cells: the arguments that fit, and how sums stay exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ember_ml.backend import value_checks as checks
+
+__all__ = ["cells", "check_shapes", "partial_sums"]
+
+
+def check_shapes(data: Sequence[int], ids: Sequence[int]) -> None:
+    """Refuse ids that do not name one cell for each row of the data."""
+    if len(ids) != 1 or not data or data[0] != ids[0]:
+        raise ValueError(
+            f"data of shape {tuple(data)} needs one id for each row, in one dimension; got ids of shape {tuple(ids)}"
+        )
+
+
+def cells(data: Sequence[int], ids: Sequence[int], count: int | None, low: int, high: int) -> tuple[int, bool]:
+    """The number of cells, and whether all ids, which go from ``low`` to ``high``, name one of them.
+
+    An id outside raises ``IndexError``, unless the checks of values are off.
+    """
+    check_shapes(data, ids)
+    if count is None:
+        count = max(high + 1, 0)
+    if count < 0:
+        raise ValueError(f"the number of cells must not be negative, got {count}")
+    is_inside = low >= 0 and high < count
+    if not is_inside and (checks.enabled or count == 0):
+        raise IndexError(f"index {low if low < 0 else high} is out of bounds for {count} cells")
+    return count, is_inside
+
+
+def partial_sums(values: int, count: int) -> int:
+    """Into how many partial sums to split a sum of floats: adding a million to one cell, one by one, is 1 % off.
+
+    There are at most an eighth as many sums as values, so that they cost next to nothing.
+    """
+    return max(1, min(values // (8 * max(count, 1)), 1000))

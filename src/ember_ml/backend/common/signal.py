@@ -1,0 +1,84 @@
+"""Check the arguments of Fourier transforms, frames and correlations, alike for every backend."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+__all__ = ["as_length", "check_length", "check_norm", "count_frames", "lengths_and_axes", "overhang"]
+
+_NORMS = frozenset({"backward", "ortho", "forward"})
+
+
+def check_norm(norm: str) -> None:
+    """One of the three normalizations."""
+    if norm not in _NORMS:
+        raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', not {norm!r}")
+
+
+def check_length(n: int) -> None:
+    """At least one value."""
+    if n < 1:
+        raise ValueError(f"a transform needs at least one value, not {n}")
+
+
+def lengths_and_axes(
+    shape: Sequence[int], s: Sequence[int] | None, axes: Sequence[int] | None, halved: bool = False
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The lengths and axes, counted from the front, of a transform along several dimensions.
+
+    With ``halved`` the last axis holds the first half of its values, as for the inverse of a real transform.
+    """
+    ndim = len(shape)
+    if axes is None:
+        first = 0 if s is None else ndim - len(s)
+        if first < 0:
+            raise ValueError(f"s names {len(tuple(s or ()))} lengths for a {ndim}-D tensor")
+        axes = range(first, ndim)
+    for axis in axes:
+        if not -ndim <= axis < ndim:
+            raise IndexError(f"axis {axis} is out of range for a {ndim}-D tensor")
+    found = tuple(axis % ndim for axis in axes)
+    if len(set(found)) != len(found):
+        raise ValueError(f"axes {tuple(axes)} name a dimension twice")
+    own = [shape[axis] for axis in found]
+    if halved and own:
+        own[-1] = 2 * (own[-1] - 1)
+    if s is None:
+        s = own
+    elif len(s) != len(found):
+        raise ValueError(f"s names {len(s)} lengths for {len(found)} axes")
+    lengths = tuple(mine if n == -1 else n for n, mine in zip(s, own, strict=True))
+    for n in lengths:
+        check_length(n)
+    return lengths, found
+
+
+def as_length(value: int, what: str) -> int:
+    """A number of samples, 1 or more."""
+    length = operator.index(value)
+    if length < 1:
+        raise ValueError(f"{what} must be 1 or more, not {length}")
+    return length
+
+
+def count_frames(samples: int, frame_length: int, hop_length: int) -> int:
+    """The number of whole frames in a signal; ``ValueError`` where it is shorter than one."""
+    frame_length, hop_length = as_length(frame_length, "frame_length"), as_length(hop_length, "hop_length")
+    if samples < frame_length:
+        raise ValueError(f"a signal of {samples} samples has no frame of {frame_length}; pad it first")
+    return 1 + (samples - frame_length) // hop_length
+
+
+def overhang(x_shape: Sequence[int], y_shape: Sequence[int], mode: str) -> tuple[int, int]:
+    """By how many elements the shorter one reaches over the start and the end of the longer one."""
+    if len(x_shape) != 1 or len(y_shape) != 1 or not x_shape[0] or not y_shape[0]:
+        raise ValueError(f"two 1-D tensors that are not empty are needed, not {tuple(x_shape)} and {tuple(y_shape)}")
+    shorter = min(x_shape[0], y_shape[0])
+    if mode == "valid":
+        return 0, 0
+    if mode == "same":
+        return shorter // 2, shorter - shorter // 2 - 1
+    if mode == "full":
+        return shorter - 1, shorter - 1
+    raise ValueError(f"mode must be 'valid', 'same' or 'full', not {mode!r}")

@@ -1,0 +1,64 @@
+"""Distinct values and bins, computed on NumPy arrays: what the backends share, since NumPy sorts fastest on a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.host_arrays import as_host, host_dtypes
+from ember_ml.core.dtypes import bfloat16
+
+__all__ = ["descends", "histogram_edges", "unique_parts"]
+
+
+def unique_parts(x: np.ndarray, index: bool, inverse: bool, counts: bool) -> tuple[np.ndarray, ...]:
+    """The distinct values in ascending order, and as asked for: first occurrences, the way back, how many of each."""
+    if x.dtype == host_dtypes[bfloat16]:  # whose NaN NumPy does not sort
+        values, *rest = unique_parts(x.astype(np.float32), index, inverse, counts)
+        return values.astype(x.dtype), *rest
+    parts = np.unique(x, return_index=index, return_inverse=inverse, return_counts=counts, equal_nan=False)
+    values, *rest = parts if isinstance(parts, tuple) else (parts,)
+    if inverse:
+        way_back = rest[int(index)].reshape(x.shape)  # before NumPy 2.1 its shape differed
+        if values.size and values[-1] != values[-1]:  # NumPy numbers the NaN in any order; here, in the order they come
+            is_nan = np.isnan(x)
+            count = np.count_nonzero(is_nan)
+            way_back[is_nan] = np.arange(len(values) - count, len(values))
+        rest[int(index)] = way_back
+    return values, *rest
+
+
+def descends(bins: np.ndarray) -> bool:
+    """Whether the edges go down; ``ValueError`` where they go neither up nor down."""
+    if bins.ndim != 1:
+        raise ValueError(f"bins have one dimension, not the shape {bins.shape}")
+    if np.all(bins[1:] >= bins[:-1]):
+        return False
+    if np.all(bins[1:] <= bins[:-1]):
+        return True
+    raise ValueError("bins must ascend or descend")
+
+
+def histogram_edges(x: Any, bins: Any, span: tuple[float, float] | None) -> np.ndarray:
+    """The edges of a histogram's bins, in double precision."""
+    if not isinstance(bins, int):
+        edges = as_host(bins)
+        if edges.ndim == 0:
+            raise TypeError(f"bins is the number of bins, an int, or a tensor of edges, not {bins!r}")
+        if descends(edges) or len(edges) < 2:
+            raise ValueError("the edges of a histogram ascend, and are at least two")
+        return edges
+    if bins < 1:
+        raise ValueError(f"a histogram has at least one bin, not {bins}")
+    if span is None:
+        values = as_host(x)
+        span = (values.min(), values.max()) if values.size else (0.0, 1.0)
+    low, high = float(span[0]), float(span[1])
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError(f"a histogram needs finite values; their range is {low} to {high}")
+    if low > high:
+        raise ValueError(f"the range of a histogram goes up, not from {low} to {high}")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, bins + 1)

@@ -1,0 +1,1 @@
+"""Bodies of ops, one module per family."""

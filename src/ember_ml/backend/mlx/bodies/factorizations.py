@@ -1,0 +1,172 @@
+"""Factorizations of matrices, on MLX: on the CPU, where alone it has them, and of stacks that are not empty.
+
+MLX fails while it evaluates, and some failures end the process, so that matrices which have no factorization are
+replaced before and their results by NaN after.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend import value_checks as checks
+from ember_ml.backend.common.linalg import NOT_DEFINITE, NOT_FINITE, check_matrix, check_square
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.mlx import complex_matrices as cm
+from ember_ml.backend.mlx.empty_reductions import all_along, any_along
+from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
+from ember_ml.core import dtypes as dt
+from ember_ml.errors import LinAlgError, UnsupportedDType
+
+__all__ = ["lu_parts", "or_nan", "raise_if"]
+
+
+def raise_if(failed: mx.array, message: str) -> None:
+    """LinAlgError where any is true, unless values are not checked or cannot be read because they are traced."""
+    if not checks.enabled:
+        return
+    try:
+        any_failed = any_along(failed).item()
+    except ValueError:
+        return
+    if any_failed:
+        raise LinAlgError(message)
+
+
+def or_nan(part: mx.array, whole: mx.array) -> mx.array:
+    """``part`` where its matrix was ``whole``, else NaN."""
+    whole = whole.reshape(*whole.shape, *(1,) * (part.ndim - whole.ndim))
+    return mx.where(whole, part, mx.array(math.nan, dtype=part.dtype))
+
+
+def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
+    """``native`` on matrices of finite numbers: LinAlgError for others, or NaN where values are not checked."""
+
+    def body(x: mx.array, *options: Any) -> Any:
+        check(x)
+        whole = all_along(mx.isfinite(x), axis=(-2, -1))
+        raise_if(mx.logical_not(whole), NOT_FINITE)
+        result = native(mx.where(whole[..., None, None], x, mx.array(0, dtype=x.dtype)), *options)
+        if isinstance(result, tuple):
+            return type(result)(*(or_nan(part, whole) for part in result))
+        return or_nan(result, whole)
+
+    return body
+
+
+def _qr(x: mx.array) -> tuple[mx.array, mx.array]:
+    if x.dtype == mx.complex64:
+        return cm.householder(x, complete=False)
+    return mx.linalg.qr(x, stream=mx.cpu)
+
+
+def _svd(x: mx.array, full_matrices: bool) -> SVDResult:
+    rows, columns = x.shape[-2:]
+    if full_matrices or rows == columns or 0 in x.shape:
+        u, s, vh = mx.linalg.svd(x, stream=mx.cpu)
+        size = min(rows, columns)
+        return SVDResult(u, s, vh) if full_matrices else SVDResult(u[..., :size], s, vh[..., :size, :])
+    if rows < columns:
+        u, s, vh = _svd(cm.adjoint(x), False)
+        return SVDResult(cm.adjoint(vh), s, cm.adjoint(u))
+    # MLX always computes the full U; of a long matrix, QR leaves a small one
+    q, r = _qr(x)
+    u, s, vh = mx.linalg.svd(r, stream=mx.cpu)
+    return SVDResult(mx.matmul(q, u, stream=mx.cpu), s, vh)
+
+
+def _svdvals(x: mx.array) -> mx.array:
+    if 0 in x.shape:
+        real = mx.float32 if x.dtype == mx.complex64 else x.dtype
+        return mx.zeros((*x.shape[:-2], min(x.shape[-2:])), dtype=real)
+    return mx.linalg.svd(x, compute_uv=False, stream=mx.cpu)  # type: ignore[return-value]
+
+
+def _eigh(x: mx.array) -> EighResult:
+    return EighResult(*mx.linalg.eigh(x, "L", stream=mx.cpu))
+
+
+def _eigvalsh(x: mx.array) -> mx.array:
+    return mx.linalg.eigvalsh(x, "L", stream=mx.cpu)
+
+
+def _eig(x: mx.array) -> EigResult:
+    values, vectors = mx.linalg.eig(x, stream=mx.cpu)
+    return EigResult(values, mx.conj(vectors) if x.dtype == mx.complex64 and _vectors_are_conjugates() else vectors)
+
+
+@cache
+def _vectors_are_conjugates() -> bool:
+    """Whether this MLX gives the conjugates of the eigenvectors of complex matrices, as 0.32 does."""
+    x = mx.array([[0, 1], [1j, 0]], dtype=mx.complex64)
+    values, vectors = mx.linalg.eig(x, stream=mx.cpu)
+    return bool((mx.max(mx.abs(mx.matmul(x, vectors) - vectors * values)) > 0.1).item())
+
+
+def _eigvals(x: mx.array) -> mx.array:
+    return mx.linalg.eigvals(x, stream=mx.cpu)
+
+
+def _refuse_double(*args: Any) -> Any:
+    """MLX would give complex64, without a word."""
+    raise UnsupportedDType(
+        "MLX has no complex128 for the eigenvalues of float64; cast to float32, or use another backend"
+    )
+
+
+svd = _of_finite(_svd, check_matrix)
+svdvals = _of_finite(_svdvals, check_matrix)
+eigh = _of_finite(_eigh, check_square)
+eigvalsh = _of_finite(_eigvalsh, check_square)
+eig = ByDType(_of_finite(_eig, check_square), {dt.float64: _refuse_double})
+eigvals = ByDType(_of_finite(_eigvals, check_square), {dt.float64: _refuse_double})
+
+
+def qr(x: mx.array, mode: str) -> QRResult:
+    check_matrix(x)
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"mode must be 'reduced' or 'complete', not {mode!r}")
+    if mode == "reduced":
+        return QRResult(*_qr(x))
+    if x.dtype == mx.complex64:
+        return QRResult(*cm.householder(x, complete=True))
+    # MLX has the reduced one only; with the identity appended, that is complete
+    rows, columns = x.shape[-2:]
+    identity = mx.broadcast_to(mx.eye(rows, dtype=x.dtype), (*x.shape[:-2], rows, rows))
+    q, r = mx.linalg.qr(mx.concatenate([x, identity], axis=-1), stream=mx.cpu)
+    return QRResult(q, r[..., :columns])
+
+
+def cholesky(x: mx.array, upper: bool) -> mx.array:
+    check_square(x)
+    if x.dtype == mx.complex64:
+        below = mx.tril(x, -1)
+        size = x.shape[-1]
+        diagonal = mx.real(mx.diagonal(x, 0, -2, -1))[..., None] * mx.eye(size)
+        hermitian = below + cm.adjoint(below) + diagonal
+        factor = cm.extract(mx.linalg.cholesky(cm.embed(hermitian), stream=mx.cpu))
+    else:
+        factor = mx.linalg.cholesky(x, stream=mx.cpu)
+    # MLX gives a factor in any case; without positive definiteness it ends in a number that is not positive
+    diagonal = mx.real(mx.diagonal(factor, 0, -2, -1))
+    definite = all_along((diagonal > 0) & mx.isfinite(diagonal), axis=-1)
+    raise_if(mx.logical_not(definite), NOT_DEFINITE)
+    factor = or_nan(factor, definite)
+    return cm.adjoint(factor) if upper else factor
+
+
+def lu_factor(x: mx.array) -> LUResult:
+    check_matrix(x)
+    return LUResult(*lu_parts(x))
+
+
+def lu_parts(x: mx.array) -> tuple[mx.array, mx.array]:
+    """The LU decomposition and the exchanges of rows, as int64."""
+    if 0 in x.shape:
+        return x, mx.zeros((*x.shape[:-2], min(x.shape[-2:])), dtype=mx.int64)
+    lu, pivots = cm.lu(x) if x.dtype == mx.complex64 else mx.linalg.lu_factor(x, stream=mx.cpu)
+    return lu, pivots.astype(mx.int64)

@@ -1,0 +1,70 @@
+"""Joining, splitting, repeating and padding, on MLX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend.common.axes import axis_of
+from ember_ml.backend.common.padding import margins, padded, repeated
+from ember_ml.backend.common.shapes import as_shape, pad_pairs, sections
+
+concatenate = mx.concatenate
+stack = mx.stack
+
+
+def unstack(x: mx.array, axis: int) -> tuple[mx.array, ...]:
+    front = (slice(None),) * axis_of(axis, x.ndim)
+    return tuple(x[(*front, i)] for i in range(x.shape[axis]))
+
+
+def split(x: mx.array, indices_or_sections: Any, axis: int) -> tuple[mx.array, ...]:
+    return _parts(x, indices_or_sections, axis, True)
+
+
+def array_split(x: mx.array, indices_or_sections: Any, axis: int) -> tuple[mx.array, ...]:
+    return _parts(x, indices_or_sections, axis, False)
+
+
+def _parts(x: mx.array, parts: Any, axis: int, equal: bool) -> tuple[mx.array, ...]:
+    front = (slice(None),) * axis_of(axis, x.ndim)
+    return tuple(x[(*front, part)] for part in sections(parts, x.shape[axis], equal))
+
+
+def tile(x: mx.array, reps: Any) -> mx.array:
+    return mx.tile(x, as_shape(reps))
+
+
+def repeat(x: mx.array, repeats: Any, axis: int | None) -> mx.array:
+    if axis is None:
+        x, axis = mx.flatten(x), 0
+    if type(repeats) is int:
+        return mx.repeat(x, repeats, axis_of(axis, x.ndim))
+    return mx.take(x, mx.array(repeated(x.shape[axis_of(axis, x.ndim)], repeats)), axis=axis)
+
+
+def pad(x: mx.array, pad_width: Any, mode: str, constant_values: mx.array | None) -> mx.array:
+    pairs = pad_pairs(pad_width, x.ndim)
+    if mode == "constant":
+        result = mx.pad(x, pairs, "constant", mx.zeros((), x.dtype))
+        if constant_values is None:
+            return result
+        # not through MLX's own: its gradient by the constant ends the process
+        is_padding = mx.pad(mx.zeros(x.shape, mx.bool_), pairs, "constant", mx.array(True))
+        return mx.where(is_padding, constant_values, result)
+    for axis, (before, after) in enumerate(pairs):
+        x = _extended(x, axis, before, after, mode)
+    return x
+
+
+def _extended(x: mx.array, axis: int, before: int, after: int, mode: str) -> mx.array:
+    ends = margins(x.shape[axis], before, after, mode)
+    if not (before or after):
+        return x
+    if ends is None:
+        return mx.take(x, mx.array(padded(x.shape[axis], before, after, mode)), axis=axis)
+    front = (slice(None),) * axis
+    parts = [x[(*front, end)] for end in ends]
+    first, last = parts if mode == "wrap" else (part[(*front, slice(None, None, -1))] for part in parts)
+    return mx.concatenate([first, x, last], axis)

@@ -1,0 +1,97 @@
+"""Products of tensors, on MLX, which multiplies no matrices of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mlx.core as mx
+
+from ember_ml.backend.common.einsum import contract
+from ember_ml.backend.common.linalg import check_linear
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.mlx.empty_reductions import sum_along
+from ember_ml.core import dtypes as dt
+
+_PIECE = 16  # bits; products of two pieces add up exactly in float64, 2**21 of them
+_MOST_TERMS = 1 << 21
+
+
+def _matmul_integers(x: mx.array, y: mx.array) -> mx.array:
+    """The exact product, wrapping like integers: in pieces of 16 bits, whose products float64 adds up exactly."""
+    if x.ndim and x.shape[-1] > _MOST_TERMS:
+        middle = x.shape[-1] // 2
+        axis = 0 if y.ndim == 1 else y.ndim - 2
+        if y.ndim and y.shape[axis] == x.shape[-1]:
+            left, right = mx.split(x, [middle], axis=-1), mx.split(y, [middle], axis=axis)
+            return _matmul_integers(left[0], right[0]) + _matmul_integers(left[1], right[1])
+    count = max(x.dtype.size * 8 // _PIECE, 1)
+    total: mx.array | None = None
+    for i in range(count):
+        for j in range(count - i):  # what lies above the width of the dtype falls away
+            # float64 is on the CPU only
+            product = mx.matmul(_piece(x, i, count), _piece(y, j, count), stream=mx.cpu).astype(mx.int64, stream=mx.cpu)
+            part = mx.left_shift(product, _PIECE * (i + j)) if i + j else product
+            total = part if total is None else total + part
+    assert total is not None
+    return total.astype(x.dtype)
+
+
+def _piece(x: mx.array, number: int, count: int) -> mx.array:
+    if count == 1:
+        return x.astype(mx.float64, stream=mx.cpu)
+    wide = x.astype(mx.int64)
+    if number:
+        wide = mx.right_shift(wide, _PIECE * number)
+    return mx.bitwise_and(wide, 2**_PIECE - 1).astype(mx.float64, stream=mx.cpu)
+
+
+matmul = ByDType(mx.matmul, dict.fromkeys(dt.INTEGERS, _matmul_integers))
+
+
+def _linear(x: mx.array, weight: mx.array, bias: mx.array | None) -> mx.array:
+    check_linear(weight, bias)
+    if bias is None:
+        return mx.matmul(x, weight.T)
+    # addmm cannot flatten stacks of empty rows
+    return mx.addmm(bias, x, weight.T) if weight.size else mx.matmul(x, weight.T) + bias
+
+
+def _linear_integers(x: mx.array, weight: mx.array, bias: mx.array | None) -> mx.array:
+    check_linear(weight, bias)
+    product = _matmul_integers(x, weight.T)
+    return product if bias is None else product + bias
+
+
+linear = ByDType(_linear, dict.fromkeys(dt.INTEGERS, _linear_integers))
+
+
+class _Integers:
+    """The algebra in which MLX computes Einstein sums of integers."""
+
+    matmul = staticmethod(_matmul_integers)
+    transpose = staticmethod(mx.transpose)
+    reshape = staticmethod(mx.reshape)
+    broadcast_to = staticmethod(mx.broadcast_to)
+
+    @staticmethod
+    def sum(x: mx.array, axes: tuple[int, ...]) -> mx.array:
+        return sum_along(x.astype(mx.int64), axis=axes).astype(x.dtype)
+
+    @staticmethod
+    def diagonal(x: mx.array, axis1: int, axis2: int) -> mx.array:
+        return mx.diagonal(x, 0, axis1, axis2)
+
+
+def einsum(subscripts: str, operands: Sequence[mx.array]) -> mx.array:
+    if operands and mx.issubdtype(operands[0].dtype, mx.integer):
+        return contract(_Integers(), subscripts, operands)
+    return mx.einsum(subscripts, *operands)
+
+
+def diagonal(x: mx.array, offset: int, axis1: int, axis2: int) -> mx.array:
+    if x.ndim < 2:
+        raise ValueError(f"a diagonal needs at least 2 dimensions, not {x.ndim}")
+    for axis in (axis1, axis2):
+        if not -x.ndim <= axis < x.ndim:
+            raise IndexError(f"axis {axis} is out of range for a {x.ndim}-D tensor")
+    return mx.diagonal(x, offset, axis1, axis2)

@@ -1,0 +1,134 @@
+"""Gathering values into cells, on MLX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend import value_checks as checks
+from ember_ml.backend.common.scatter import cells, check_shapes, partial_sums
+from ember_ml.backend.mlx.bodies.indexing import readable
+
+_HALVES = (mx.float16, mx.bfloat16)
+
+
+def _checked(data: mx.array, ids: mx.array, count: int | None) -> tuple[mx.array, int]:
+    """The ids, each the number of a cell, and the number of cells; MLX writes outside of memory for others."""
+    values = readable(ids) if checks.enabled or count is None else None
+    if values is None:
+        if count is None:
+            raise ValueError("the number of cells cannot be found from ids that are traced; say how many there are")
+        check_shapes(data.shape, ids.shape)
+        if count == 0 and ids.size:
+            raise IndexError("there are ids but no cells")
+        return mx.clip(ids.astype(mx.int64), 0, max(count - 1, 0)), count
+    low, high = (int(values.min()), int(values.max())) if ids.size else (0, -1)
+    count, is_inside = cells(data.shape, ids.shape, count, low, high)
+    return ids if is_inside else mx.clip(ids.astype(mx.int64), 0, count - 1), count
+
+
+def _has_none(data: mx.array, count: int) -> bool:
+    """Whether there is nothing to gather; MLX refuses empty updates."""
+    return data.size == 0 or count == 0
+
+
+def segment_sum(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
+    ids, count = _checked(data, segment_ids, num_segments)
+    return _summed(data, ids, count)
+
+
+def _summed(data: mx.array, ids: mx.array, count: int) -> mx.array:
+    shape = (count, *data.shape[1:])
+    if _has_none(data, count):
+        return mx.zeros(shape, dtype=data.dtype)
+    wide = data.astype(mx.float32) if data.dtype in _HALVES else data
+    parts = partial_sums(ids.size, count) if mx.issubdtype(wide.dtype, mx.inexact) else 1
+    if parts > 1:
+        step = -(-ids.size // parts)
+        ids = ids.astype(mx.int64) + mx.arange(ids.size) // step * count
+    sums = mx.zeros((parts * count, *data.shape[1:]), dtype=wide.dtype).at[ids].add(wide)
+    return (sums.reshape(parts, *shape).sum(axis=0) if parts > 1 else sums).astype(data.dtype)
+
+
+def segment_mean(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
+    ids, count = _checked(data, segment_ids, num_segments)
+    wide = data.astype(mx.float32) if data.dtype in _HALVES else data
+    with_one = mx.maximum(_sizes(ids, count, data.ndim), 1)
+    return (_summed(wide, ids, count) / with_one.astype(wide.dtype)).astype(data.dtype)
+
+
+def segment_max(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
+    return _reduced("maximum", data, segment_ids, num_segments)
+
+
+def segment_min(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
+    return _reduced("minimum", data, segment_ids, num_segments)
+
+
+def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
+    if not mx.issubdtype(data.dtype, mx.inexact):
+        return _reduced("multiply", data, segment_ids, num_segments)
+
+    # MLX has no gradient of a scattered product
+    @mx.custom_function
+    def product(data: mx.array) -> mx.array:
+        return _reduced("multiply", data, segment_ids, num_segments)
+
+    @product.vjp
+    def _(data: mx.array, cotangent: mx.array, result: mx.array) -> mx.array:
+        return _products_of_others(data, segment_ids, result.shape[0]) * cotangent[segment_ids]
+
+    result: Any = product(data)
+    return result
+
+
+def _products_of_others(data: mx.array, segment_ids: mx.array, count: int) -> mx.array:
+    """For each element the product of the others of its segment, right where some are zero."""
+    is_zero = data == 0
+    factors = mx.where(is_zero, 1, data)
+    zeros = _summed(is_zero.astype(data.dtype), segment_ids, count)[segment_ids]
+    rest = segment_prod(factors, segment_ids, count, False)[segment_ids] / factors
+    return mx.where((zeros == 0) | (is_zero & (zeros == 1)), rest, 0)
+
+
+def _sizes(ids: mx.array, count: int, ndim: int) -> mx.array:
+    """How many rows each cell gets, shaped to meet its rows."""
+    sizes = mx.zeros((count,), dtype=mx.int64)
+    if count and ids.size:
+        sizes = sizes.at[ids].add(1)
+    return sizes.reshape(-1, *(1,) * (ndim - 1)) if count else sizes.reshape(0, *(1,) * (ndim - 1))
+
+
+def _start(reduce: str, dtype: mx.Dtype) -> Any:
+    """A value that changes nothing when the reduction meets it."""
+    if reduce == "multiply":
+        return mx.array(1, dtype=dtype)
+    if mx.issubdtype(dtype, mx.floating):
+        return mx.array(-mx.inf if reduce == "maximum" else mx.inf, dtype=dtype)
+    info = mx.iinfo(dtype)
+    if reduce == "minimum" and dtype == mx.uint64:  # MLX reads Python integers as int64
+        return mx.bitwise_invert(mx.array(0, dtype=dtype))
+    return mx.array(info.min if reduce == "maximum" else info.max, dtype=dtype)
+
+
+def _reduced(reduce: str, data: mx.array, segment_ids: mx.array, num_segments: int | None) -> mx.array:
+    ids, count = _checked(data, segment_ids, num_segments)
+    shape = (count, *data.shape[1:])
+    if _has_none(data, count):
+        return mx.zeros(shape, dtype=data.dtype)
+    wide = data.astype(mx.float32) if data.dtype in _HALVES else data
+    cell = mx.broadcast_to(_start(reduce, wide.dtype), shape).at[ids]
+    found = getattr(cell, reduce)(wide)
+    zero = mx.array(0, dtype=wide.dtype)
+    if reduce == "multiply" or not mx.issubdtype(wide.dtype, mx.floating):
+        return mx.where(_sizes(ids, count, data.ndim) == 0, zero, found).astype(data.dtype)
+    # MLX keeps or drops a NaN by the order in which it comes; so each cell learns whether it got numbers (1) or NaN (2)
+    got = mx.zeros(shape, dtype=mx.uint8).at[ids].maximum(mx.isnan(wide).astype(mx.uint8) + mx.array(1, dtype=mx.uint8))
+    found = mx.where(got == 2, mx.array(mx.nan, dtype=wide.dtype), found)
+    return mx.where(got == 0, zero, found).astype(data.dtype)
+
+
+def one_hot(x: mx.array, num_classes: int, axis: int, dtype: mx.Dtype | None) -> mx.array:
+    found = x[..., None] == mx.arange(num_classes)
+    return mx.moveaxis(found, -1, axis).astype(mx.float32 if dtype is None else dtype)

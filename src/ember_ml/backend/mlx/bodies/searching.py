@@ -1,0 +1,65 @@
+"""Distinct values, positions in sorted data, and counts, on MLX."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+
+from ember_ml.backend.common.unique import descends, unique_parts
+from ember_ml.backend.mlx.bodies.indexing import in_range, readable
+from ember_ml.backend.mlx.bodies.scatter import segment_sum
+from ember_ml.backend.mlx.host_transfer import from_host
+from ember_ml.backend.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+
+
+def _unique(x: mx.array, index: bool, inverse: bool, counts: bool) -> list[mx.array]:
+    """MLX has no function for distinct values; their number must be known, so ``x`` is computed and NumPy sorts it."""
+    values = readable(x)
+    if values is None:
+        raise ValueError("the number of distinct values must be known, but these are traced")
+    return [from_host(part, None) for part in unique_parts(values, index, inverse, counts)]
+
+
+def unique_values(x: mx.array) -> mx.array:
+    return _unique(x, False, False, False)[0]
+
+
+def unique_all(x: mx.array) -> UniqueAllResult:
+    return UniqueAllResult(*_unique(x, True, True, True))
+
+
+def unique_counts(x: mx.array) -> UniqueCountsResult:
+    return UniqueCountsResult(*_unique(x, False, False, True))
+
+
+def unique_inverse(x: mx.array) -> UniqueInverseResult:
+    return UniqueInverseResult(*_unique(x, False, True, False))
+
+
+def searchsorted(x: mx.array, y: mx.array, side: str, sorter: mx.array | None) -> mx.array:
+    if side not in ("left", "right"):
+        raise ValueError(f"side is 'left' or 'right', not {side!r}")
+    if x.ndim != 1:
+        raise ValueError(f"x must have one dimension, not the shape {x.shape}")
+    if sorter is not None:
+        x = mx.take(x, in_range(sorter, x.size))
+    return mx.searchsorted(x, y, side=side).astype(mx.int64)
+
+
+def digitize(x: mx.array, bins: mx.array, right: bool) -> mx.array:
+    side = "left" if right else "right"
+    values = readable(bins)
+    if values is not None and descends(values):
+        return bins.size - searchsorted(bins[::-1], x, side, None)
+    return searchsorted(bins, x, side, None)  # in traced code, whose values cannot be read, bins ascend
+
+
+def bincount(x: mx.array, weights: mx.array | None, minlength: int) -> mx.array:
+    values = readable(x)
+    if values is None:
+        raise ValueError("the largest integer must be known, but these are traced; ops.segment_sum takes their number")
+    if values.ndim != 1:
+        raise ValueError(f"x must have one dimension, not the shape {x.shape}")
+    if values.size and values.min() < 0:
+        raise ValueError("bincount counts no negative integers")
+    each = mx.ones(x.shape, dtype=mx.int64) if weights is None else weights
+    return segment_sum(each, x, max(int(values.max()) + 1 if values.size else 0, minlength), False)

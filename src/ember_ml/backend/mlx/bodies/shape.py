@@ -1,0 +1,47 @@
+"""Other shapes and orders of the same elements, on MLX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend.common.shapes import NO_ODD_LENGTH, as_axes, as_shape, broadcast, new_shape, roll_pairs
+from ember_ml.backend.contract import ByDType
+
+transpose = mx.transpose
+swapaxes = mx.swapaxes
+expand_dims = mx.expand_dims
+squeeze = mx.squeeze
+
+
+# MLX accepts two negative lengths, and what it gives then is broken
+reshape = ByDType(mx.reshape, general=lambda x, shape: mx.reshape(x, new_shape(shape)), when=NO_ODD_LENGTH)
+
+
+def broadcast_to(x: mx.array, shape: Any) -> mx.array:
+    return mx.broadcast_to(x, as_shape(shape))
+
+
+def broadcast_arrays(arrays: list[mx.array]) -> tuple[mx.array, ...]:
+    shape = broadcast([x.shape for x in arrays])
+    return tuple(mx.broadcast_to(x, shape) for x in arrays)
+
+
+def flip(x: mx.array, axis: Any) -> mx.array:
+    return mx.flip(x, None if axis is None else as_axes(axis, x.ndim))
+
+
+def roll(x: mx.array, shift: Any, axis: Any) -> mx.array:
+    if not x.size:
+        return x
+    if axis is None:
+        return mx.roll(mx.flatten(x), sum(roll_pairs(shift, 0, 1)[0]) % x.size).reshape(x.shape)
+    shifts, axes = roll_pairs(shift, axis, x.ndim)
+    places: Any = axes  # MLX takes several, but says otherwise
+    return mx.roll(x, _small(shifts, [x.shape[one] for one in axes]), places) if axes else x
+
+
+def _small(shifts: Any, lengths: Any) -> Any:
+    """MLX reads shifts as 32-bit integers."""
+    return tuple(shift % length for shift, length in zip(shifts, lengths, strict=True))

@@ -1,3 +1,0 @@
-"""Devices, on MLX."""
-
-from __future__ import annotations

@@ -1,0 +1,69 @@
+"""Between the host and MLX, and from dtype to dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from ember_ml.backend.host_arrays import host_dtypes
+from ember_ml.core import dtypes as dt
+from ember_ml.core.dtypes import EmberDType
+from ember_ml.errors import UnsupportedDType
+
+__all__ = ["cast", "dtypes", "from_host", "scalar", "to_host"]
+
+dtypes: dict[EmberDType, mx.Dtype] = {
+    dtype: mx.bool_ if dtype is dt.bool_ else getattr(mx, dtype.name) for dtype in dt.ALL if dtype is not dt.complex128
+}
+_HOST = {native: dtype for dtype, native in host_dtypes.items()}
+
+
+def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> mx.array:
+    """MLX copies whatever it imports."""
+    if array.dtype == np.complex128:
+        raise UnsupportedDType("MLX has no complex128; cast to complex64, or use another backend")
+    if any(stride < 0 for stride in array.strides):  # which MLX refuses
+        array = array.copy(order="C")
+    if not array.size:  # an empty array that MLX imports has a random layout: to add it up may never end
+        return mx.zeros(array.shape, dtypes[_HOST[array.dtype]])
+    return mx.array(array, dtype=dtypes[_HOST[array.dtype]])  # without the dtype MLX narrows float64
+
+
+def to_host(x: mx.array) -> np.ndarray:
+    """The view is one of another array in the same memory: ``x[0] = 1`` then leaves that memory as it is, and alive."""
+    own = mx.view(x, mx.uint16) if x.dtype == mx.bfloat16 else mx.stop_gradient(x)
+    mx.eval(own)  # NumPy would otherwise read a value that failed to compute, without an error
+    array = np.asarray(memoryview(own).toreadonly())  # pyright: ignore[reportArgumentType]  # it is a buffer
+    return array.view(host_dtypes[dt.bfloat16]) if x.dtype == mx.bfloat16 else array
+
+
+def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
+    source = x.dtype
+    if source == dtype:
+        return x
+    if source == mx.complex64 and dtype != mx.bool_:
+        raise TypeError(f"{source} cannot become {dtype}; take real() or imag() first")
+    if mx.issubdtype(source, mx.floating) and mx.issubdtype(dtype, mx.integer):
+        return _saturate(x, dtype)
+    return x.astype(dtype)
+
+
+def _saturate(x: mx.array, dtype: mx.Dtype) -> mx.array:
+    if x.dtype.size < 4:
+        x = x.astype(mx.float32)
+    info = mx.iinfo(dtype)
+    result = mx.where(mx.isfinite(x), x, 0).astype(dtype)
+    result = mx.where(x >= float(info.max), scalar(info.max, dtype, None), result)
+    result = mx.where(x <= float(info.min), scalar(info.min, dtype, None), result)
+    return mx.where(mx.isnan(x), scalar(0, dtype, None), result)
+
+
+def scalar(value: Any, dtype: mx.Dtype, device: str | None) -> mx.array:
+    if type(value) is int and mx.issubdtype(dtype, mx.inexact):
+        value = float(value)  # MLX reads Python integers as int64
+    if dtype == mx.uint64 and value >= 2**63:  # MLX reads Python integers as int64
+        high, low = mx.array(value >> 32, dtype=mx.uint64), mx.array(value & 0xFFFFFFFF, dtype=mx.uint64)
+        return mx.left_shift(high, mx.array(32, dtype=mx.uint64)) + low
+    return mx.array(value, dtype=dtype)

@@ -1,0 +1,109 @@
+"""Processes that compute together on MLX: the ring of TCP connections, or MPI where this MLX was built with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend.processes.group import Group, Place, buckets_of
+from ember_ml.backend.processes.rendezvous import all_addresses
+from ember_ml.errors import UnsupportedOp
+
+__all__ = ["connect"]
+
+# of a message; the ring is slower than gloo and has less latency to save
+_FIRST_BYTES, _BYTES = 2**17, 2**22
+_WORDS = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
+
+
+def connect(place: Place) -> MLXGroup:
+    engine = "mpi" if place.started_by == "mpirun" and mx.distributed.is_available("mpi") else "ring"
+    if engine == "ring" and "MLX_HOSTFILE" not in os.environ:
+        _write_hosts(place)
+    group = mx.distributed.init(strict=True, backend=engine)
+    return MLXGroup(engine, group)
+
+
+def _write_hosts(place: Place) -> None:
+    """Tell MLX, which reads it from a file, where the ranks listen."""
+    addresses = [[address] for address in all_addresses(place)]
+    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False, encoding="utf-8") as file:
+        json.dump(addresses, file)
+    os.environ["MLX_HOSTFILE"], os.environ["MLX_RANK"] = file.name, str(place.rank)
+
+
+class MLXGroup(Group):
+    """A group of ``mlx.core.distributed``."""
+
+    is_lazy = True
+
+    def __init__(self, engine: str, group: Any) -> None:
+        super().__init__(engine, group.rank(), group.size())
+        self._group = group
+
+    def all_reduce(self, x: mx.array, how: str) -> mx.array:
+        return _evaluated(getattr(mx.distributed, f"all_{how}")(x, group=self._group))
+
+    def all_gather(self, x: mx.array) -> mx.array:
+        return _evaluated(mx.distributed.all_gather(x, group=self._group))
+
+    def broadcast(self, x: mx.array, source: int) -> mx.array:
+        # MLX has none: the bits of all other ranks are 0, so that their sum is exact
+        bits = mx.view(mx.contiguous(x).reshape(-1), _WORDS.get(x.itemsize, mx.uint64))
+        summed = mx.distributed.all_sum(bits if self.rank == source else mx.zeros_like(bits), group=self._group)
+        return _evaluated(mx.view(summed, x.dtype).reshape(x.shape))
+
+    def send(self, x: mx.array, to: int) -> None:
+        self._check_neighbour(to)
+        mx.eval(mx.distributed.send(x, to, group=self._group))
+
+    def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> mx.array:
+        self._check_neighbour(source)
+        return _evaluated(mx.distributed.recv(shape, dtype, source, group=self._group))
+
+    def _check_neighbour(self, other: int) -> None:
+        if self.engine == "ring" and (other - self.rank) % self.size not in (1, self.size - 1):
+            raise UnsupportedOp(
+                f"MLX's ring connects rank {self.rank} of {self.size} with {(self.rank - 1) % self.size} and "
+                f"{(self.rank + 1) % self.size} only, not with {other}: pass it on from rank to rank, or use broadcast"
+            )
+
+    def mean(self, xs: Sequence[mx.array], weight: float | None) -> list[mx.array]:
+        found: list[Any] = [None] * len(xs)
+        summed: mx.array | None = None
+        last = len(xs) - 1  # gradients of the last parameters are known first
+        for places in buckets_of([x.dtype for x in xs[::-1]], [x.nbytes for x in xs[::-1]], _FIRST_BYTES, _BYTES):
+            bucket = [last - place for place in places]
+            parts = [xs[place].reshape(-1) for place in bucket]
+            if weight is not None:
+                parts.append(mx.ones(1, parts[0].dtype))
+            flat = mx.concatenate(parts)
+            # of no samples, anything may have been computed
+            flat = mx.zeros_like(flat) if weight == 0 else flat * (1.0 / self.size if weight is None else weight)
+            if summed is not None:  # the same order on every rank, whatever else its graph holds
+                flat = mx.depends(flat, summed)
+            summed = mx.distributed.all_sum(flat, group=self._group)
+            flat = summed if weight is None else summed / summed[-1]
+            start = 0
+            for place in bucket:
+                end = start + xs[place].size
+                found[place] = flat[start:end].reshape(xs[place].shape)
+                start = end
+        return found
+
+    def finish(self, xs: Sequence[mx.array]) -> None:
+        mx.eval(xs)
+
+    def barrier(self) -> None:
+        self.all_reduce(mx.zeros(1), "sum")
+
+
+def _evaluated(x: mx.array) -> mx.array:
+    """After a rank is lost, an array that was not evaluated can be read as if it had been reduced."""
+    mx.eval(x)
+    return x

@@ -1,0 +1,83 @@
+"""Activations on NumPy: those in which computing in place saves most of the time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.common.axes import axis_of
+from ember_ml.backend.numpy.bodies.reductions import in_float32, total
+from ember_ml.backend.numpy.bodies.special import erfc
+
+Array = np.ndarray[Any, Any]
+
+
+def relu(x: Array) -> Array:
+    return np.maximum(x, x.dtype.type(0))
+
+
+def _sigmoid(x: Array) -> Array:
+    result = np.negative(x, out=np.empty_like(x))  # an array even for 0-d
+    with np.errstate(over="ignore", under="ignore"):  # the reciprocal of infinity is right
+        np.exp(result, out=result)
+        result += 1
+        return np.reciprocal(result, out=result)
+
+
+def _silu(x: Array) -> Array:
+    result = np.negative(x, out=np.empty_like(x))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        np.exp(result, out=result)
+        result += 1
+        return np.divide(x, result, out=result)
+
+
+def _gelu(x: Array, approximate: bool) -> Array:
+    if not approximate:
+        result = erfc(x * x.dtype.type(-math.sqrt(0.5)))
+        result *= 0.5
+        result *= x
+        return result
+    near = np.clip(x, -30, 30, out=np.empty_like(x))  # beyond, the sigmoid is 0 or 1; and the cube would overflow
+    result = np.multiply(near, near, out=np.empty_like(x))
+    root = -2 * math.sqrt(2 / math.pi)
+    result *= x.dtype.type(0.044715 * root)
+    result += x.dtype.type(root)
+    result *= near
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        np.exp(result, out=result)
+        result += 1
+        return np.divide(x, result, out=result)
+
+
+def _below_largest(x: Array, axis: int) -> Array:
+    if not x.size:
+        return x.copy()
+    with np.errstate(invalid="ignore"):
+        return np.subtract(x, x.max(axis=axis, keepdims=True))
+
+
+def _softmax(x: Array, axis: int) -> Array:
+    axis = axis_of(axis, x.ndim)
+    powers = _below_largest(x, axis)
+    with np.errstate(under="ignore"):
+        np.exp(powers, out=powers)
+        powers /= total(powers, axis, True)
+    return powers
+
+
+def _log_softmax(x: Array, axis: int) -> Array:
+    axis = axis_of(axis, x.ndim)
+    result = _below_largest(x, axis)
+    with np.errstate(under="ignore"):
+        result -= np.log(total(np.exp(result), axis, True))
+    return result
+
+
+sigmoid = in_float32(_sigmoid)
+silu = in_float32(_silu)
+gelu = in_float32(_gelu)
+softmax = in_float32(_softmax)
+log_softmax = in_float32(_log_softmax)

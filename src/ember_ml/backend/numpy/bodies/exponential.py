@@ -1,0 +1,34 @@
+"""Exponentials, logarithms and roots on NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ember_ml.backend.common import special as formulas
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.numpy.bodies.complex import of_parts
+from ember_ml.core import dtypes as dt
+
+exp = np.exp
+exp2 = np.exp2
+log = np.log
+log1p = np.log1p
+log2 = np.log2
+log10 = np.log10
+logaddexp = np.logaddexp
+logaddexp2 = np.logaddexp2
+sqrt = np.sqrt
+cbrt = np.cbrt
+
+
+def _complex_expm1(x: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return formulas.complex_expm1(np, of_parts, np.exp, x)
+
+
+# NumPy gives NaN at infinities where the standard has values
+expm1 = ByDType(np.expm1, dict.fromkeys(dt.COMPLEX, _complex_expm1))
+
+
+def rsqrt(x: np.ndarray) -> np.ndarray:
+    return np.reciprocal(np.sqrt(x))

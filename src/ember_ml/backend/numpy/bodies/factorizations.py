@@ -1,0 +1,130 @@
+"""Factorizations of matrices, on NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend import value_checks as checks
+from ember_ml.backend.common.linalg import NOT_DEFINITE, NOT_FINITE, check_matrix, check_square
+from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
+from ember_ml.errors import LinAlgError
+
+__all__ = ["is_finite"]
+
+
+def is_finite(x: np.ndarray) -> bool:
+    """Whether all elements are finite; their sum tells it in a fraction of the time, unless it overflows."""
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
+
+
+def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
+    """``native`` on matrices of finite numbers: LinAlgError for others, or NaN where values are not checked.
+
+    NumPy itself gives numbers for some of them.
+    """
+
+    def body(x: np.ndarray, *options: Any) -> Any:
+        check(x)
+        if is_finite(x):
+            return native(x, *options)
+        if checks.enabled:
+            raise LinAlgError(NOT_FINITE)
+        whole = np.asarray(np.isfinite(x).all(axis=(-2, -1)))
+        result = native(np.where(whole[..., None, None], x, 0), *options)
+        if isinstance(result, tuple):
+            return type(result)(*(_or_nan(part, whole) for part in result))
+        return _or_nan(result, whole)
+
+    return body
+
+
+def _or_nan(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """``part`` where its matrix was ``whole``, else NaN."""
+    whole = whole.reshape(whole.shape + (1,) * (part.ndim - whole.ndim))
+    return np.where(whole, part, np.asarray(np.nan, part.dtype))
+
+
+def _svd(x: np.ndarray, full_matrices: bool) -> SVDResult:
+    return SVDResult(*np.linalg.svd(x, full_matrices))
+
+
+def _eigh(x: np.ndarray) -> EighResult:
+    return EighResult(*np.linalg.eigh(x))
+
+
+def _complex(x: np.ndarray) -> np.ndarray:
+    """NumPy gives real numbers where none has an imaginary part."""
+    return x if x.dtype.kind == "c" else x.astype(np.result_type(x.dtype, np.complex64))
+
+
+def _eig(x: np.ndarray) -> EigResult:
+    values, vectors = np.linalg.eig(x)
+    return EigResult(_complex(values), _complex(vectors))
+
+
+def _eigvals(x: np.ndarray) -> np.ndarray:
+    return _complex(np.linalg.eigvals(x))
+
+
+svd = _of_finite(_svd, check_matrix)
+svdvals = _of_finite(np.linalg.svdvals, check_matrix)
+eigh = _of_finite(_eigh, check_square)
+eigvalsh = _of_finite(np.linalg.eigvalsh, check_square)
+eig = _of_finite(_eig, check_square)
+eigvals = _of_finite(_eigvals, check_square)
+
+
+def qr(x: np.ndarray, mode: str) -> QRResult:
+    check_matrix(x)
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"mode must be 'reduced' or 'complete', not {mode!r}")
+    return QRResult(*np.linalg.qr(x, mode))
+
+
+def cholesky(x: np.ndarray, upper: bool) -> np.ndarray:
+    check_square(x)
+    try:
+        factor = np.linalg.cholesky(x)
+    except np.linalg.LinAlgError:
+        if checks.enabled:
+            raise LinAlgError(NOT_DEFINITE) from None
+        factor = _each_cholesky(x)
+    definite = np.isfinite(np.diagonal(factor, 0, -2, -1))  # NumPy lets NaN and infinity through
+    if not definite.all():
+        if checks.enabled:
+            raise LinAlgError(NOT_DEFINITE)
+        factor = _or_nan(factor, np.asarray(definite.all(axis=-1)))
+    return factor.swapaxes(-2, -1).conj() if upper else factor
+
+
+def _each_cholesky(x: np.ndarray) -> np.ndarray:
+    factors = np.full(x.shape, np.nan, dtype=x.dtype)
+    for place in np.ndindex(x.shape[:-2]):
+        try:
+            factors[place] = np.linalg.cholesky(x[place])
+        except np.linalg.LinAlgError:
+            continue
+    return factors
+
+
+def lu_factor(x: np.ndarray) -> LUResult:
+    """Row by row, for the whole stack at once: NumPy has no such function."""
+    check_matrix(x)
+    rows, columns = x.shape[-2:]
+    lu = x.reshape(math.prod(x.shape[:-2]), rows, columns).copy()
+    stack = np.arange(len(lu))
+    pivots = np.zeros((len(lu), min(rows, columns)), dtype=np.int64)
+    with np.errstate(all="ignore"):
+        for k in range(pivots.shape[1]):
+            largest = k + np.abs(lu[:, k:, k]).argmax(axis=1)
+            pivots[:, k] = largest
+            lu[stack, k], lu[stack, largest] = lu[stack, largest], lu[stack, k]
+            pivot = lu[:, k, k, None]
+            lu[:, k + 1 :, k] /= np.where(pivot == 0, 1, pivot)
+            lu[:, k + 1 :, k + 1 :] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 :]
+    return LUResult(lu.reshape(x.shape), pivots.reshape(*x.shape[:-2], min(rows, columns)))

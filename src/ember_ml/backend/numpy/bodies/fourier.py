@@ -1,0 +1,75 @@
+"""Fourier transforms, on NumPy, which keeps the precision of its input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.common.signal import check_norm, lengths_and_axes
+
+_REAL_IN = (np.fft.rfft, np.fft.rfftn)
+_HALF_IN = (np.fft.irfft, np.fft.irfftn)
+_INVERSE = (np.fft.ifft, np.fft.ifftn, *_HALF_IN)
+_SINGLE = (np.float32, np.complex64)
+_FEW = 1024
+_OTHER = {"backward": "forward", "forward": "backward"}
+
+
+def _one(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    def body(x: np.ndarray, n: int | None, axis: int, norm: str) -> np.ndarray:
+        check_norm(norm)
+        if x.size < _FEW or x.dtype not in _SINGLE:
+            return native(x, n, axis, norm)
+        own = 2 * (x.shape[axis] - 1) if native in _HALF_IN else x.shape[axis]
+        length = own if n is None else n
+        return _single(native, x, length, axis, norm, length)
+
+    return body
+
+
+def _several(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    def body(x: np.ndarray, s: Sequence[int] | None, axes: Sequence[int] | None, norm: str) -> Any:
+        check_norm(norm)
+        lengths, found = lengths_and_axes(x.shape, s, axes, native in _HALF_IN)
+        if not found:
+            if native not in (np.fft.fftn, np.fft.ifftn):
+                raise ValueError("a real transform needs at least one axis")
+            return x.astype(np.result_type(x.dtype, np.complex64))  # NumPy gives the input itself
+        if x.size < _FEW or x.dtype not in _SINGLE:
+            return native(x, lengths, found, norm)
+        return _single(native, x, lengths, found, norm, math.prod(lengths))
+
+    return body
+
+
+def _single(native: Callable[..., Any], x: np.ndarray, n: Any, axis: Any, norm: str, elements: int) -> np.ndarray:
+    """The transform in single precision, which NumPy computes in double precision, in two to four times the time.
+
+    It does so for real input to a complex transform, and where the transform has no factor: its factor is then the
+    integer 1, which decides the dtype. So the input is made complex, and a factor asked for and taken back.
+    """
+    if x.dtype == np.float32 and native not in _REAL_IN:
+        x = x.astype(np.complex64)
+    if norm != ("forward" if native in _INVERSE else "backward"):
+        return native(x, n, axis, norm)
+    result = native(x, n, axis, _OTHER[norm])
+    if result.dtype.kind == "c":  # part by part, since the complex product of an infinity is NaN
+        parts = (result.view(np.float32),) if result.flags.c_contiguous else (result.real, result.imag)
+    else:
+        parts = (result,)
+    for part in parts:
+        part *= np.float32(elements)
+    return result
+
+
+fft = _one(np.fft.fft)
+ifft = _one(np.fft.ifft)
+rfft = _one(np.fft.rfft)
+irfft = _one(np.fft.irfft)
+fftn = _several(np.fft.fftn)
+ifftn = _several(np.fft.ifftn)
+rfftn = _several(np.fft.rfftn)
+irfftn = _several(np.fft.irfftn)

@@ -1,0 +1,47 @@
+"""Distinct values, positions in sorted data, and counts, on NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ember_ml.backend.common.unique import descends, unique_parts
+from ember_ml.backend.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+from ember_ml.backend.numpy.bodies.indexing import in_range
+from ember_ml.backend.numpy.bodies.scatter import segment_sum
+
+
+def unique_values(x: np.ndarray) -> np.ndarray:
+    return unique_parts(x, False, False, False)[0]
+
+
+def unique_all(x: np.ndarray) -> UniqueAllResult:
+    return UniqueAllResult(*unique_parts(x, True, True, True))
+
+
+def unique_counts(x: np.ndarray) -> UniqueCountsResult:
+    return UniqueCountsResult(*unique_parts(x, False, False, True))
+
+
+def unique_inverse(x: np.ndarray) -> UniqueInverseResult:
+    return UniqueInverseResult(*unique_parts(x, False, True, False))
+
+
+def searchsorted(x: np.ndarray, y: np.ndarray, side: str, sorter: np.ndarray | None) -> np.ndarray:
+    if sorter is not None:
+        x = np.take(x, in_range(sorter, x.size))
+    return np.asarray(np.searchsorted(x, y, side=side)).astype(np.int64, copy=False)  # type: ignore[call-overload]
+
+
+def digitize(x: np.ndarray, bins: np.ndarray, right: bool) -> np.ndarray:
+    side = "left" if right else "right"
+    if descends(bins):
+        return len(bins) - searchsorted(bins[::-1], x, side, None)
+    return searchsorted(bins, x, side, None)
+
+
+def bincount(x: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
+    if weights is None:
+        return np.bincount(x.astype(np.int64, copy=False), minlength=minlength)
+    if x.size and x.min() < 0:
+        raise ValueError("bincount counts no negative integers")
+    return segment_sum(weights, x, max(int(x.max()) + 1 if x.size else 0, minlength), False)

@@ -1,3 +1,0 @@
-"""Devices, on NumPy."""
-
-from __future__ import annotations

@@ -1,1 +1,0 @@
-"""Norms and distances, on NumPy: nothing is better than the derived bodies."""

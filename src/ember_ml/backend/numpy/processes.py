@@ -1,0 +1,101 @@
+"""Processes that compute together on NumPy: over MPI, where it started them; else over gloo, which PyTorch has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend import selection as backends
+from ember_ml.backend.processes.group import Bridge, Group, Place, buckets_of
+from ember_ml.backend.processes.rendezvous import is_mpi_here, mpi
+from ember_ml.errors import LaunchError
+
+__all__ = ["connect"]
+
+
+def connect(place: Place) -> Group:
+    if is_mpi_here():
+        return MPIGroup()
+    if backends.is_installed("torch"):
+        torch = backends.load("torch")
+        from ember_ml.backend.torch import processes as collectives
+
+        return Bridge(collectives.connect(place), torch, backends.load("numpy"))
+    raise LaunchError(
+        "NumPy has no engine for several processes of its own: pip install 'ember-ml[mpi]' and start the program with "
+        "`ember-ml launch` or mpirun, or install PyTorch, whose engine serves NumPy as well"
+    )
+
+
+class MPIGroup(Group):
+    """All processes that ``mpirun`` started."""
+
+    def __init__(self) -> None:
+        self._mpi = mpi()
+        self._world = self._mpi.COMM_WORLD
+        super().__init__("mpi", self._world.Get_rank(), self._world.Get_size())
+
+    def all_reduce(self, x: np.ndarray, how: str) -> np.ndarray:
+        made = np.empty(x.shape, x.dtype)
+        self._world.Allreduce(np.ascontiguousarray(x), made, getattr(self._mpi, how.upper()))
+        return made
+
+    def all_gather(self, x: np.ndarray) -> np.ndarray:
+        joined = np.empty((self.size * x.shape[0], *x.shape[1:]) if x.ndim else (self.size,), x.dtype)
+        self._world.Allgather(_bytes(x), _bytes(joined))
+        return joined
+
+    def reduce_scatter(self, x: np.ndarray) -> np.ndarray:
+        part = np.empty((x.shape[0] // self.size, *x.shape[1:]), x.dtype)
+        self._world.Reduce_scatter_block(np.ascontiguousarray(x), part, self._mpi.SUM)
+        return part
+
+    def broadcast(self, x: np.ndarray, source: int) -> np.ndarray:
+        work = x.copy(order="C")
+        self._world.Bcast(_bytes(work), source)
+        return work
+
+    def send(self, x: np.ndarray, to: int) -> None:
+        self._world.Send(_bytes(x), to)
+
+    def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> np.ndarray:
+        made = np.empty(shape, dtype)
+        self._world.Recv(_bytes(made), source)
+        return made
+
+    def mean(self, xs: Sequence[np.ndarray], weight: float | None) -> list[np.ndarray]:
+        found: list[Any] = [None] * len(xs)
+        pending = [(bucket, *self._started([xs[place] for place in bucket], weight)) for bucket in _buckets(xs)]
+        for bucket, flat, work in pending:
+            work.Wait()
+            if weight is not None:
+                flat = flat[:-1] / flat[-1]
+            parts = np.split(flat, np.cumsum([xs[place].size for place in bucket])[:-1])
+            for place, part in zip(bucket, parts, strict=True):
+                found[place] = part.reshape(xs[place].shape)
+        return found
+
+    def _started(self, xs: Sequence[np.ndarray], weight: float | None) -> tuple[np.ndarray, Any]:
+        parts = [x.reshape(-1) for x in xs]
+        if weight is not None:
+            parts.append(np.ones(1, xs[0].dtype))
+        flat = np.concatenate(parts)
+        if weight == 0:  # of no samples, anything may have been computed
+            flat[...] = 0
+        else:
+            flat *= flat.dtype.type(1.0 / self.size if weight is None else weight)
+        return flat, self._world.Iallreduce(self._mpi.IN_PLACE, flat, self._mpi.SUM)
+
+    def barrier(self) -> None:
+        self._world.Barrier()
+
+
+def _buckets(xs: Sequence[np.ndarray]) -> list[list[int]]:
+    return buckets_of([x.dtype for x in xs], [x.nbytes for x in xs])
+
+
+def _bytes(x: np.ndarray) -> np.ndarray:
+    """The memory of ``x``, which is contiguous or copied: what only travels needs no dtype that MPI knows."""
+    return np.ascontiguousarray(x).reshape(-1).view(np.uint8)

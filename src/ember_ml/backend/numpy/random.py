@@ -1,0 +1,48 @@
+"""Random numbers of NumPy's own generator; the portable ones are the host's, which is NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.random.distributions import Variate
+from ember_ml.backend.random.generator import Key
+from ember_ml.backend.random.threefry import block
+
+
+def takes(variate: Variate, key: Key, device: str | None) -> bool:
+    return False
+
+
+def derive(words: np.ndarray, number: int) -> tuple[int, int]:
+    first, second, upper, lower = (int(word) & 0xFFFFFFFF for word in words)
+    return block((first, second), (upper << 32 | lower) + number)
+
+
+def _generator(seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def _uniform(seed: int, shape: tuple[int, ...], dtype: Any, device: str | None) -> np.ndarray:
+    return _generator(seed).random(shape, dtype)
+
+
+def _normal(seed: int, shape: tuple[int, ...], dtype: Any, device: str | None) -> np.ndarray:
+    return _generator(seed).standard_normal(shape, dtype)
+
+
+def _exponential(seed: int, shape: tuple[int, ...], dtype: Any, device: str | None) -> np.ndarray:
+    return _generator(seed).standard_exponential(shape, dtype)
+
+
+def _bernoulli(seed: int, shape: tuple[int, ...], dtype: Any, device: str | None, p: float) -> np.ndarray:
+    return _generator(seed).random(shape, np.float32) < np.float32(p)
+
+
+_NATIVE = {"uniform": _uniform, "normal": _normal, "exponential": _exponential, "bernoulli": _bernoulli}
+
+
+def native(variate: Variate) -> Callable[..., Any] | None:
+    return _NATIVE.get(variate.name)

@@ -1,0 +1,1 @@
+"""Hand-written vector-Jacobian products of NumPy."""

@@ -1,0 +1,284 @@
+"""The gradients of the ops that networks spend their time on besides matrices: normalizations, activations, attention.
+
+As in ``adjoints.py``; what the way forward saves is what the way back would otherwise compute again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.common.attention import by_groups, check_attention, scale_of
+from ember_ml.backend.numpy.bodies.special import erfc
+from ember_ml.backend.numpy.vjps.basic import Wanted, _column_sums, _fitted, _rows
+
+__all__ = ["ADJOINTS"]
+
+Array = np.ndarray[Any, Any]
+
+_BLOCK = 1 << 15
+"""So many elements at a time stay in the cache while one step after the other is computed."""
+_SCORES = 1 << 25
+"""The most scores of an attention that are kept for the way back."""
+
+
+def _is_last(x: Array, axis: Any, *parameters: Array | None) -> bool:
+    """Whether rows are normalized, with parameters of their length."""
+    is_usual = axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,)) and x.size > 0
+    return is_usual and all(p is None or p.shape == x.shape[-1:] for p in parameters)
+
+
+def _unit_rows(rows: Array, epsilon: float) -> Array:
+    """Rows, in place, divided by the root of their mean square; and one over that root."""
+    inverse = np.vecdot(rows, rows)
+    inverse /= rows.dtype.type(rows.shape[1])
+    inverse += rows.dtype.type(epsilon)
+    np.sqrt(inverse, out=inverse)
+    np.reciprocal(inverse, out=inverse)
+    rows *= inverse[:, None]
+    return inverse
+
+
+def _unit_back(g: Array, unit: Array, inverse: Array, factor: Any) -> Array:
+    """The gradient of rows that were brought to unit size and multiplied by ``factor``."""
+    found = g * (1 if factor is None else factor)
+    along = np.vecdot(found, unit)
+    along /= g.dtype.type(-g.shape[1])
+    part = unit * along[:, None]
+    found += part
+    found *= inverse[:, None]
+    return found
+
+
+def _layer(x: Array, gamma: Any, beta: Any, axis: Any, epsilon: float) -> Any:
+    if not _is_last(x, axis, gamma, beta):
+        return None, None
+    rows = _rows(x)
+    with np.errstate(all="ignore"):
+        means = np.add.reduce(rows, 1, keepdims=True)
+        means /= x.dtype.type(rows.shape[1])
+        unit = rows - means
+        inverse = _unit_rows(unit, epsilon)
+        result = unit if gamma is None else unit * gamma
+        if beta is not None:
+            result = result + beta if gamma is None else np.add(result, beta, out=result)
+    return result.reshape(x.shape), (unit, inverse)
+
+
+def _layer_back(
+    g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, gamma: Any, beta: Any, axis: Any, epsilon: Any
+) -> Any:
+    unit, inverse = saved
+    rows = _rows(g)
+    found = None
+    if wanted[0]:
+        found = _unit_back(rows, unit, inverse, gamma)
+        means = np.add.reduce(found, 1, keepdims=True)
+        means /= g.dtype.type(rows.shape[1])
+        found -= means
+        found = found.reshape(g.shape)
+    return found, wanted[1] and _column_sums(rows * unit), wanted[2] and _column_sums(rows)
+
+
+def _rms(x: Array, scale: Any, axis: Any, epsilon: float) -> Any:
+    if not _is_last(x, axis, scale):
+        return None, None
+    unit = _rows(x).copy()
+    with np.errstate(all="ignore"):
+        inverse = _unit_rows(unit, epsilon)
+        result = unit if scale is None else unit * scale
+    return result.reshape(x.shape), (unit, inverse)
+
+
+def _rms_back(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, scale: Any, axis: Any, epsilon: Any) -> Any:
+    unit, inverse = saved
+    rows = _rows(g)
+    found = _unit_back(rows, unit, inverse, scale).reshape(g.shape) if wanted[0] else None
+    return found, wanted[1] and _column_sums(rows * unit)
+
+
+def _gelu(x: Array, approximate: bool) -> Any:
+    """The result, and saved its slope: some elements at a time."""
+    if not x.ndim or not x.flags.c_contiguous:
+        return None, None
+    result, slope = np.empty_like(x), np.empty_like(x)
+    flat, results, slopes = x.reshape(-1), result.reshape(-1), slope.reshape(-1)
+    part = _gelu_part if approximate else _exact_gelu_part
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for first in range(0, flat.size, _BLOCK):
+            block = slice(first, first + _BLOCK)
+            part(flat[block], results[block], slopes[block])
+    return result, slope
+
+
+def _gelu_part(x: Array, result: Array, slope: Array) -> None:
+    kind, root = x.dtype.type, 2 * math.sqrt(2 / math.pi)
+    near = np.clip(x, kind(-30), kind(30))  # beyond, the sigmoid is 0 or 1; and the cube would overflow
+    np.multiply(near, near, out=slope)
+    slope *= kind(-0.044715 * root)
+    gate = slope - kind(root)
+    gate *= near
+    np.exp(gate, out=gate)
+    gate += kind(1)
+    np.reciprocal(gate, out=gate)
+    np.multiply(x, gate, out=result)
+    # the slope is the gate, and x times the slope of the gate
+    slope *= kind(-3)
+    slope += kind(root)
+    slope *= near
+    np.multiply(gate, gate, out=near)
+    np.subtract(gate, near, out=near)
+    slope *= near
+    slope += gate
+
+
+def _exact_gelu_part(x: Array, result: Array, slope: Array) -> None:
+    kind = x.dtype.type
+    chance = erfc(x * kind(-math.sqrt(0.5)))
+    chance *= kind(0.5)
+    np.multiply(x, chance, out=result)
+    np.multiply(x, x, out=slope)
+    slope *= kind(-0.5)
+    np.exp(slope, out=slope)
+    slope *= kind(1 / math.sqrt(2 * math.pi))
+    slope *= x
+    slope += chance
+
+
+def _gelu_back(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, approximate: Any) -> Any:
+    return (g * saved,)
+
+
+def _silu(x: Array) -> Any:
+    """The result, and saved the sigmoid."""
+    if not x.ndim:
+        return None, None
+    gate = np.negative(x)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        np.exp(gate, out=gate)
+        gate += 1
+        np.reciprocal(gate, out=gate)
+        return x * gate, gate
+
+
+def _silu_back(g: Array, wanted: Wanted, saved: Array, result: Array, x: Any) -> Any:
+    slope = 1 - saved
+    with np.errstate(invalid="ignore"):
+        slope *= result
+    slope += saved
+    slope *= g
+    return (slope,)
+
+
+def _sigmoid_back(g: Array, wanted: Wanted, saved: Any, result: Array, x: Any) -> Any:
+    if not g.ndim:  # of which NumPy makes scalars
+        return NotImplemented
+    slope = 1 - result
+    slope *= result
+    slope *= g
+    return (slope,)
+
+
+def _tanh_back(g: Array, wanted: Wanted, saved: Any, result: Array, x: Any) -> Any:
+    if not g.ndim:
+        return NotImplemented
+    slope = result * result
+    np.subtract(1, slope, out=slope)
+    slope *= g
+    return (slope,)
+
+
+def _softmax_back(g: Array, wanted: Wanted, saved: Any, result: Array, x: Any, axis: int) -> Any:
+    if not g.ndim or not _is_last(result, axis):
+        return NotImplemented
+    slope = g - np.vecdot(g, result)[..., None]
+    slope *= result
+    return (slope,)
+
+
+def _parted(x: Array, heads: int) -> Array:
+    """(batch, length, all heads, dim) as (batch, heads, those that share one of key, length, dim)."""
+    batch, length, all_heads, dim = x.shape
+    return x.reshape(batch, length, heads, all_heads // heads, dim).transpose(0, 2, 3, 1, 4)
+
+
+def _attention(query: Array, key: Array, value: Array, bias: Any, mask: Any, scale: Any, is_causal: bool) -> Any:
+    check_attention(query.shape, key.shape, value.shape, bias, mask)
+    batch, queries, all_heads, _ = query.shape
+    keys, heads = key.shape[1:3]
+    if not 0 < batch * all_heads * queries * keys <= _SCORES:
+        return None, None
+    scaled = _parted(query, heads) * query.dtype.type(scale_of(scale, query.shape))
+    weights = np.matmul(scaled, _parted(key, heads).swapaxes(-1, -2))
+    if bias is not None:
+        weights += by_groups(np, bias, heads)
+    if mask is not None:
+        np.copyto(weights, -np.inf, where=~by_groups(np, mask, heads))
+    if is_causal:
+        np.copyto(weights, -np.inf, where=~np.tri(queries, keys, keys - queries, dtype=bool))
+    top = np.maximum.reduce(weights, -1, keepdims=True)
+    may_see_nothing = bias is not None or mask is not None or (is_causal and queries > keys)
+    weights -= np.where(top == -np.inf, 0, top) if may_see_nothing else top
+    np.exp(weights, out=weights)
+    total = np.add.reduce(weights, -1, keepdims=True)
+    if may_see_nothing:
+        total[total == 0] = 1
+    weights *= np.reciprocal(total, out=total)
+    result = np.empty((batch, queries, all_heads, value.shape[3]), weights.dtype)
+    np.matmul(weights, _parted(value, heads), out=_parted(result, heads))
+    return result, (weights, scaled)
+
+
+def _attention_back(
+    g: Array,
+    wanted: Wanted,
+    saved: Any,
+    result: Array,
+    query: Any,
+    key: Array,
+    value: Array,
+    bias: Any,
+    mask: Any,
+    scale: Any,
+    is_causal: Any,
+) -> Any:
+    weights, scaled = saved
+    heads, own = key.shape[2], _parted(g, key.shape[2])
+    slopes = np.matmul(own, _parted(value, heads).swapaxes(-1, -2))
+    slopes -= _parted(np.vecdot(g, result)[..., None], heads)  # of each query the sum of slopes times weights
+    slopes *= weights
+    by_query = None
+    if wanted[0]:
+        by_query = np.empty(wanted[0][2], g.dtype)
+        np.matmul(slopes, _parted(key, heads), out=_parted(by_query, heads))
+        by_query *= g.dtype.type(scale_of(scale, by_query.shape))
+    return (
+        by_query,
+        wanted[1] and _summed(slopes, scaled, key),
+        wanted[2] and _summed(weights, own, value),
+        wanted[3] and _fitted(slopes.reshape(len(g), -1, *slopes.shape[-2:]), wanted[3]),
+    )
+
+
+def _summed(weights: Array, x: Array, like: Array) -> Array:
+    """For each key the sum of what its queries bring, over all heads that share it."""
+    if weights.shape[2] > 1:
+        return np.add.reduce(np.matmul(weights.swapaxes(-1, -2), x), 2).transpose(0, 2, 1, 3)
+    found = np.empty(like.shape, x.dtype)
+    np.matmul(weights.swapaxes(-1, -2), x, out=_parted(found, like.shape[2]))
+    return found
+
+
+ADJOINTS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
+    "dot_product_attention": (_attention, _attention_back),
+    "gelu": (_gelu, _gelu_back),
+    "layer_normalization": (_layer, _layer_back),
+    "rms_normalization": (_rms, _rms_back),
+    "sigmoid": (None, _sigmoid_back),
+    "silu": (_silu, _silu_back),
+    "softmax": (None, _softmax_back),
+    "tanh": (None, _tanh_back),
+}

@@ -1,0 +1,1 @@
+"""Process groups: their contract, and how processes of NumPy meet."""

@@ -1,0 +1,175 @@
+"""Processes that compute together: what a backend's engine for that provides.
+
+A backend that has one has a module ``collectives`` with a function ``connect(place)``, which gives a :class:`Group`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from ember_ml.errors import LaunchError
+
+__all__ = ["BUCKET_BYTES", "DEFAULT_TIMEOUT", "Bridge", "Group", "Place", "address_of", "buckets_of"]
+
+DEFAULT_TIMEOUT = 300.0
+BUCKET_BYTES = 25 * 2**20
+"""How many bytes of tensors travel together: few messages, and yet some under way while others are prepared."""
+FIRST_BUCKET_BYTES = 2**20
+"""How many make the first message, so that something is soon under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a process stands among those that compute together, as its environment says."""
+
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    """The number among the processes of the same machine."""
+    coordinator: str | None = None
+    """``host:port`` at which the processes can meet; rank 0 is on that host."""
+    timeout: float = DEFAULT_TIMEOUT
+    """After how many seconds a process that waits for another gives up, where the engine can."""
+    started_by: str = "python"
+    """What started the process: ``ember-ml launch``, ``torchrun``, ``mpirun``, ``mlx.launch`` or ``python``."""
+
+
+class Group:
+    """Processes that exchange native tensors of one backend. Every process must make the same calls in the same order.
+
+    Tensors that are reduced are of a dtype for numbers with at least 32 bits, or of 8 or 16 bits and integer. Results
+    are final: on a lazy backend they are evaluated, so that a failure shows here and nowhere later. Those of ``mean``
+    are when ``finish`` has been called with them, or with what was made of them.
+    """
+
+    engine: str
+    rank: int
+    size: int
+    is_lazy: bool = False
+    """Whether the results of ``mean`` must be finished."""
+
+    def __init__(self, engine: str, rank: int, size: int) -> None:
+        self.engine, self.rank, self.size = engine, rank, size
+
+    def all_reduce(self, x: Any, how: str) -> Any:
+        """The sum, ``max`` or ``min`` over the ranks, element by element, as a new tensor."""
+        raise NotImplementedError
+
+    def all_gather(self, x: Any) -> Any:
+        """The tensors of all ranks, which have equal shapes, joined along the first axis."""
+        raise NotImplementedError
+
+    def reduce_scatter(self, x: Any) -> Any:
+        """This rank's part, along the first axis, of the sum over the ranks."""
+        part = x.shape[0] // self.size
+        return self.all_reduce(x, "sum")[self.rank * part : (self.rank + 1) * part]
+
+    def broadcast(self, x: Any, source: int) -> Any:
+        """The tensor of the rank ``source``; the others say with theirs what shape and dtype it has."""
+        raise NotImplementedError
+
+    def send(self, x: Any, to: int) -> None:
+        raise NotImplementedError
+
+    def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> Any:
+        """The tensor that the rank ``source`` sends; ``dtype`` is native."""
+        raise NotImplementedError
+
+    def mean(self, xs: Sequence[Any], weight: float | None) -> list[Any]:
+        """The means over the ranks of each of the floating-point tensors, of which many travel together.
+
+        With ``weight`` they are weighted by the ranks' weights, whose sum travels with the tensors; those of weight 0
+        do not count, whatever they hold.
+        """
+        raise NotImplementedError
+
+    def finish(self, xs: Sequence[Any]) -> None:
+        """Compute the tensors, where that was put off."""
+
+    def overlapping(self, weight: float | None) -> AbstractContextManager[Any]:
+        """A block around a computation of gradients, of which ``mean`` is then asked for with the same weight."""
+        return nullcontext()
+
+    def barrier(self) -> None:
+        """Return when every rank has called this."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Leave the group."""
+
+
+class Bridge(Group):
+    """The group of another backend, for tensors that go there and come back as arrays of the host."""
+
+    def __init__(self, inner: Group, theirs: Any, ours: Any) -> None:
+        super().__init__(inner.engine, inner.rank, inner.size)
+        self.inner, self._theirs, self._ours = inner, theirs, ours
+
+    def _there(self, x: Any) -> Any:
+        return self._theirs.from_host(self._ours.to_host(x), "cpu")
+
+    def _back(self, x: Any) -> Any:
+        return self._ours.from_host(self._theirs.to_host(x), None)
+
+    def all_reduce(self, x: Any, how: str) -> Any:
+        return self._back(self.inner.all_reduce(self._there(x), how))
+
+    def all_gather(self, x: Any) -> Any:
+        return self._back(self.inner.all_gather(self._there(x)))
+
+    def reduce_scatter(self, x: Any) -> Any:
+        return self._back(self.inner.reduce_scatter(self._there(x)))
+
+    def broadcast(self, x: Any, source: int) -> Any:
+        return self._back(self.inner.broadcast(self._there(x), source))
+
+    def send(self, x: Any, to: int) -> None:
+        self.inner.send(self._there(x), to)
+
+    def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> Any:
+        own = next(name for name, native in self._ours.dtypes.items() if native == dtype)
+        return self._back(self.inner.receive(shape, self._theirs.dtypes[own], source))
+
+    def mean(self, xs: Sequence[Any], weight: float | None) -> list[Any]:
+        return [self._back(x) for x in self.inner.mean([self._there(x) for x in xs], weight)]
+
+    def barrier(self) -> None:
+        self.inner.barrier()
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def buckets_of(
+    kinds: Sequence[Hashable], sizes: Sequence[int], first: int = FIRST_BUCKET_BYTES, limit: int = BUCKET_BYTES
+) -> list[list[int]]:
+    """The places of tensors in groups of one kind, in their order, each full when it has so many bytes.
+
+    >>> from ember_ml.backend.processes.group import buckets_of
+    >>> buckets_of(["f", "f", "i", "f", "f"], [4, 4, 8, 4, 4], first=4, limit=8)
+    [[0], [1, 3], [2], [4]]
+    """
+    open_ones: dict[Hashable, tuple[list[int], int]] = {}
+    found: list[list[int]] = []
+    for place, (kind, size) in enumerate(zip(kinds, sizes, strict=True)):
+        bucket, room = open_ones.get(kind, ([], 0))
+        if room <= 0:
+            bucket, room = [], limit if found else first
+            found.append(bucket)
+        bucket.append(place)
+        open_ones[kind] = bucket, room - size
+    return found
+
+
+def address_of(place: Place, engine: str) -> tuple[str, int]:
+    """Host and port of the place's coordinator."""
+    host, _, port = (place.coordinator or "").rpartition(":")
+    if not host or not port.isdigit():
+        raise LaunchError(
+            f"{engine} needs an address at which {place.world_size} processes meet, and {place.started_by} gave "
+            f"{place.coordinator!r}: set MASTER_ADDR and MASTER_PORT, or start the program with `ember-ml launch`"
+        )
+    return host, int(port)

@@ -1,0 +1,100 @@
+"""How processes that another program started find each other: by that program's own means."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+from ember_ml.backend.processes.group import Place, address_of
+from ember_ml.errors import LaunchError
+
+__all__ = ["agreed_address", "all_addresses", "is_mpi_here", "mpi"]
+
+_MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS")
+
+
+def is_mpi_here() -> bool:
+    """Whether MPI started this process, and can be used from it."""
+    return any(name in os.environ for name in _MPI_VARIABLES) and importlib.util.find_spec("mpi4py") is not None
+
+
+@cache
+def mpi() -> Any:
+    """The module ``mpi4py.MPI``; importing it joins the other processes.
+
+    From then on an exception that nobody catches ends them all: without that this process would wait, at its end, for
+    the others, which wait for it.
+    """
+    from mpi4py import MPI
+
+    before = sys.excepthook
+
+    def hook(*error: Any) -> None:
+        before(*error)
+        sys.stderr.flush()
+        MPI.COMM_WORLD.Abort(1)
+
+    sys.excepthook = hook
+    return MPI
+
+
+def agreed_address(place: Place) -> Place:
+    """The place with an address at which its processes can meet: the one that it has, or one that rank 0 offers."""
+    if place.coordinator is not None or place.world_size == 1:
+        return place if place.coordinator is not None else replace(place, coordinator=f"127.0.0.1:{_free_port()}")
+    return replace(place, coordinator=_exchanged(place, _own_address())[0])
+
+
+def all_addresses(place: Place) -> list[str]:
+    """An address for each rank, at which it can listen."""
+    return _exchanged(place, _own_address())
+
+
+def _exchanged(place: Place, text: str) -> list[str]:
+    """The texts of all ranks, by means of what started them."""
+    if place.world_size == 1:
+        return [text]
+    if is_mpi_here():
+        return mpi().COMM_WORLD.allgather(text)
+    if place.started_by == "torchrun":
+        return _stored(place, text)
+    raise LaunchError(
+        f"the {place.world_size} processes that {place.started_by} started do not know each other's addresses: start "
+        "the program with `ember-ml launch`, which tells them"
+    )
+
+
+def _stored(place: Place, text: str) -> list[str]:
+    """The texts of all ranks, by means of the store that torchrun keeps for them."""
+    from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
+
+    host, port = address_of(place, place.started_by)
+    store = TCPStore(host, port, is_master=False, timeout=timedelta(seconds=place.timeout))
+    store.set(f"ember_ml/{place.rank}", text)
+    return [store.get(f"ember_ml/{rank}").decode() for rank in range(place.world_size)]
+
+
+def _own_address() -> str:
+    return f"{_own_host()}:{_free_port()}"
+
+
+def _own_host() -> str:
+    """The address under which other machines reach this one; the local one where it has no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # an address of nobody: it only chooses the interface, and sends nothing
+        except OSError:
+            return "127.0.0.1"
+        return probe.getsockname()[0]
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        return listener.getsockname()[1]

@@ -1,0 +1,1 @@
+"""The portable random stream: generator, cipher, distributions."""

@@ -1,0 +1,153 @@
+"""One draw: a key from the stream, then the numbers, by whoever is best at it.
+
+A backend may have a module ``draws`` that computes words and formulas on its own tensors (:class:`OwnDraws`). Without
+one, or where that module leaves a draw to the host, NumPy computes the numbers and they are moved over; they are the
+same either way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from ember_ml.backend.contract import is_compiling
+from ember_ml.backend.host_arrays import cast_host, host_dtypes
+from ember_ml.backend.random.distributions import Variate
+from ember_ml.backend.random.generator import Key, SeedLike, next_key
+from ember_ml.backend.random.threefry import fill
+from ember_ml.backend.selection import active
+from ember_ml.core.dtypes import EmberDType, int32
+from ember_ml.errors import UnsupportedOp
+
+__all__ = ["HOST_LANES", "OwnDraws", "constant", "draw", "draw_on_host", "host_draw", "permutation"]
+
+
+class OwnDraws(Protocol):
+    """What a backend's module ``draws`` brings."""
+
+    def native(self, variate: Variate) -> Callable[..., Any] | None:
+        """A function that draws with the library's own generator, or None where it has nothing better than ours.
+
+        It gets a 64-bit seed, the shape, the dtype, the device and the parameters of the variate.
+        """
+        ...
+
+    def traced_key(self, seed: SeedLike | None) -> Key:
+        """The key of a draw in a function that is being traced."""
+        ...
+
+    def derive(self, words: Any, number: int) -> Key:
+        """The key that a generator gives ``number`` draws after a state, which is a tensor of four words."""
+        ...
+
+    def takes(self, variate: Variate, key: Key, device: str | None) -> bool:
+        """Whether this module, rather than the host, draws such numbers with this key for this device."""
+        ...
+
+    def draw(self, variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> Any: ...
+    def constant(self, compute: Callable[..., np.ndarray], device: str | None, *data: Any) -> Any:
+        """A native tensor of what the host computes of plain data, also while a function is traced."""
+        ...
+
+    def order(self, words: Any) -> Any:
+        """The int64 indices that sort int32 words, equal ones in their order."""
+        ...
+
+
+class _HostLanes:
+    """NumPy's functions for the formulas."""
+
+    def cast(self, x: np.ndarray, dtype: EmberDType) -> np.ndarray:
+        return x.astype(host_dtypes[dtype])
+
+    def view(self, x: np.ndarray, dtype: EmberDType) -> np.ndarray:
+        return x.view(host_dtypes[dtype])
+
+    def where(self, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.where(condition, x, y)
+
+    def keep(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+    def sqrt(self, x: np.ndarray) -> np.ndarray:
+        return np.sqrt(x)
+
+
+HOST_LANES = _HostLanes()
+_MOST_NUMBERS = 2**32  # as many blocks as counters
+_SIGNED_WORD = Variate("signed word", int32, False, lambda lanes, word: word)
+
+
+def host_draw(variate: Variate, key: tuple[int, int], count: int) -> np.ndarray:
+    """So many numbers, computed by NumPy."""
+    out = np.empty(count, dtype=host_dtypes[variate.dtype])
+    fill(out, key, lambda *words: variate.formula(HOST_LANES, *words), variate.wide)
+    return out
+
+
+def draw(variate: Variate, shape: tuple[int, ...], device: str | None, seed: SeedLike | None) -> Any:
+    """A native tensor of random numbers on the active backend."""
+    if math.prod(shape) > _MOST_NUMBERS:
+        raise ValueError(f"one call draws at most 2**32 random numbers; draw {shape} in several calls")
+    backend = active()
+    own, key, native = _key(backend, seed)
+    if native:
+        library = own.native(variate) if own else None
+        if library is not None:
+            return library(key[0] << 32 | key[1], shape, backend.dtypes[variate.dtype], device, *variate.parameters)
+    if own is not None and own.takes(variate, key, device):
+        return own.draw(variate, key, shape, device)
+    return backend.from_host(host_draw(variate, key, math.prod(shape)).reshape(shape), device)
+
+
+def permutation(count: int, device: str | None, seed: SeedLike | None) -> Any:
+    """The integers below ``count`` in random order: the stable order of as many words, as int64."""
+    if count > _MOST_NUMBERS:
+        raise ValueError(f"at most 2**32 things can be put in random order, not {count}")
+    backend = active()
+    own, key, _ = _key(backend, seed)
+    if own is not None and (is_compiling(backend) or type(key) is not tuple):
+        return own.order(own.draw(_SIGNED_WORD, key, (count,), device))
+    # sorting pairs of word and index is many times faster than a stable sort of words, and gives the same
+    pairs = host_draw(_SIGNED_WORD, key, count).astype(np.int64) << 32
+    pairs |= np.arange(count)
+    pairs.sort()
+    pairs &= 0xFFFFFFFF
+    return backend.from_host(pairs, device)
+
+
+def draw_on_host(
+    compute: Callable[[tuple[int, int]], np.ndarray], dtype: EmberDType, device: str | None, seed: SeedLike | None
+) -> Any:
+    """A native tensor of what the host computes with a key: for numbers that take no fixed number of words."""
+    backend = active()
+    _, key, _ = _key(backend, seed)
+    if is_compiling(backend) or type(key) is not tuple:
+        raise UnsupportedOp(
+            "these numbers are drawn by rejection on the host, which a compiled function cannot do; "
+            "draw them outside of it and pass them in"
+        )
+    return backend.from_host(cast_host(np.asarray(compute(key)), host_dtypes[dtype]), device)
+
+
+def constant(compute: Callable[..., np.ndarray], device: str | None, *data: Any) -> Any:
+    """A native tensor of what the host computes of data; of plain data only while a function is traced."""
+    backend = active()
+    own: OwnDraws | None = getattr(backend, "draws", None)
+    if own is None or not is_compiling(backend):
+        return backend.from_host(compute(*data), device)
+    if any(hasattr(value, "shape") for value in data):
+        raise ValueError("in a compiled function probabilities are plain numbers; of a tensor, use random_categorical")
+    return own.constant(compute, device, *data)
+
+
+def _key(backend: Any, seed: SeedLike | None) -> tuple[OwnDraws | None, Key, bool]:
+    """What the backend brings, the key of this draw, and whether the library's own generator may serve it."""
+    own: OwnDraws | None = getattr(backend, "draws", None)
+    if own is not None and is_compiling(backend):
+        return own, own.traced_key(seed), False
+    key, native = next_key(seed)
+    return own, key, native

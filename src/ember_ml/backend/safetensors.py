@@ -1,0 +1,232 @@
+"""Files of tensors in the safetensors format: read and written here, so that no other package is needed.
+
+A file is the length of its header in 8 bytes, the header in JSON (the dtype, shape and place of each tensor, and text
+about the file), and the tensors' bytes one after the other. Nothing in it can be executed. A file is written beside its
+place and then moved there, so that what has the name is always whole; it is read by mapping it into memory, so that
+tensors are loaded when they are used.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.host_arrays import host_dtypes
+from ember_ml.core import dtypes as dt
+from ember_ml.core.atomic_files import replaced
+from ember_ml.core.dtypes import EmberDType, as_dtype
+from ember_ml.errors import UnsupportedDType
+
+__all__ = ["Contents", "read_tensors", "write_tensors"]
+
+_DTYPES: dict[str, EmberDType] = {
+    "BOOL": dt.bool_,
+    "I8": dt.int8,
+    "I16": dt.int16,
+    "I32": dt.int32,
+    "I64": dt.int64,
+    "U8": dt.uint8,
+    "U16": dt.uint16,
+    "U32": dt.uint32,
+    "U64": dt.uint64,
+    "F16": dt.float16,
+    "BF16": dt.bfloat16,
+    "F32": dt.float32,
+    "F64": dt.float64,
+    "C64": dt.complex64,
+}
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
+_TEXT = "__metadata__"
+_OWN = "ember_ml"
+"""The entry among the texts that says what the format itself cannot."""
+_LONGEST_HEADER = 100_000_000  # as other readers have it
+_MOST_AXES = 64
+_LARGEST_SIZE = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a file holds: tensors by name in the order in which they were saved, and texts by name."""
+
+    tensors: dict[str, np.ndarray]
+    metadata: dict[str, str]
+    is_single: bool
+    """Whether one tensor without a name was saved."""
+
+
+def write_tensors(path: str | os.PathLike[str], contents: Contents) -> None:
+    """Write a file in one step: whoever reads ``path`` finds the old file or the new one, never a part of it."""
+    header, tensors = _described(contents)
+    with replaced(path) as file:
+        file.write(len(header).to_bytes(8, "little"))
+        file.write(header)
+        for tensor in tensors:
+            if tensor.size:
+                file.write(np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data)
+
+
+def _described(contents: Contents) -> tuple[bytes, list[np.ndarray]]:
+    """The header, and the tensors in the order of their bytes: wide dtypes first, so that each lies at a multiple of
+    its element's size.
+    """
+    stored, split = {}, []
+    for name, tensor in contents.tensors.items():
+        _check_name(name)
+        if as_dtype(tensor.dtype) is dt.complex128:  # which the format does not have: the parts as a last axis of two
+            split.append(name)
+            tensor = np.ascontiguousarray(tensor).reshape(*tensor.shape, 1).view(np.float64)
+        stored[name] = tensor
+    places, end = {}, 0
+    order = sorted(stored, key=lambda name: -stored[name].itemsize)
+    for name in order:
+        places[name] = [end, end + stored[name].nbytes]
+        end += stored[name].nbytes
+    header: dict[str, Any] = {}
+    notes = {"single": True} if contents.is_single else {}
+    text = _checked_text(contents.metadata) | _own_text({**notes, **({"complex128": split} if split else {})})
+    if text:
+        header[_TEXT] = text
+    for name, tensor in stored.items():
+        code = _CODES[as_dtype(tensor.dtype)]
+        header[name] = {"dtype": code, "shape": list(tensor.shape), "data_offsets": places[name]}
+    encoded = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    return encoded + b" " * (-len(encoded) % 8), [stored[name] for name in order]
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a tensor in a file is text, not {name!r}")
+    if name == _TEXT:
+        raise ValueError(f"no tensor in a file can be called {_TEXT!r}, which stands for the metadata")
+
+
+def _own_text(notes: dict[str, Any]) -> dict[str, str]:
+    return {_OWN: json.dumps(notes)} if notes else {}
+
+
+def _checked_text(metadata: Mapping[str, str]) -> dict[str, str]:
+    for key, value in metadata.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"the metadata of a file are texts by name, not {key!r}: {value!r}; json.dumps makes text")
+    if _OWN in metadata:
+        raise ValueError(f"the name {_OWN!r} in the metadata of a file is taken; use another one")
+    return dict(metadata)
+
+
+def read_tensors(path: str | os.PathLike[str]) -> Contents:
+    """What a file holds; the arrays are mapped to the file, and writing to them does not change it."""
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < 8:
+            raise _damaged(name, f"it has {size} bytes")
+        length = int.from_bytes(file.read(8), "little")
+        if length > min(size - 8, _LONGEST_HEADER):
+            raise _damaged(name, f"its header would have {length} bytes, and the file has {size}")
+        header = _parsed(name, file.read(length))
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    text = header.pop(_TEXT, None) or {}  # MLX writes null for none
+    if not isinstance(text, dict) or not all(isinstance(value, str) for value in text.values()):
+        raise _damaged(name, "its metadata are not texts by name")
+    notes = _notes(name, text.pop(_OWN, "{}"))
+    places = {key: _place(name, key, entry) for key, entry in header.items()}
+    _check_places(name, places, size - 8 - length)
+    try:
+        tensors = {key: _mapped(memory, 8 + length, *place) for key, place in places.items()}
+    except ValueError as error:  # an empty tensor can have axes that are too long for an array
+        raise _damaged(name, f"it has a tensor that no array can hold ({error})") from error
+    for key, tensor in tensors.items():
+        if tensor.dtype == np.bool_ and tensor.size and tensor.view(np.uint8).max() > 1:
+            raise _damaged(name, f"the tensor {key!r} holds bytes that are neither True nor False")
+    for key in notes["complex128"]:
+        tensors[key] = _joined(name, key, tensors.get(key))
+    if notes["single"] and len(tensors) != 1:
+        raise _damaged(name, "it says that it holds one tensor without a name")
+    return Contents(tensors, text, notes["single"])
+
+
+def _damaged(path: str, reason: str) -> ValueError:
+    return ValueError(f"{path} is no safetensors file, or a damaged one: {reason}")
+
+
+def _parsed(path: str, encoded: bytes) -> dict[str, Any]:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name stands in its header twice")
+        return found
+
+    try:
+        header = json.loads(encoded.decode(), object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"its header cannot be read ({error})") from error
+    if not isinstance(header, dict):
+        raise _damaged(path, "its header is not a table")
+    return header
+
+
+def _notes(path: str, encoded: str) -> dict[str, Any]:
+    """What we wrote about the file ourselves."""
+    try:
+        notes = {"single": False, "complex128": [], **json.loads(encoded)}
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _damaged(path, f"its entry {_OWN!r} cannot be read ({error})") from error
+    split = notes["complex128"]
+    is_list = isinstance(split, list) and all(isinstance(key, str) for key in split)
+    if type(notes["single"]) is not bool or not is_list:
+        raise _damaged(path, f"its entry {_OWN!r} says {encoded[:80]!r}")
+    return notes
+
+
+def _place(path: str, key: str, entry: Any) -> tuple[EmberDType, tuple[int, ...], int, int]:
+    """Dtype, shape, start and end of a tensor, as the header says them."""
+    if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
+        raise _damaged(path, f"the header does not describe the tensor {key!r}")
+    shape, places = entry["shape"], entry["data_offsets"]
+    if not _are_sizes(shape) or len(shape) > _MOST_AXES or not _are_sizes(places) or len(places) != 2:
+        raise _damaged(path, f"the tensor {key!r} has the shape {shape!r:.80} and the place {places!r:.80}")
+    dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+    if dtype is None:
+        raise UnsupportedDType(
+            f"the tensor {key!r} in {path} has the dtype {entry['dtype']!r:.80}, which Ember ML does not have"
+        )
+    if math.prod(shape) * dtype.itemsize != places[1] - places[0]:
+        raise _damaged(path, f"the tensor {key!r}, {dtype}{tuple(shape)}, has {places[1] - places[0]} bytes")
+    return dtype, tuple(shape), places[0], places[1]
+
+
+def _are_sizes(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is int and 0 <= value <= _LARGEST_SIZE for value in values)
+
+
+def _check_places(path: str, places: Mapping[str, tuple[EmberDType, tuple[int, ...], int, int]], size: int) -> None:
+    """That the tensors lie one after the other and fill the file."""
+    end = 0
+    for key, (_, _, start, stop) in sorted(places.items(), key=lambda item: item[1][2:]):
+        if start != end:
+            raise _damaged(path, f"the tensor {key!r} starts at byte {start}, where the one before ends at {end}")
+        end = stop
+    if end != size:
+        raise _damaged(path, f"its tensors have {end} bytes, and {size} follow its header")
+
+
+def _mapped(memory: mmap.mmap, begin: int, dtype: EmberDType, shape: tuple[int, ...], start: int, _: int) -> np.ndarray:
+    native = host_dtypes[dtype]
+    if not math.prod(shape):
+        return np.zeros(shape, native)
+    found = np.frombuffer(memory, native, math.prod(shape), begin + start).reshape(shape)
+    return found if found.flags.aligned else found.copy()  # other writers do not sort by size
+
+
+def _joined(path: str, key: Any, parts: np.ndarray | None) -> np.ndarray:
+    """The complex numbers whose parts were saved as a last axis of two."""
+    if parts is None or parts.dtype != np.float64 or not parts.ndim or parts.shape[-1] != 2:
+        raise _damaged(path, f"{key!r} is no tensor of the parts of complex numbers")
+    return parts.view(np.complex128).reshape(parts.shape[:-1])

@@ -1,0 +1,358 @@
+"""Which backend computes: choosing one, switching, scopes, and finding what is installed.
+
+The choice is made in this order: :func:`set_backend` or :func:`use_backend`; the variable ``EMBER_ML_BACKEND``; the
+file ``~/.ember/backend``; then whatever :func:`auto_select_backend` finds. It is made when the first op runs, not at
+import.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import platform
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ember_ml.core.dtypes import find_dtype
+from ember_ml.core.trees import known_leaves
+from ember_ml.errors import BrokenBackend, ConfigError, MissingBackend, UnknownBackend
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+    from pathlib import Path
+
+__all__ = [
+    "active",
+    "auto_select_backend",
+    "backend_file",
+    "backend_names",
+    "backend_of",
+    "chosen_by",
+    "get_backend",
+    "get_backend_module",
+    "installed_backends",
+    "is_active",
+    "is_installed",
+    "is_started",
+    "load",
+    "on_switch",
+    "set_backend",
+    "starting_backend",
+    "use_backend",
+]
+
+ENTRY_POINT_GROUP = "ember_ml.backends"
+VARIABLE = "EMBER_ML_BACKEND"
+# name: the package that computes for it
+_BUILT_IN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
+
+_loaded: dict[str, Any] = {}
+_owners: dict[type, Any] = {}
+_process: Any = None
+_chosen_by = ""
+_scope: ContextVar[Any] = ContextVar("ember_ml_backend", default=None)
+_open_scopes = 0
+_lock = threading.RLock()
+_listeners: list[Callable[[Any], None]] = []
+
+
+def _plugins() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def backend_names() -> tuple[str, ...]:
+    """Every backend that has a name here, installed or not: the built-in ones, then those of other packages.
+
+    >>> from ember_ml.backend import backend_names
+    >>> backend_names()[:3]
+    ('numpy', 'torch', 'mlx')
+    """
+    return (*_BUILT_IN, *(name for name in sorted(_plugins()) if name not in _BUILT_IN))
+
+
+def is_installed(name: str) -> bool:
+    """Whether the library behind the backend can be found, without importing it."""
+    if name not in _BUILT_IN:
+        return name in _plugins()
+    top, *rest = _BUILT_IN[name].split(".")
+    if importlib.util.find_spec(top) is None:
+        return False
+    return not rest or importlib.util.find_spec(_BUILT_IN[name]) is not None
+
+
+def installed_backends() -> tuple[str, ...]:
+    """The names of the backends whose library is installed here.
+
+    >>> from ember_ml.backend import installed_backends
+    >>> "numpy" in installed_backends()
+    True
+    """
+    return tuple(name for name in backend_names() if is_installed(name))
+
+
+def load(name: str) -> Any:
+    """The backend's module, imported at the first request.
+
+    Raises ``UnknownBackend`` for a name that nobody registered, ``MissingBackend`` with the extra to install where the
+    library is absent, and ``BrokenBackend`` where importing it fails.
+    """
+    found = _loaded.get(name)
+    if found is not None:
+        return found
+    with _lock:
+        if name not in _loaded:
+            module = _import(name)
+            _loaded[name] = module
+            _owners[module.tensor_type] = module
+            known_leaves(module.tensor_type)
+            for native in module.dtypes.values():
+                find_dtype(native)  # remembered now, since traced functions must not remember anything
+        return _loaded[name]
+
+
+def _import(name: str) -> ModuleType:
+    if name in _BUILT_IN:
+        if not is_installed(name):
+            raise MissingBackend(
+                f"the backend {name!r} needs the package {name!r}, which is not installed: "
+                f"pip install 'ember-ml[{name}]'"
+            )
+        try:
+            return importlib.import_module(f"ember_ml.backend.{name}")
+        except Exception as error:
+            raise BrokenBackend(
+                f"the backend {name!r} is installed but could not be imported ({type(error).__name__}: {error}); "
+                f"reinstall it: pip install --force-reinstall 'ember-ml[{name}]'"
+            ) from error
+    point = _plugins().get(name)
+    if point is None:
+        raise UnknownBackend(f"there is no backend {name!r}; the backends are {', '.join(backend_names())}")
+    try:
+        return point.load()
+    except Exception as error:
+        raise BrokenBackend(
+            f"the backend {name!r} of {point.value!r} could not be imported ({type(error).__name__}: {error})"
+        ) from error
+
+
+def backend_of(x: Any) -> Any:
+    """The backend module whose native tensor ``x`` is, or None where ``x`` is no tensor of any library.
+
+    A library that the program has imported by itself is recognised too.
+    """
+    kind = type(x)
+    owner = _owners.get(kind)
+    if owner is not None:
+        return owner
+    for base in kind.__mro__:
+        if base in _owners:
+            owner = _owners[base]
+            return owner if owner.is_native(x) else None
+    root = kind.__module__.partition(".")[0]
+    if root in _BUILT_IN and root not in _loaded:
+        return load(root) if load(root).is_native(x) else None
+    return None
+
+
+def backend_file() -> Path:
+    """The file that holds the backend which :func:`set_backend` was asked to remember."""
+    from pathlib import Path  # slow to import
+
+    return Path.home() / ".ember" / "backend"
+
+
+def _from_file() -> str | None:
+    path = backend_file()
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the backend file {path} cannot be read ({error}); correct or delete it") from error
+    if text not in backend_names():
+        raise ConfigError(
+            f"the backend file {path} says {text[:40]!r}, which is no backend; "
+            f"write one of {', '.join(backend_names())}, or delete the file"
+        )
+    return text
+
+
+def auto_select_backend() -> tuple[str, str | None]:
+    """The backend that suits this machine, found without importing any library, and None for its device.
+
+    PyTorch where it is installed; MLX on a Mac with Apple silicon; NumPy otherwise. The device is found when it is
+    first needed: ``ops.get_device()``.
+
+    >>> from ember_ml import auto_select_backend
+    >>> auto_select_backend()[0] in ("torch", "mlx", "numpy")
+    True
+    """
+    if is_installed("torch"):
+        return "torch", None
+    if platform.system() == "Darwin" and platform.machine() == "arm64" and is_installed("mlx"):
+        return "mlx", None
+    return "numpy", None
+
+
+def _choose() -> tuple[str, str]:
+    """The backend to start with, and what said so."""
+    name = os.environ.get(VARIABLE, "").strip()
+    if name:
+        if name not in backend_names():
+            raise UnknownBackend(
+                f"the variable {VARIABLE} says {name!r}, which is no backend; "
+                f"the backends are {', '.join(backend_names())}"
+            )
+        return name, f"the variable {VARIABLE}"
+    name = _from_file()
+    if name:
+        return name, f"the file {backend_file()}"
+    return auto_select_backend()[0], "auto-detection"
+
+
+def starting_backend() -> str:
+    """The name of the backend that a program which is started now computes on, found without importing any library.
+
+    >>> from ember_ml.backend import installed_backends, starting_backend
+    >>> starting_backend() in installed_backends()
+    True
+    """
+    return _choose()[0]
+
+
+def active() -> Any:
+    """The module of the backend that computes for this thread or task."""
+    if _open_scopes:
+        scoped = _scope.get()
+        if scoped is not None:
+            return scoped
+    return _process if _process is not None else _start()
+
+
+def is_started() -> bool:
+    """Whether a backend was chosen yet, for the process or for a scope in it."""
+    return _process is not None or _open_scopes > 0
+
+
+def is_active(backend: Any) -> bool:
+    """Whether ``backend`` computes for this thread or task; asking does not choose one."""
+    scoped = _scope.get() if _open_scopes else None
+    return (scoped or _process) is backend
+
+
+def _start() -> Any:
+    name, reason = _choose()
+    with _lock:
+        if _process is None:
+            _switch(load(name), reason)
+        return _process
+
+
+def _switch(backend: Any, reason: str) -> None:
+    global _process, _chosen_by
+    _process, _chosen_by = backend, reason
+    _notify()
+
+
+def _notify() -> None:
+    """Tell the ops which backend their hot path may assume; None while scopes decide it per thread."""
+    fast = None if _open_scopes else _process
+    for listener in _listeners:
+        listener(fast)
+
+
+def on_switch(listener: Callable[[Any], None]) -> None:
+    """Call ``listener`` with the backend module after every switch, and with None while a scope is open anywhere."""
+    _listeners.append(listener)
+
+
+def chosen_by() -> str:
+    """What chose the backend of this process: a call, a variable, a file or auto-detection."""
+    active()
+    return "use_backend" if _open_scopes and _scope.get() is not None else _chosen_by
+
+
+def get_backend() -> str:
+    """The name of the backend that computes for this thread or task.
+
+    >>> import ember_ml
+    >>> ember_ml.get_backend() in ember_ml.backend.installed_backends()
+    True
+    """
+    return active().name
+
+
+def get_backend_module() -> ModuleType:
+    """The module of the active backend, ``ember_ml.backend.<name>``."""
+    return active()
+
+
+def set_backend(backend: str, persist: bool = False) -> None:
+    """Make ``backend`` compute from now on, in the whole process; open scopes keep theirs.
+
+    With ``persist`` the choice is also written to ``~/.ember/backend`` for later programs.
+
+    >>> import ember_ml
+    >>> before = ember_ml.get_backend()
+    >>> ember_ml.set_backend("numpy")
+    >>> ember_ml.get_backend()
+    'numpy'
+    >>> ember_ml.set_backend(before)
+    """
+    module = load(_checked(backend))
+    with _lock:
+        _switch(module, "set_backend")
+    if persist:
+        _write_file(backend)
+
+
+def _checked(backend: Any) -> str:
+    if not isinstance(backend, str):
+        raise TypeError(f"a backend is named by a string such as 'torch', not by {backend!r}")
+    return backend
+
+
+def _write_file(backend: str) -> None:
+    path = backend_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"backend.{os.getpid()}")
+    draft.write_text(backend + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
+@contextmanager
+def use_backend(backend: str) -> Iterator[None]:
+    """Compute on ``backend`` inside the ``with`` block, for this thread or asyncio task only.
+
+    A thread started inside the block begins with the process-wide backend, unless it runs in a copy of the context
+    (``contextvars.copy_context().run``), as ``asyncio.to_thread`` does.
+
+    >>> import ember_ml
+    >>> from ember_ml import ops
+    >>> with ember_ml.use_backend("numpy"):
+    ...     ember_ml.get_backend()
+    'numpy'
+    """
+    module = load(_checked(backend))
+    token = _scope.set(module)
+    _count_scopes(+1)
+    try:
+        yield
+    finally:
+        _count_scopes(-1)
+        _scope.reset(token)
+
+
+def _count_scopes(change: int) -> None:
+    global _open_scopes
+    with _lock:
+        before, _open_scopes = _open_scopes, _open_scopes + change
+        if not before or not _open_scopes:
+            _notify()

@@ -1,0 +1,236 @@
+"""Arithmetic on PyTorch: native functions, and what they compute otherwise than the contract says."""
+
+from __future__ import annotations
+
+import torch
+
+from ember_ml.backend import value_checks as checks
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.bodies.complex import map_parts
+from ember_ml.backend.torch.unsigned import ordered, to_ordered, unsigned
+from ember_ml.core import dtypes as dt
+
+add = ByDType(torch.add, unsigned(torch.add))
+subtract = ByDType(torch.subtract, unsigned(torch.subtract))
+multiply = ByDType(torch.multiply, unsigned(torch.multiply))
+divide = torch.divide
+square = ByDType(torch.square, unsigned(torch.square))
+reciprocal = torch.reciprocal
+negative = ByDType(torch.negative, unsigned(torch.negative))
+positive = torch.positive
+abs = ByDType(torch.abs, dict.fromkeys(dt.UNSIGNED, torch.positive))
+maximum = ByDType(torch.maximum, ordered(torch.maximum))
+minimum = ByDType(torch.minimum, ordered(torch.minimum))
+fmax = ByDType(torch.fmax, ordered(torch.fmax))
+fmin = ByDType(torch.fmin, ordered(torch.fmin))
+ceil = torch.ceil
+floor = torch.floor
+trunc = torch.trunc
+
+
+def _float_sign(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.isnan(x), x, torch.sign(x))  # torch gives 0 for NaN
+
+
+def _complex_sign(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.isnan(x), complex("nan+nanj"), torch.sgn(x) + 0)  # adding 0 makes -0 into 0
+
+
+def _unsigned_sign(x: torch.Tensor) -> torch.Tensor:
+    return (x != 0).to(x.dtype)
+
+
+sign = ByDType(
+    torch.sign,
+    dict.fromkeys(dt.FLOATS, _float_sign)
+    | dict.fromkeys(dt.COMPLEX, _complex_sign)
+    | dict.fromkeys(dt.UNSIGNED, _unsigned_sign),
+)
+
+
+def _safe(y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where an integer divisor is 0, and a divisor without those."""
+    is_zero = y == 0
+    return is_zero, torch.where(is_zero, 1, y)
+
+
+def _integer_floor_divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    is_zero, safe = _safe(y)
+    return torch.where(is_zero, 0, torch.floor_divide(x, safe))
+
+
+def _integer_mod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    is_zero, safe = _safe(y)
+    return torch.where(is_zero, 0, torch.remainder(x, safe))
+
+
+def _integer_fmod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    is_zero, safe = _safe(y)
+    return torch.where(is_zero, 0, torch.fmod(x, safe))
+
+
+def _divide_uint64(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Quotient and remainder of the bits of unsigned numbers, from signed division; both 0 for a zero divisor.
+
+    Half of ``x`` is not negative, so that it can be divided; twice that quotient is at most one too small. A divisor of
+    2**63 or more goes into ``x`` at most once.
+    """
+    a, b = x.view(torch.int64), y.view(torch.int64)
+    is_zero, safe = _safe(torch.where(b < 0, 1, b))
+    half = (a >> 1) & (2**63 - 1)
+    quotient = torch.where(b < 0, 0, (half // safe) << 1)
+    rest = a - quotient * b
+    is_more = (rest ^ -(2**63)) >= (b ^ -(2**63))
+    quotient, rest = quotient + is_more.to(torch.int64), torch.where(is_more, rest - b, rest)
+    is_zero = b == 0
+    return torch.where(is_zero, 0, quotient).view(torch.uint64), torch.where(is_zero, 0, rest).view(torch.uint64)
+
+
+def _uint64_quotient(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return _divide_uint64(x, y)[0]
+
+
+def _uint64_remainder(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return _divide_uint64(x, y)[1]
+
+
+def _float_floor_divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    # torch gives NaN for an infinite numerator and -1 for a small number over an infinity of the other sign
+    return torch.where(torch.isinf(x) | torch.isinf(y), torch.divide(x, y), torch.div(x, y, rounding_mode="floor"))
+
+
+def _float_mod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    rest = torch.remainder(x, y)
+    return torch.where(rest == 0, torch.copysign(rest, y), rest)  # torch leaves a zero the sign of x
+
+
+_SMALL_INTEGERS = dt.SIGNED | {dt.uint8}
+floor_divide = ByDType(
+    torch.floor_divide,
+    dict.fromkeys(dt.FLOATS, _float_floor_divide)
+    | dict.fromkeys(_SMALL_INTEGERS, _integer_floor_divide)
+    | unsigned(_integer_floor_divide, _uint64_quotient),
+)
+mod = ByDType(
+    torch.remainder,
+    dict.fromkeys(dt.FLOATS, _float_mod)
+    | dict.fromkeys(_SMALL_INTEGERS, _integer_mod)
+    | unsigned(_integer_mod, _uint64_remainder),
+)
+fmod = ByDType(
+    torch.fmod,
+    dict.fromkeys(_SMALL_INTEGERS, _integer_fmod) | unsigned(_integer_fmod, _uint64_remainder),
+)
+
+
+def _integer_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if checks.enabled and not torch.compiler.is_compiling() and bool((y < 0).any()):
+        raise ValueError("integers have no negative integer powers; cast to a float dtype first")
+    return torch.where(y < 0, 0, torch.pow(x, y.clamp(min=0)))
+
+
+def _uint64_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """By squaring: torch takes exponents of 2**63 and more for negative ones."""
+    base, exponent = x.view(torch.int64), y.view(torch.int64)
+    result = torch.ones_like(base * exponent)
+    for _ in range(64):
+        result = torch.where((exponent & 1).bool(), result * base, result)
+        base, exponent = base * base, (exponent >> 1) & (2**63 - 1)
+    return result.view(torch.uint64)
+
+
+def _complex_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """0 to the power of 0 is 1, which torch gives for real numbers only."""
+    return torch.pow(torch.where((x == 0) & (y == 0), 1, x), y)
+
+
+power = ByDType(
+    torch.pow,
+    dict.fromkeys(dt.SIGNED, _integer_power)
+    | unsigned(torch.pow, _uint64_power)
+    | dict.fromkeys(dt.COMPLEX, _complex_power),
+)
+
+
+def _bounded(x: torch.Tensor, min: torch.Tensor | None, max: torch.Tensor | None) -> torch.Tensor:
+    return torch.positive(x) if min is None and max is None else torch.clamp(x, min, max)
+
+
+clip = ByDType(_bounded, ordered(_bounded))
+
+
+def _round_integer(x: torch.Tensor, decimals: int) -> torch.Tensor:
+    """Integers are rounded to tens and more; torch rounds floats only."""
+    if decimals >= 0:
+        return torch.positive(x)
+    if x.dtype is torch.uint64:
+        unit = torch.tensor(10**-decimals if decimals >= -19 else 2**64 - 1, dtype=torch.uint64, device=x.device)
+        quotient, rest = _divide_uint64(x, unit)
+        more = to_ordered(rest) > to_ordered((unit.view(torch.int64) - rest.view(torch.int64)).view(torch.uint64))
+        even = (rest.view(torch.int64) * 2 == unit.view(torch.int64)) & (quotient.view(torch.int64) & 1).bool()
+        return ((quotient.view(torch.int64) + (more | even)) * unit.view(torch.int64)).view(torch.uint64)
+    wide = x.to(torch.int64)
+    if decimals < -18:
+        return torch.zeros_like(x)
+    unit = 10**-decimals
+    quotient = torch.floor_divide(wide, unit)
+    rest = wide - quotient * unit
+    up = (rest > unit - rest) | ((rest == unit - rest) & (quotient & 1).bool())
+    return ((quotient + up) * unit).to(x.dtype)
+
+
+def _round_float(x: torch.Tensor, decimals: int) -> torch.Tensor:
+    return torch.round(x) if decimals == 0 else torch.round(x, decimals=decimals)
+
+
+def _round_half(x: torch.Tensor, decimals: int) -> torch.Tensor:
+    return _round_float(x.to(torch.float32), decimals).to(x.dtype)
+
+
+round = ByDType(
+    _round_float,
+    dict.fromkeys(dt.INTEGERS, _round_integer)
+    | dict.fromkeys(dt.HALVES, _round_half)
+    | dict.fromkeys(dt.COMPLEX, lambda x, decimals: map_parts(lambda part: _round_float(part, decimals), x)),
+)
+
+
+def nan_to_num(x: torch.Tensor, nan: float, posinf: float | None, neginf: float | None) -> torch.Tensor:
+    if x.is_complex():
+        return map_parts(lambda part: nan_to_num(part, nan, posinf, neginf), x)
+    return torch.nan_to_num(x, nan, posinf, neginf) if x.is_floating_point() else x.clone()
+
+
+def _gcd_uint64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    a, b = torch.broadcast_tensors(x, y)
+    for _ in range(93):  # as many steps as Euclid's algorithm can need in 64 bits
+        rest = _uint64_remainder(a, b)
+        is_done = b.view(torch.int64) == 0
+        a, b = torch.where(is_done, a, b), rest
+    return a
+
+
+def _lcm_uint64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    parts = _uint64_quotient(x, _gcd_uint64(x, y))
+    return (parts.view(torch.int64) * y.view(torch.int64)).view(torch.uint64)
+
+
+def _gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """torch divides the smallest integer by -1, which ends the process; half of it has the same divisors below it."""
+    smallest = torch.iinfo(x.dtype).min
+    if not smallest:
+        return torch.gcd(x, y)
+    halved = [torch.where(part == smallest, part >> 1, part).abs() for part in (x, y)]
+    result = torch.gcd(*halved)
+    is_smallest = (x == smallest) & ((y == smallest) | (y == 0)) | (y == smallest) & (x == 0)
+    return torch.where(is_smallest, smallest, result)
+
+
+def _lcm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    divisor = _gcd(x, y)
+    quotient = torch.div(x, torch.where(divisor > 0, divisor, 1), rounding_mode="floor")
+    return torch.where(x == y, x, torch.where(divisor == 0, 0, quotient * y)).abs()
+
+
+gcd = ByDType(_gcd, unsigned(_gcd, _gcd_uint64))
+lcm = ByDType(_lcm, unsigned(_lcm, _lcm_uint64))

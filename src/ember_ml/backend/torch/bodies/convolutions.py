@@ -1,0 +1,90 @@
+"""Convolutions, on PyTorch, whose functions have the channels second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from ember_ml.backend.common.convolution import convolution, is_channels_first, transposed_convolution
+from ember_ml.backend.torch.channel_order import images_of, per_image, restored, sides
+
+# On NVIDIA GPUs PyTorch rounds what it convolves, and nothing else, to 10 bits by default. The gradient reads the
+# switch as well, so that it cannot be set for the length of a call.
+torch.backends.cudnn.allow_tf32 = False
+
+
+def conv(
+    x: torch.Tensor,
+    kernel: torch.Tensor,
+    strides: int | Sequence[int],
+    padding: Any,
+    data_format: str,
+    dilation_rate: int | Sequence[int],
+) -> torch.Tensor:
+    sliding, groups = convolution(x.shape, kernel.shape, strides, padding, data_format, dilation_rate)
+    if _has_no_kernel(x):
+        return conv(x.float(), kernel.float(), strides, padding, data_format, dilation_rate).half()
+    first = is_channels_first(data_format, x.ndim)
+    images, weights = images_of(x, first), _weights(kernel, first)
+    even = [min(pair) for pair in sliding.padding]
+    if any(before != after for before, after in sliding.padding):
+        images = F.pad(images, sides([(b - e, a - e) for (b, a), e in zip(sliding.padding, even, strict=True)]))
+    function = F.conv3d if images.ndim == 5 else F.conv2d
+    result = function(
+        images,
+        weights,
+        None,
+        per_image(sliding.strides, 1),
+        per_image(even, 0),
+        per_image(sliding.dilations, 1),
+        groups,
+    )
+    return restored(result, x.ndim, first)
+
+
+def conv_transpose(
+    x: torch.Tensor,
+    kernel: torch.Tensor,
+    strides: int | Sequence[int],
+    padding: Any,
+    output_padding: int | Sequence[int] | None,
+    data_format: str,
+    dilation_rate: int | Sequence[int],
+) -> torch.Tensor:
+    plan = transposed_convolution(x.shape, kernel.shape, strides, padding, output_padding, data_format, dilation_rate)
+    if _has_no_kernel(x):
+        wide = conv_transpose(x.float(), kernel.float(), strides, padding, output_padding, data_format, dilation_rate)
+        return wide.half()
+    first = is_channels_first(data_format, x.ndim)
+    images, weights = images_of(x, first), _weights(kernel, first)
+    even = [max(min(crop), 0) for crop in plan.crops]
+    function = F.conv_transpose3d if images.ndim == 5 else F.conv_transpose2d
+    result = function(
+        images,
+        weights,
+        None,
+        per_image(plan.strides, 1),
+        per_image(even, 0),
+        0,
+        1,
+        per_image(plan.dilations, 1),
+    )
+    rest = sides([(e - before, e - after) for (before, after), e in zip(plan.crops, even, strict=True)])
+    return restored(F.pad(result, rest) if any(rest) else result, x.ndim, first)
+
+
+def _has_no_kernel(x: torch.Tensor) -> bool:
+    """On the CPU, float16 takes 30 times as long as float32, and is added up in float16."""
+    return x.dtype is torch.float16 and x.device.type == "cpu"
+
+
+def _weights(kernel: torch.Tensor, first: bool) -> torch.Tensor:
+    """The kernel as PyTorch wants it, in the memory format of the images; some gradients of a view of it raise."""
+    weights = kernel.movedim((-1, -2), (0, 1))
+    weights = weights.unsqueeze(2) if weights.ndim == 3 else weights
+    if first or weights.shape[1] == 1:
+        return weights.clone(memory_format=torch.contiguous_format)
+    return weights.clone(memory_format=torch.channels_last if weights.ndim == 4 else torch.channels_last_3d)

@@ -1,0 +1,61 @@
+"""Exponentials, logarithms and roots on PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from ember_ml.backend.common import special as formulas
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.half_precision import in_float32
+from ember_ml.core import dtypes as dt
+
+exp = torch.exp
+exp2 = torch.exp2
+log = torch.log
+log2 = torch.log2
+log10 = torch.log10
+sqrt = torch.sqrt
+rsqrt = torch.rsqrt
+
+
+def _of_distinct(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """``native``, whose gradient at two equal infinities is NaN: there either of them is the result."""
+
+    def body(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if not (x.requires_grad or y.requires_grad):
+            return native(x, y)
+        is_same = torch.isinf(x) & (x == y)
+        return torch.where(is_same, torch.maximum(x, y), native(torch.where(is_same, 0, x), torch.where(is_same, 0, y)))
+
+    return body
+
+
+logaddexp = _of_distinct(torch.logaddexp)
+_logaddexp2 = _of_distinct(torch.logaddexp2)
+logaddexp2 = ByDType(_logaddexp2, in_float32(_logaddexp2))
+
+
+def _complex_expm1(x: torch.Tensor) -> torch.Tensor:
+    return formulas.complex_expm1(torch, torch.complex, torch.exp, x)
+
+
+# torch gives NaN at infinities where the standard has values
+expm1 = ByDType(torch.expm1, dict.fromkeys(dt.COMPLEX, _complex_expm1))
+
+
+def _complex_log1p(x: torch.Tensor) -> torch.Tensor:
+    odd = torch.isinf(x.real) | torch.isinf(x.imag)
+    return torch.where(odd, torch.log(x), torch.log1p(torch.where(odd, 0, x)))
+
+
+# torch gives NaN at infinities, where 1 + x is x
+log1p = ByDType(torch.log1p, dict.fromkeys(dt.COMPLEX, _complex_log1p))
+
+
+def _cbrt(x: torch.Tensor) -> torch.Tensor:
+    return formulas.cube_root(torch, x)
+
+
+cbrt = ByDType(_cbrt, in_float32(_cbrt))

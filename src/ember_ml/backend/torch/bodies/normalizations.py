@@ -1,0 +1,95 @@
+"""Normalizations on PyTorch, whose functions take the last dimensions, or channels that come second."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from ember_ml.backend.common.axes import axes_of, axis_of
+from ember_ml.backend.common.normalization import channel_axis, spread_shape
+from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.torch.bodies.reductions import mean as average
+from ember_ml.backend.torch.gradients import is_inside_transform
+from ember_ml.backend.torch.half_precision import in_float32
+
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+def _along_last(native: Body, *names: str) -> Body:
+    """``native(x, lengths, *parameters, epsilon)`` of the last dimensions, as a body that takes any."""
+
+    def body(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+        *parameters, axis, epsilon = rest
+        axes = axes_of(axis, x.ndim)
+        for name, parameter in zip(names, parameters, strict=True):
+            if parameter is not None:
+                spread_shape(parameter, name, x.shape, axes)
+        last = tuple(range(x.ndim - len(axes), x.ndim))
+        lengths = tuple(x.shape[i] for i in axes)
+        if axes == last:
+            return native(x, lengths, *parameters, epsilon)
+        return native(x.movedim(axes, last), lengths, *parameters, epsilon).movedim(last, axes)
+
+    return body
+
+
+def _group_normalization(
+    x: torch.Tensor, groups: int, gamma: torch.Tensor | None, beta: torch.Tensor | None, axis: int, epsilon: float
+) -> torch.Tensor:
+    place = channel_axis(x.shape, groups, axis)
+    # of channels that come last in memory torch takes the difference of two large numbers as the variance
+    second = x.movedim(place, 1).contiguous()
+    return torch.group_norm(second, groups, gamma, beta, epsilon).movedim(1, place)
+
+
+def _moments_by_kernel(
+    x: torch.Tensor, place: int, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
+) -> tuple[torch.Tensor, ...]:
+    second = x.movedim(place, 1)
+    result, mean, root = torch.native_batch_norm(second, scale, offset, None, None, True, 0.0, epsilon)
+    variance = (root.detach().double().square().reciprocal() - epsilon).clamp(min=0.0)
+    return result.movedim(1, place), mean.detach(), variance.to(x.dtype)
+
+
+def moments_normalization(
+    x: torch.Tensor, axis: int, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
+) -> tuple[torch.Tensor, ...]:
+    if x.dtype in _HALVES:
+        wide_offset, wide_scale = (y if y is None else y.float() for y in (offset, scale))
+        wide = moments_normalization(x.float(), axis, wide_offset, wide_scale, epsilon)
+        return tuple(part.to(x.dtype) for part in wide)
+    place = axis_of(axis, x.ndim)
+    spread = [
+        y if y is None else y.reshape(spread_shape(y, name, x.shape, (place,)))
+        for y, name in ((offset, "offset"), (scale, "scale"))
+    ]
+    # the results of torch's kernel do not come out of torch.func, in which a compiled program differentiates
+    if x.device.type == "cuda" and x.ndim > 1 and x.numel() and not is_inside_transform():
+        return _moments_by_kernel(x, place, offset, scale, epsilon)
+    # on the CPU torch's kernel adds up channels that come last one number after the other
+    axes = tuple(i for i in range(x.ndim) if i != place)
+    mean = average(x, axes, True)
+    deviation = x - mean
+    variance = average(deviation.square(), axes, True)
+    factor = torch.rsqrt(variance + epsilon)
+    result = deviation * (factor if spread[1] is None else factor * spread[1])
+    result = result if spread[0] is None else result + spread[0]
+    return result, mean.detach().reshape(-1), variance.detach().reshape(-1)
+
+
+def _layer_norm(
+    x: torch.Tensor, lengths: tuple[int, ...], gamma: torch.Tensor | None, beta: torch.Tensor | None, epsilon: float
+) -> torch.Tensor:
+    if gamma is None and beta is not None:  # of which torch has no second derivative
+        gamma = torch.ones_like(beta)
+    return F.layer_norm(x, lengths, gamma, beta, epsilon)
+
+
+_layer_normalization = _along_last(_layer_norm, "gamma", "beta")
+_rms_normalization = _along_last(F.rms_norm, "scale")
+
+layer_normalization = _layer_normalization
+rms_normalization = _rms_normalization
+group_normalization = ByDType(_group_normalization, in_float32(_group_normalization))

@@ -1,0 +1,108 @@
+"""Products of tensors, on PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch.nn import functional
+
+from ember_ml.backend.common.einsum import contract
+from ember_ml.backend.common.linalg import check_linear
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.unsigned import unsigned
+from ember_ml.core import dtypes as dt
+
+_PIECE = 16  # bits; products of two pieces add up exactly in float64, 2**21 of them
+_MOST_TERMS = 1 << 21
+
+
+def _matmul_integers(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """PyTorch multiplies integers on the CPU alone; elsewhere they are split into pieces that floats hold exactly."""
+    if x.device.type == "cpu":
+        return torch.matmul(x, y)
+    if x.device.type == "mps":  # no float64 there
+        return torch.matmul(x.cpu(), y.cpu()).to(x.device)
+    if x.shape[-1] > _MOST_TERMS:
+        middle = x.shape[-1] // 2
+        rows = y if y.ndim == 1 else y.movedim(-2, 0)
+        first, second = rows[:middle], rows[middle:]
+        if y.ndim > 1:
+            first, second = first.movedim(0, -2), second.movedim(0, -2)
+        return _matmul_integers(x[..., :middle], first) + _matmul_integers(x[..., middle:], second)
+    return _matmul_in_pieces(x, y)
+
+
+def _matmul_in_pieces(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    count = max(x.dtype.itemsize * 8 // _PIECE, 1)
+    wide_x, wide_y = x.to(torch.int64), y.to(torch.int64)
+    total = torch.zeros((), dtype=torch.int64, device=x.device)
+    for i in range(count):
+        for j in range(count - i):  # what lies above the width of the dtype falls away
+            product = torch.matmul(_piece(wide_x, i, count), _piece(wide_y, j, count))
+            total = total + (product.to(torch.int64) << (_PIECE * (i + j)))
+    return total.to(x.dtype)
+
+
+def _piece(x: torch.Tensor, number: int, count: int) -> torch.Tensor:
+    if count == 1:
+        return x.to(torch.float64)
+    return ((x >> (_PIECE * number)) & (2**_PIECE - 1)).to(torch.float64)
+
+
+_INTEGERS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
+matmul = ByDType(torch.matmul, dict.fromkeys(_INTEGERS, _matmul_integers) | unsigned(_matmul_integers))
+
+
+def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """PyTorch broadcasts the bias in some cases and not in others."""
+    check_linear(weight, bias)
+    return functional.linear(x, weight, bias)
+
+
+def _linear_integers(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    check_linear(weight, bias)
+    product = _matmul_integers(x, weight.T)
+    return product if bias is None else product + bias
+
+
+linear = ByDType(_linear, dict.fromkeys(_INTEGERS, _linear_integers) | unsigned(_linear_integers))
+
+
+class _Integers:
+    """The algebra in which PyTorch computes Einstein sums of integers."""
+
+    matmul = staticmethod(_matmul_integers)
+    transpose = staticmethod(torch.permute)
+    reshape = staticmethod(torch.reshape)
+    broadcast_to = staticmethod(torch.broadcast_to)
+
+    @staticmethod
+    def sum(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
+        return torch.sum(x, dim=axes, dtype=x.dtype)
+
+    @staticmethod
+    def diagonal(x: torch.Tensor, axis1: int, axis2: int) -> torch.Tensor:
+        return torch.diagonal(x, 0, axis1, axis2)
+
+
+def einsum(subscripts: str, operands: Sequence[torch.Tensor]) -> torch.Tensor:
+    if operands and not operands[0].is_floating_point() and not operands[0].is_complex():
+        return _einsum_integers[operands[0].dtype](subscripts, *operands)
+    return torch.einsum(subscripts, *operands)
+
+
+def _contract(subscripts: str, *operands: torch.Tensor) -> torch.Tensor:
+    return contract(_Integers(), subscripts, operands)
+
+
+_wrapped = unsigned(_contract)
+_einsum_integers = {getattr(torch, dtype.name): _contract for dtype in _INTEGERS} | {
+    getattr(torch, dtype.name): body for dtype, body in _wrapped.items()
+}
+
+
+def diagonal(x: torch.Tensor, offset: int, axis1: int, axis2: int) -> torch.Tensor:
+    if x.ndim < 2:
+        raise ValueError(f"a diagonal needs at least 2 dimensions, not {x.ndim}")
+    return torch.diagonal(x, offset, axis1, axis2)

@@ -1,0 +1,63 @@
+"""Other shapes and orders of the same elements, on PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ember_ml.backend.common.shapes import as_axes, as_shape, broadcast, new_shape, roll_pairs
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.unsigned import moved
+
+# torch takes no single int for a shape
+reshape = ByDType(torch.reshape, general=lambda x, shape: torch.reshape(x, new_shape(shape)))
+swapaxes = torch.swapaxes
+
+
+def transpose(x: torch.Tensor, axes: Any) -> torch.Tensor:
+    return torch.permute(x, tuple(range(x.ndim - 1, -1, -1)) if axes is None else axes)
+
+
+def _expand_dims(x: torch.Tensor, axis: Any) -> torch.Tensor:
+    """torch adds one axis at a time."""
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    for one in sorted(as_axes(axes, x.ndim + len(axes))):
+        x = torch.unsqueeze(x, one)
+    return x
+
+
+expand_dims = ByDType(torch.unsqueeze, general=_expand_dims)
+
+
+def squeeze(x: torch.Tensor, axis: Any) -> torch.Tensor:
+    """torch leaves an axis of another length than 1 without a word."""
+    if axis is None:
+        return torch.squeeze(x)
+    axes = as_axes(axis, x.ndim)
+    if any(x.shape[one] != 1 for one in axes):
+        raise ValueError(f"the axes {axis} of shape {tuple(x.shape)} are not all of length 1")
+    return torch.squeeze(x, axes)
+
+
+def broadcast_to(x: torch.Tensor, shape: Any) -> torch.Tensor:
+    return torch.broadcast_to(x, as_shape(shape))
+
+
+def broadcast_arrays(arrays: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    shape = broadcast([x.shape for x in arrays])
+    return tuple(torch.broadcast_to(x, shape) for x in arrays)
+
+
+def _flip(x: torch.Tensor, axis: Any) -> torch.Tensor:
+    return torch.flip(x, tuple(range(x.ndim)) if axis is None else as_axes(axis, x.ndim))
+
+
+def _roll(x: torch.Tensor, shift: Any, axis: Any) -> torch.Tensor:
+    if axis is None:
+        return torch.roll(x.reshape(-1), sum(roll_pairs(shift, 0, 1)[0])).reshape(x.shape)
+    return torch.roll(x, *roll_pairs(shift, axis, x.ndim))
+
+
+flip = ByDType(_flip, moved(_flip))
+roll = ByDType(_roll, moved(_roll))

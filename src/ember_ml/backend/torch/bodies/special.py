@@ -1,0 +1,29 @@
+"""Special functions on PyTorch."""
+
+from __future__ import annotations
+
+import torch
+
+from ember_ml.backend.common import special as formulas
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.half_precision import in_float32
+
+erf = torch.erf
+erfc = torch.erfc
+erfinv = torch.erfinv
+lgamma = torch.lgamma
+digamma = torch.digamma
+
+
+def xlogy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if not (x.requires_grad or y.requires_grad):
+        return torch.xlogy(x, y)
+    is_odd = (x == 0) & ((y <= 0) | torch.isinf(y))  # there PyTorch's gradient is infinite or NaN
+    return torch.where(is_odd, 0, torch.xlogy(x, torch.where(is_odd, 1, y)))
+
+
+def _i0(x: torch.Tensor) -> torch.Tensor:
+    return formulas.bessel_i0(torch, torch.exp, x, x.dtype is torch.float32)  # torch gives NaN for infinity
+
+
+i0 = ByDType(_i0, in_float32(_i0))

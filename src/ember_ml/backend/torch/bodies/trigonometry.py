@@ -1,0 +1,55 @@
+"""Circular and hyperbolic functions on PyTorch."""
+
+from __future__ import annotations
+
+import torch
+
+from ember_ml.backend.common import special as formulas
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.half_precision import in_float32
+from ember_ml.core import dtypes as dt
+
+sin = torch.sin
+cos = torch.cos
+tan = torch.tan
+arcsin = torch.arcsin
+arctan = torch.arctan
+arctan2 = torch.arctan2
+sinh = torch.sinh
+cosh = torch.cosh
+arcsinh = torch.arcsinh
+arccosh = torch.arccosh
+arctanh = torch.arctanh
+deg2rad = torch.deg2rad
+rad2deg = torch.rad2deg
+
+
+def hypot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if not (x.requires_grad or y.requires_grad):
+        return torch.hypot(x, y)
+    is_zero = (x == 0) & (y == 0)  # there PyTorch's gradient is NaN
+    return torch.where(is_zero, 0, torch.hypot(torch.where(is_zero, 1, x), y))
+
+
+def _complex_arccos(x: torch.Tensor) -> torch.Tensor:
+    result = torch.arccos(x)
+    # the imaginary part has the sign opposite to that of the argument's; torch loses it at zero
+    return torch.complex(result.real, torch.copysign(result.imag, -x.imag))
+
+
+arccos = ByDType(torch.arccos, {dt.complex128: _complex_arccos})
+
+
+def _complex_tanh(x: torch.Tensor) -> torch.Tensor:
+    return formulas.complex_tanh(torch, torch.complex, x)
+
+
+# torch gives the imaginary zero at infinities the sign of sin(2b), the standard that of b
+tanh = ByDType(torch.tanh, dict.fromkeys(dt.COMPLEX, _complex_tanh))
+
+
+def _sinc(x: torch.Tensor) -> torch.Tensor:
+    return formulas.sinc(torch, torch.sin, x)
+
+
+sinc = ByDType(_sinc, in_float32(_sinc))

@@ -1,3 +1,0 @@
-"""Devices, on PyTorch."""
-
-from __future__ import annotations

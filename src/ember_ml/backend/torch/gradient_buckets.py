@@ -1,0 +1,192 @@
+"""Averages of many tensors over the ranks on PyTorch, also of gradients while others are still being computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ember_ml.backend.processes.group import buckets_of
+
+__all__ = ["Overlap", "Shares", "Sum", "buckets", "put_together", "real"]
+
+
+def real(x: torch.Tensor) -> torch.Tensor:
+    """``x`` as real numbers, which is what the engines sum."""
+    return torch.view_as_real(x) if x.is_complex() else x
+
+
+class Sum:
+    """Tensors times a number, in one vector that is being summed over the ranks; with ``last``, that at its end."""
+
+    def __init__(self, xs: Sequence[torch.Tensor], scale: float, last: float | None = None) -> None:
+        sizes = [x.numel() for x in xs]
+        self._flat = xs[0].new_empty(sum(sizes) + (last is not None))
+        parts = self._flat.split(sizes if last is None else [*sizes, 1])
+        self._parts = [part.view(x.shape) for part, x in zip(parts, xs, strict=False)]
+        for part, x in zip(self._parts, xs, strict=True):
+            if scale:
+                torch.mul(x.detach(), scale, out=part)
+            else:
+                part.zero_()  # of no samples, anything may have been computed
+        if last is not None:
+            parts[-1].fill_(last)
+        world: Any = dist.group.WORLD  # called as it is: torch's function around it takes longer than a small update
+        self._work = world.allreduce([real(self._flat)])
+
+    def parts(self) -> Sequence[torch.Tensor]:
+        """The sums of the tensors, once they are there."""
+        self._work.wait()
+        return self._parts
+
+    def means(self) -> Sequence[torch.Tensor]:
+        """The sums of the tensors, divided by the sum of the last numbers."""
+        self._work.wait()
+        self._flat[:-1].div_(self._flat[-1])
+        return self._parts
+
+    def last(self) -> float:
+        """The sum of the last numbers."""
+        self._work.wait()
+        return abs(self._flat[-1].item())
+
+
+class Shares:
+    """What the ranks' parts of a batch count for beside each other, and whether that stays as it is."""
+
+    def __init__(self, size: int, device: torch.device) -> None:
+        self._size, self._device = size, device
+        self._last: float | None = None  # what each rank's part counted for the last time, if all counted alike
+        self._stayed = 0  # how often it was that before
+
+    @property
+    def usual(self) -> float | None:
+        """What each rank's part is likely to count for, alike on all; all ranks know it or none does."""
+        return self._last if self._stayed >= 3 else None
+
+    def begin(self, weight: float) -> tuple[torch.Tensor, Any]:
+        """Start to sum the weights over the ranks."""
+        sums = torch.tensor([weight, weight * weight], dtype=torch.float64, device=self._device)
+        return sums, dist.all_reduce(sums, async_op=True)
+
+    def end(self, weight: float, begun: tuple[torch.Tensor, Any]) -> float:
+        """The share of this rank."""
+        sums, work = begun
+        work.wait()
+        total, squares = sums.tolist()
+        share = weight / total
+        # as many times the sum of the squares as there are ranks is the square of the sum where all are equal alone
+        are_equal = squares * self._size == total * total
+        self._stayed = self._stayed + 1 if are_equal and weight == self._last else 0
+        self._last = weight if are_equal else None
+        return share
+
+
+def buckets(xs: Sequence[torch.Tensor]) -> list[list[int]]:
+    """The places of tensors that travel together."""
+    return buckets_of([(x.dtype, x.device) for x in xs], [x.numel() * x.element_size() for x in xs])
+
+
+def put_together(count: int, sums: Sequence[tuple[list[int], Sequence[torch.Tensor]]]) -> list[torch.Tensor]:
+    """The results of the sums, each at its place."""
+    found: list[Any] = [None] * count
+    for bucket, parts in sums:
+        for place, part in zip(bucket, parts, strict=True):
+            found[place] = part
+    return found
+
+
+class Overlap:
+    """Averages gradients while others are still being computed: of the last parameters first, as they become known.
+
+    The sums start in the same order on every rank, whatever the order in which their gradients become known. Ranks
+    whose parts counted alike some times are taken to do so again; whether one does not, travels along.
+    """
+
+    def __init__(self, size: int, weight: float | None, shares: Shares) -> None:
+        self.weight = weight
+        self._shares = shares
+        self._variables: Sequence[torch.Tensor] = []
+        self._taken: list[torch.Tensor | None] = []
+        self._buckets: list[list[int]] = []
+        self._bucket_of: dict[int, int] = {}
+        self._missing: list[int] = []  # of each bucket, how many gradients are not known yet
+        self._sums: list[tuple[list[int], Sum]] = []
+        self._error: RuntimeError | None = None
+        self._scale: float | None = 1.0 / size
+        self._is_guess = weight is not None and shares.usual is not None
+        if weight is not None and not self._is_guess:  # the weights travel while the first gradients are computed
+            self._scale = None
+            self._begun = shares.begin(weight)
+
+    def begin(self, variables: Sequence[torch.Tensor], value: torch.Tensor) -> None:
+        """A computation of the gradients of ``value`` with respect to ``variables`` begins."""
+        last = len(variables) - 1
+        self._value = value.detach()
+        self._variables, self._taken = variables, [None] * len(variables)
+        self._buckets = [[last - place for place in bucket] for bucket in buckets(variables[::-1])]
+        self._bucket_of = {place: number for number, bucket in enumerate(self._buckets) for place in bucket}
+        self._missing = [len(bucket) for bucket in self._buckets]
+        self._sums, self._error = [], None
+
+    def take(self, place: int, gradient: torch.Tensor) -> None:
+        """The gradient of a variable is known."""
+        self._taken[place] = gradient
+        self._missing[self._bucket_of[place]] -= 1
+        try:
+            while len(self._sums) < len(self._buckets) and not self._missing[len(self._sums)]:
+                self._start()
+        except RuntimeError as error:  # raised where it is waited for, not from within a backward pass
+            self._error = error
+
+    def _start(self) -> None:
+        if self._scale is None:
+            assert self.weight is not None
+            self._scale = self._shares.end(self.weight, self._begun)
+        bucket = self._buckets[len(self._sums)]
+        taken = [(self._taken[place], self._variables[place]) for place in bucket]
+        parts = [torch.zeros_like(x) if gradient is None else gradient for gradient, x in taken]
+        is_first = not self._sums
+        if is_first and self._carries_value():
+            bucket = [*bucket, len(self._taken)]
+            parts.append(self._value)
+        differs = float(self.weight != self._shares.usual) if is_first and self._is_guess else None
+        self._sums.append((bucket, Sum(parts, self._scale, differs)))
+
+    def _carries_value(self) -> bool:
+        """Whether the value, which is usually to be averaged too, fits the first message."""
+        first = self._variables[self._buckets[0][0]]
+        return self._value.dtype == first.dtype and self._value.device == first.device
+
+    def is_of(self, xs: Sequence[torch.Tensor]) -> bool:
+        """Whether ``xs`` are the gradients that were taken, and perhaps the value; where a variable does not matter,
+        none was taken.
+        """
+        pairs = zip(xs, self._taken, strict=False)
+        count = len(self._taken)
+        if not 0 < count <= len(xs) <= count + 1 or any(
+            y is not None and x.data_ptr() != y.data_ptr() for x, y in pairs
+        ):
+            return False
+        return len(xs) == count or (self._carries_value() and xs[count].data_ptr() == self._value.data_ptr())
+
+    def finished(self, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The means of the gradients, and of the value where it is among ``xs``."""
+        self._start_all()
+        if self._is_guess and self._sums[0][1].last():  # a wrong one: once more, with the right shares
+            assert self.weight is not None
+            for _, made in self._sums:
+                made.parts()
+            self._is_guess, self._sums = False, []
+            self._scale = self._shares.end(self.weight, self._shares.begin(self.weight))
+            self._start_all()
+        sums = [(bucket, made.parts()) for bucket, made in self._sums]
+        return put_together(len(self._taken) + 1, sums)[: len(xs)]
+
+    def _start_all(self) -> None:
+        while self._error is None and len(self._sums) < len(self._buckets):
+            self._start()
+        if self._error is not None:
+            raise self._error

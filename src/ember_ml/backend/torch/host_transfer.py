@@ -1,0 +1,69 @@
+"""Between the host and PyTorch, and from dtype to dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ember_ml.backend.host_arrays import host_dtypes
+from ember_ml.core import dtypes as dt
+from ember_ml.core.dtypes import EmberDType
+
+__all__ = ["cast", "dtypes", "from_host", "scalar", "to_host"]
+
+dtypes: dict[EmberDType, torch.dtype] = {dtype: getattr(torch, dtype.name) for dtype in dt.ALL}
+
+
+def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> torch.Tensor:
+    # torch refuses negative strides, and would let an array that must not be changed be written to
+    if copy or not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()
+    if array.dtype == host_dtypes[dt.bfloat16]:
+        tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
+    else:
+        tensor = torch.from_numpy(array)
+    return tensor if device is None or device == "cpu" else tensor.to(device)
+
+
+def to_host(x: torch.Tensor) -> np.ndarray:
+    if x.requires_grad:
+        x = x.detach()
+    x = x.cpu().resolve_conj().resolve_neg()
+    if x.dtype is torch.bfloat16:
+        return x.view(torch.uint16).numpy().view(host_dtypes[dt.bfloat16])
+    return x.numpy(force=True)  # of zeros that torch only remembers, too
+
+
+def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    if x.dtype is dtype:
+        return x
+    if x.dtype.is_complex and not dtype.is_complex and dtype is not torch.bool:
+        raise TypeError(f"{x.dtype} cannot become {dtype}; take real() or imag() first")
+    if x.dtype.is_floating_point and not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool:
+        return _saturate(x, dtype)
+    return x.to(dtype)
+
+
+def _saturate(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    if x.dtype.itemsize < 4:
+        x = x.to(torch.float32)
+    info = torch.iinfo(dtype)
+    if dtype is torch.uint64:  # through the signed half, since torch converts no float of 2**63 or more
+        high = x >= 2.0**63
+        low = torch.where(high, x - 2.0**63, x).clamp(min=0.0).nan_to_num(0.0).to(torch.int64)
+        result = torch.where(high, low ^ torch.tensor(-(2**63), device=x.device), low)
+        return torch.where(x >= 2.0**64, torch.tensor(-1, device=x.device), result).view(torch.uint64)
+    wide = x.nan_to_num(0.0, posinf=float(info.max), neginf=float(info.min)).to(torch.int64)
+    wide = torch.where(x >= float(info.max), info.max, wide)
+    return torch.where(x <= float(info.min), info.min, wide).to(dtype)
+
+
+def from_python(data: Any, dtype: torch.dtype | None, device: str | None) -> torch.Tensor:
+    """Numbers in nested lists, inside a function that torch.compile traces: the way over NumPy is closed there."""
+    return torch.tensor(data, dtype=dtype, device=device)
+
+
+def scalar(value: Any, dtype: torch.dtype, device: str | None) -> torch.Tensor:
+    return torch.tensor(value, dtype=dtype, device=device)

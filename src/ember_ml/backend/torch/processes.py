@@ -1,0 +1,143 @@
+"""Processes that compute together on PyTorch: gloo for tensors in host memory, NCCL for those on GPUs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from ember_ml.backend.processes.group import Group, Place, address_of
+from ember_ml.backend.processes.rendezvous import agreed_address
+from ember_ml.backend.torch.gradient_buckets import Overlap, Shares, Sum, buckets, put_together, real
+from ember_ml.backend.torch.gradients import watch
+from ember_ml.errors import DeviceError, UnsupportedDType
+
+__all__ = ["connect"]
+
+_HOW = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN}
+# both have other names before PyTorch 2.13
+_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+# gloo does not compute these; the wider ones hold all their values, and their sums wrap alike
+_WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.int16: torch.int32}
+
+
+def connect(place: Place) -> TorchGroup:
+    """The group of all processes; one that the program has made with ``torch.distributed`` is used as it is."""
+    if not dist.is_initialized():
+        _initialize(place)
+    return TorchGroup(dist.get_backend(), dist.get_rank(), dist.get_world_size())
+
+
+def _initialize(place: Place) -> None:
+    engine, device = "gloo", None
+    if torch.cuda.is_available():
+        engine, device = "cpu:gloo,cuda:nccl", torch.device("cuda", _gpu_of(place))
+        torch.cuda.set_device(device)
+    timeout = timedelta(seconds=place.timeout)
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun keeps the meeting place itself
+        dist.init_process_group(engine, timeout=timeout, device_id=device)
+        return
+    host, port = address_of(agreed_address(place), "torch.distributed")
+    dist.init_process_group(
+        engine,
+        init_method=f"tcp://{host}:{port}",
+        rank=place.rank,
+        world_size=place.world_size,
+        timeout=timeout,
+        device_id=device,
+    )
+
+
+def _gpu_of(place: Place) -> int:
+    count = torch.cuda.device_count()
+    if place.local_rank >= count:
+        raise DeviceError(
+            f"rank {place.rank} is number {place.local_rank} on its machine, which has {count} GPU(s): start one "
+            "process for each GPU, or hide the GPUs (CUDA_VISIBLE_DEVICES='') to compute on the CPU"
+        )
+    return place.local_rank
+
+
+class TorchGroup(Group):
+    """The default process group of ``torch.distributed``."""
+
+    _begun: Overlap | None = None
+    _shares: Shares | None = None
+
+    def all_reduce(self, x: torch.Tensor, how: str) -> torch.Tensor:
+        if x.dtype is torch.uint64:
+            raise UnsupportedDType("torch.distributed does not reduce uint64; cast it to int64")
+        work = x.to(_WIDER.get(x.dtype, x.dtype), memory_format=torch.contiguous_format, copy=True)
+        dist.all_reduce(real(work), _HOW[how])
+        return work.to(x.dtype)
+
+    def all_gather(self, x: torch.Tensor) -> torch.Tensor:
+        joined = x.new_empty((self.size * x.shape[0], *x.shape[1:]) if x.dim() else (self.size,))
+        _all_gather(_bytes(joined), _bytes(x.contiguous()))
+        return joined
+
+    def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
+        if x.dtype in _WIDER or x.dtype is torch.uint64:
+            return super().reduce_scatter(x)
+        part = x.new_empty((x.shape[0] // self.size, *x.shape[1:]))
+        _reduce_scatter(real(part), real(x.contiguous()))
+        return part
+
+    def broadcast(self, x: torch.Tensor, source: int) -> torch.Tensor:
+        work = x.clone(memory_format=torch.contiguous_format)
+        dist.broadcast(_bytes(work), source)
+        return work
+
+    def send(self, x: torch.Tensor, to: int) -> None:
+        dist.send(_bytes(x.contiguous()), to)
+
+    def receive(self, shape: tuple[int, ...], dtype: torch.dtype, source: int) -> torch.Tensor:
+        made = torch.empty(shape, dtype=dtype, device=self._device())
+        dist.recv(_bytes(made), source)
+        return made
+
+    def mean(self, xs: Sequence[torch.Tensor], weight: float | None) -> list[torch.Tensor]:
+        begun, self._begun = self._begun, None
+        if begun is not None and begun.weight == weight and begun.is_of(xs):
+            return begun.finished(xs)
+        places = buckets(xs)
+        # all are under way before the first is waited for: one is prepared while others travel
+        if weight is None:
+            sums = [Sum([xs[place] for place in bucket], 1.0 / self.size) for bucket in places]
+            found = [made.parts() for made in sums]
+        else:
+            sums = [Sum([xs[place] for place in bucket], weight, weight) for bucket in places]
+            found = [made.means() for made in sums]
+        return put_together(len(xs), list(zip(places, found, strict=True)))
+
+    @contextmanager
+    def overlapping(self, weight: float | None) -> Iterator[None]:
+        """While gradients are computed inside, those that are known are already being averaged."""
+        if self._shares is None:
+            self._shares = Shares(self.size, torch.device("cpu") if "gloo" in self.engine else self._device())
+        self._begun = Overlap(self.size, weight, self._shares)
+        before = watch(self._begun)
+        try:
+            yield
+        finally:
+            watch(before)
+
+    def barrier(self) -> None:
+        dist.barrier()
+
+    def close(self) -> None:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    def _device(self) -> torch.device:
+        return torch.device("cuda", torch.cuda.current_device()) if "nccl" in self.engine else torch.device("cpu")
+
+
+def _bytes(x: torch.Tensor) -> torch.Tensor:
+    """The memory of ``x``: what only travels needs no dtype that the engine knows."""
+    return x.view(-1).view(torch.uint8) if x.dim() else x.view(1).view(torch.uint8)

@@ -1,0 +1,153 @@
+"""Random numbers on PyTorch: on its own tensors where a function is compiled or the device is CUDA's, else the host's.
+
+Random numbers without a seed in a compiled function ask for their key when it runs, by an operator of our own; so the
+stream goes on from call to call, as in eager code. The operator seems to write to its first argument: that keeps the
+compiler from leaving calls out, merging them or changing their order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ember_ml.backend.random import generator as streams
+from ember_ml.backend.random.distributions import Variate
+from ember_ml.backend.random.generator import Key, SeedLike, TracedGenerator
+from ember_ml.backend.random.threefry import lane_block, lane_key, signed
+from ember_ml.backend.torch.host_transfer import from_host
+from ember_ml.core.dtypes import EmberDType
+
+_library = torch.library.Library("ember_ml", "FRAGMENT")
+_library.define("next_key(Tensor(a!) order, int generator) -> Tensor")
+_library.define("key(int first, int second) -> Tensor")
+_order = torch.zeros(1)
+
+
+def _next_key(order: torch.Tensor, generator: int) -> torch.Tensor:
+    """The next key of the generator with that number; 0 is the one that draws without a seed come from just now."""
+    source = streams.generators[generator] if generator else streams.lent() or streams.default_generator()
+    return _key(*source.next_key())
+
+
+def _key(first: int, second: int) -> torch.Tensor:
+    return torch.tensor([signed(first), signed(second)], dtype=torch.int32)
+
+
+def _outline_of_key(*arguments: Any) -> torch.Tensor:
+    return torch.empty(2, dtype=torch.int32)
+
+
+for _name, _body in (("next_key", _next_key), ("key", _key)):
+    _library.impl(_name, _body, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"ember_ml::{_name}", _outline_of_key, lib=_library)
+_ask = torch.ops.ember_ml.next_key.default
+_known = torch.ops.ember_ml.key.default
+
+
+def traced_key(seed: SeedLike | None) -> Key:
+    source = streams.lent() if seed is None else seed
+    if isinstance(source, TracedGenerator):
+        return source.next_key()
+    if seed is None or source is None:
+        return _ask(_order, 0)
+    if isinstance(source, streams.Generator):
+        return _ask(_order, source.number)
+    # as constants the compiler would add them to the counters in integers that do not wrap
+    return _known(*streams.first_key(source))
+
+
+def derive(words: torch.Tensor, number: int) -> torch.Tensor:
+    words = words.view(torch.int32) if words.dtype is torch.uint32 else words.to(torch.int32)
+    state = (words[0], words[1], words[2], words[3])
+    return torch.stack(lane_key(state, number, lambda x: x.to(torch.int32), _LANES.keep))
+
+
+def takes(variate: Variate, key: Key, device: str | None) -> bool:
+    return torch.compiler.is_compiling() or type(key) is not tuple or (device or "").startswith("cuda")
+
+
+class _Lanes:
+    """PyTorch's functions for the formulas."""
+
+    def cast(self, x: torch.Tensor, dtype: EmberDType) -> torch.Tensor:
+        return x.to(getattr(torch, dtype.name))  # a table of dtypes is more than older compilers trace
+
+    def view(self, x: torch.Tensor, dtype: EmberDType) -> torch.Tensor:
+        return x.view(getattr(torch, dtype.name))
+
+    def where(self, condition: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.where(condition, x, y)
+
+    def keep(self, x: torch.Tensor) -> torch.Tensor:
+        # the compiler computes what a stride is asked of into a buffer, which it then leaves out of the loop again
+        return torch.as_strided(x, x.shape, x.stride()) if torch.compiler.is_compiling() else x
+
+    def sqrt(self, x: torch.Tensor) -> torch.Tensor:
+        if x.dtype is torch.float64 or x.device.type == "mps":  # which has no float64
+            return torch.sqrt(x)
+        return torch.sqrt(x.to(torch.float64)).to(x.dtype)  # in float32 it may be wrong in the last bit
+
+
+_LANES = _Lanes()
+
+
+def draw(variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> torch.Tensor:
+    count = math.prod(shape)
+    if variate.wide:
+        return variate.formula(_LANES, *_words(key, count, device)).reshape(shape)
+    blocks = (count + 1) // 2
+    first, second = _words(key, blocks, device)
+    halves = [variate.formula(_LANES, first), variate.formula(_LANES, second[: count - blocks])]
+    return torch.cat(halves).reshape(shape)
+
+
+def _words(key: Key, blocks: int, device: str | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """The words of so many blocks: the first ones, and the second ones."""
+    if type(key) is tuple:
+        first, second = signed(key[0]), signed(key[1])
+    else:
+        key = key.to(device)
+        first, second = key[0], key[1]
+    numbers = torch.arange(blocks, dtype=torch.int64, device=device).to(torch.int32)
+    # not the sum of numbers and blocks, of which the compiler makes floats where the shape is a variable
+    others = torch.arange(blocks, 2 * blocks, dtype=torch.int64, device=device).to(torch.int32)
+    return lane_block(first, second, numbers, others, _LANES.keep)
+
+
+@torch.compiler.assume_constant_result
+def constant(compute: Callable[..., Any], device: str | None, *data: Any) -> torch.Tensor:
+    return from_host(compute(*data), device)
+
+
+def order(words: torch.Tensor) -> torch.Tensor:
+    return torch.argsort(words, stable=True)
+
+
+def _generator(seed: int, device: str | None) -> torch.Generator:
+    return torch.Generator(device or "cpu").manual_seed(seed)
+
+
+def _uniform(seed: int, shape: tuple[int, ...], dtype: torch.dtype, device: str | None) -> torch.Tensor:
+    return torch.rand(shape, generator=_generator(seed, device), dtype=dtype, device=device)
+
+
+def _normal(seed: int, shape: tuple[int, ...], dtype: torch.dtype, device: str | None) -> torch.Tensor:
+    return torch.randn(shape, generator=_generator(seed, device), dtype=dtype, device=device)
+
+
+def _exponential(seed: int, shape: tuple[int, ...], dtype: torch.dtype, device: str | None) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device=device).exponential_(generator=_generator(seed, device))
+
+
+def _bernoulli(seed: int, shape: tuple[int, ...], dtype: torch.dtype, device: str | None, p: float) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device=device).bernoulli_(p, generator=_generator(seed, device))
+
+
+_NATIVE = {"uniform": _uniform, "normal": _normal, "exponential": _exponential, "bernoulli": _bernoulli}
+
+
+def native(variate: Variate) -> Callable[..., Any] | None:
+    return _NATIVE.get(variate.name)

@@ -1,0 +1,1 @@
+"""Build objects from plain configurations, and describe objects as such."""

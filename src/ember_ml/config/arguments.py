@@ -1,0 +1,82 @@
+"""Parameters of classes and functions, and plain data as their arguments."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import suppress
+from difflib import get_close_matches
+from types import SimpleNamespace
+from typing import Any, get_type_hints
+
+from ember_ml.config.plain_data import at, fitted
+from ember_ml.errors import ConfigError
+
+__all__ = ["bound_arguments", "signature_of", "title"]
+
+
+def title(thing: Any) -> str:
+    """The full name of a class or function."""
+    return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', repr(thing))}"
+
+
+def signature_of(thing: Any) -> inspect.Signature:
+    """The parameters of a class or function; ``TypeError`` where it does not tell them."""
+    try:
+        return inspect.signature(thing)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{title(thing)} cannot be registered, since it does not tell its parameters") from error
+
+
+def _hints(thing: Any) -> dict[str, Any]:
+    """The annotations of the parameters, without those that only a type checker can resolve."""
+    function = inspect.unwrap(thing.__init__ if isinstance(thing, type) else thing)
+    found: dict[str, Any] = {}
+    for key, hint in getattr(function, "__annotations__", {}).items():
+        one = SimpleNamespace(__annotations__={key: hint})
+        with suppress(NameError, TypeError, AttributeError, SyntaxError):
+            found |= get_type_hints(one, getattr(function, "__globals__", {}))
+    return found
+
+
+def bound_arguments(
+    thing: Any, name: str, given: dict[str, Any], source: str, place: str
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments as the signature takes them; unknown, missing and ill-typed ones are errors that name the key."""
+    where = f"{source}: at {place}" if place else source
+    hints, left = _hints(thing), dict(given)
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    parameters = signature_of(thing).parameters
+    more: Any = None
+    is_listed = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values())
+    for key, parameter in parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            more = hints.get(key, Any)
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            values = left.pop(key, [])
+            if not isinstance(values, list):
+                raise ConfigError(f"{where}: {key!r} of {name} is a list, not {values!r:.60}")
+            positional += [fitted(v, hints.get(key, Any), at(at(place, key), i), source) for i, v in enumerate(values)]
+        elif key in left:
+            value = fitted(left.pop(key), hints.get(key, Any), at(place, key), source)
+            if _is_by_place(parameter, is_listed):
+                positional.append(value)
+            else:
+                named[key] = value
+        elif parameter.default is parameter.empty:
+            raise ConfigError(f"{where}: {name} needs the key {key!r}")
+        elif _is_by_place(parameter, is_listed):
+            positional.append(parameter.default)
+    if left and more is None:
+        key = next(iter(left))
+        close = get_close_matches(str(key), parameters, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(parameters) or 'no keys'}"
+        raise ConfigError(f"{where}: {name} has no key {key!r:.80}; {hint}")
+    return positional, named | {key: fitted(value, more, at(place, key), source) for key, value in left.items()}
+
+
+def _is_by_place(parameter: inspect.Parameter, is_listed: bool) -> bool:
+    """Whether the argument must be given by its place: by name it would collide with those that follow in a list."""
+    return parameter.kind is parameter.POSITIONAL_ONLY or (
+        is_listed and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    )

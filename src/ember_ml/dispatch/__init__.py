@@ -1,0 +1,1 @@
+"""Turn a call of an op into a call of the native library."""

@@ -1,0 +1,272 @@
+"""Declaring ops: each one once, with its signature, its meaning, its dtype rule.
+
+``@primitive(rule)`` declares an op for which every backend brings a body. ``@derived(rule)`` declares one whose body,
+written on other ops, serves every backend that has nothing better. What is public is one function object per op, for
+good: a switch of the backend changes the code inside it, so that no reference to it can be stale.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeVar
+
+from ember_ml.backend import selection as backends
+from ember_ml.backend.contract import ByDType, is_compiling, key_of
+from ember_ml.dispatch.dtype_rules import KEEP, Rule
+from ember_ml.errors import UnsupportedOp
+
+__all__ = [
+    "DATA",
+    "DEVICE",
+    "DTYPE",
+    "INDEX",
+    "INDICES",
+    "KEY",
+    "MASK",
+    "MASKS",
+    "OPS",
+    "SEQUENCE",
+    "TENSOR",
+    "VALUE",
+    "Op",
+    "derived",
+    "gradient",
+    "plain",
+    "primitive",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The roles of parameters that dispatch prepares; all others reach the body as they are.
+TENSOR, SEQUENCE, INDEX, MASK, DTYPE, DEVICE = "tensor", "sequence", "index", "mask", "dtype", "device"
+KEY, VALUE, DATA, MASKS, INDICES = "key", "value", "data", "masks", "indices"
+_ROLES = {
+    "TensorLike": TENSOR,
+    "Sequence[TensorLike]": SEQUENCE,
+    "IndexLike": INDEX,
+    "Sequence[IndexLike]": INDICES,
+    "MaskLike": MASK,
+    "Sequence[MaskLike]": MASKS,
+    "DTypeLike": DTYPE,
+    "DeviceLike": DEVICE,
+    "KeyLike": KEY,
+    "ValueLike": VALUE,
+    "DataLike": DATA,
+}
+
+OPS: dict[str, Op] = {}
+"""Every declared op by name."""
+
+
+class Op:
+    """One declared op: what dispatch, the tests, the inventory and the reference pages know of it."""
+
+    __slots__ = (
+        "aliases",
+        "bodies",
+        "declaration",
+        "derived",
+        "family",
+        "function",
+        "gradients",
+        "is_holomorphic",
+        "is_plain",
+        "is_plain_group",
+        "name",
+        "namespace",
+        "parameters",
+        "roles",
+        "rule",
+        "settled",
+    )
+
+    name: str
+    family: str
+    declaration: FunctionType
+    rule: Rule
+    derived: bool
+    is_plain: bool
+    is_plain_group: bool
+    aliases: tuple[str, ...]
+    parameters: tuple[str, ...]
+    roles: tuple[tuple[int, str], ...]
+    function: FunctionType
+    gradients: dict[str, Callable[..., Any] | None]
+    is_holomorphic: bool
+    bodies: dict[Any, ByDType | Callable[..., Any]]
+    settled: dict[Any, dict[Any, Any]]
+    namespace: dict[str, Any]
+
+    def __init__(self, declaration: FunctionType, rule: Rule, is_derived: bool, aliases: tuple[str, ...]) -> None:
+        self.name = declaration.__name__
+        self.family = declaration.__module__.rsplit(".", 1)[-1]
+        self.declaration = declaration
+        self.rule = rule
+        self.derived = is_derived
+        self.is_plain = False
+        self.aliases = aliases
+        code = declaration.__code__
+        names, first, last = code.co_varnames, code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        starred = names[last : last + 1] if code.co_flags & inspect.CO_VARARGS else ()
+        if is_derived and last + len(starred) > first:
+            raise TypeError(f"the derived op {self.name} is called with positional arguments, one for each parameter")
+        self.parameters = (*names[:first], *starred, *names[first:last])
+        roles = [_ROLES.get(declaration.__annotations__.get(p, "").removesuffix(" | None")) for p in self.parameters]
+        self.roles = tuple(
+            (index, SEQUENCE if parameter in starred else role)
+            for index, (parameter, role) in enumerate(zip(self.parameters, roles, strict=True))
+            if role
+        )
+        self.is_plain_group = rule.promotes and not rule.by_value and {role for _, role in self.roles} == {TENSOR}
+        self.gradients, self.is_holomorphic = {}, True
+        self.settled = {}
+        self.bodies = {}
+        self.namespace = {"OP": self, "__builtins__": __builtins__}  # torch.compile asks for those
+        self.function = FunctionType(_start.__code__, self.namespace, self.name, declaration.__defaults__)
+        self.function.__kwdefaults__ = declaration.__kwdefaults__
+        functools.update_wrapper(self.function, declaration)
+
+    @classmethod
+    def of_plain(cls, function: Any, family: str | None = None) -> Op:
+        """The entry of a public function or class that computes no tensors: it is what it is on every backend."""
+        op = cls(_signed_part(function), KEEP, False, ())
+        op.name, op.declaration, op.function = function.__name__, function, function
+        op.is_plain, op.roles, op.is_plain_group, op.family = True, (), False, family or op.family
+        return op
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    @property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.declaration)
+
+    def body(self, backend: Any) -> ByDType | Callable[..., Any]:
+        """The backend's body; the derived one where it has none; one that raises where there is neither."""
+        key = key_of(backend)
+        found = self.bodies.get(key)
+        if found is None:
+            found = self.declaration if self.is_plain else self._find(backend)
+            if not is_compiling(backend):
+                self.bodies[key] = found
+        return found
+
+    def has_own_body(self, backend: Any) -> bool:
+        """Whether the backend itself brings a body, rather than inheriting the derived one or lacking it."""
+        return any(self.name in vars(family) for family in self._places(backend))
+
+    def _places(self, backend: Any) -> list[Any]:
+        """The backend's module named like this op's family; all of its modules where none is so named."""
+        named = [family for family in backend.families if family.__name__.rpartition(".")[2] == self.family]
+        return named or list(backend.families)
+
+    def _find(self, backend: Any) -> ByDType | Callable[..., Any]:
+        if hasattr(backend, "is_tape"):
+            return backend.body(self)
+        found = next((vars(family)[self.name] for family in self._places(backend) if self.name in vars(family)), None)
+        if found is None:
+            found = self.declaration if self.derived else _missing(self.name, backend.name)
+        lacking = getattr(getattr(backend, "gradients", None), "WITHOUT_GRADIENT", {}).get(self.name)
+        if lacking:
+            from ember_ml.autodiff.native_engines import with_rules
+
+            return with_rules(self, found, backend, lacking)
+        if hasattr(backend, "is_recorded") and self._has_no_gradient():
+            from ember_ml.autodiff.native_engines import refusing
+
+            return refusing(self, found, backend)
+        return found
+
+    def _has_no_gradient(self) -> bool:
+        """Whether the op takes and gives floats, and no rule nor a body on other ops says how it is differentiated."""
+        takes_floats = any(role is TENSOR for _, role in self.roles) and any(
+            d.kind == "float" for d in self.rule.domain
+        )
+        return takes_floats and not self.derived and not self.gradients and self.rule.result not in ("bool", "int64")
+
+
+def _signed_part(function: Any) -> Any:
+    """What has the signature: of a class, its constructor."""
+    return vars(function)["__init__"] if isinstance(function, type) else function
+
+
+def _missing(op: str, backend: str) -> Callable[..., Any]:
+    def body(*args: Any) -> Any:
+        raise UnsupportedOp(
+            f"ops.{op} has no body on the backend {backend!r}; switch with ember_ml.use_backend(...), "
+            "and see `ember-ml ops --gaps` for what each backend lacks"
+        )
+
+    return body
+
+
+def _start(*args: Any, **kwargs: Any) -> Any:
+    """The code of every op until the backend is first known."""
+    from ember_ml.backend.selection import active
+
+    active()
+    return OP.function(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _declare(rule: Rule, is_derived: bool, aliases: tuple[str, ...]) -> Callable[[F], F]:
+    def register(declaration: F) -> F:
+        op = Op(declaration, rule, is_derived, aliases)
+        if op.name in OPS:
+            raise ValueError(f"the op {op.name} is declared twice")
+        OPS[op.name] = op
+        return op.function  # type: ignore[return-value]
+
+    return register
+
+
+def primitive(rule: Rule, *aliases: str) -> Callable[[F], F]:
+    """Declare an op for which every backend brings a body."""
+    return _declare(rule, False, aliases)
+
+
+def derived(rule: Rule, *aliases: str) -> Callable[[F], F]:
+    """Declare an op whose body, written on other ops, serves any backend that has nothing better."""
+    return _declare(rule, True, aliases)
+
+
+def plain(function: F, family: str | None = None) -> F:
+    """List a public function that computes no tensors (it gives facts, host data, settings); it stays as it is.
+
+    A class may be listed too. ``family`` is that of the file unless said otherwise.
+    """
+    if function.__name__ in OPS:
+        raise ValueError(f"the op {function.__name__} is declared twice")
+    OPS[function.__name__] = Op.of_plain(function, family)
+    return function
+
+
+def gradient(function: Callable[..., Any], *, holomorphic: bool = True, **rules: Callable[..., Any] | None) -> None:
+    """Say how an op is differentiated: for each tensor parameter a rule, or None where the gradient is zero everywhere.
+
+    A rule gets the gradient of the result, the result, and every declared argument; it is written on ops and gives the
+    gradient of its parameter, of the broadcast shape at will; for several results it gets a list of gradients, for a
+    parameter that is a list of tensors it gives a list. An argument that a rule names with a leading underscore is not
+    kept in memory: the rule gets its ``shape`` and ``dtype`` alone. Where numbers are complex, a rule of a
+    ``holomorphic`` op gets the conjugates, so that the rule for real numbers is right for them too.
+    """
+    op = OPS[function.__name__]
+    unknown = set(rules) - set(op.parameters)
+    if unknown:
+        raise ValueError(f"ops.{op.name} has no parameter {', '.join(sorted(unknown))} to differentiate")
+    op.gradients, op.is_holomorphic = dict(rules), holomorphic
+
+
+def install(backend: Any) -> None:
+    """Give every op the code for ``backend``; for None, code that asks for the backend at each call."""
+    from ember_ml.dispatch.codegen import code_for, complete_bound
+
+    complete_bound()
+    for op in tuple(OPS.values()):
+        if not op.is_plain:
+            op.function.__code__ = code_for(op, backend)
+
+
+backends.on_switch(install)

@@ -1,0 +1,1 @@
+"""Adapters for other packages that work with tensors."""

@@ -1,0 +1,36 @@
+"""The names under which layers, blocks and activations are built from configurations."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+
+from ember_ml import ops
+from ember_ml.config.registry import register, register_function
+from ember_ml.nn import blocks
+from ember_ml.nn.layers import channel_mixing, sequence_mixing, specialized
+from ember_ml.nn.modules import activations
+from ember_ml.nn.modules.sequential import Sequential
+
+
+def snake(name: str) -> str:
+    """The name of a class in small letters, its words apart: ``LayerNorm`` is ``layer_norm``, ``MLP`` is ``mlp``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def _register_all(folder: str, module: ModuleType) -> None:
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if isinstance(thing, type):
+            register(f"{folder}/{snake(name)}")(thing)
+
+
+_register_all("layers", channel_mixing)
+_register_all("layers", sequence_mixing)
+_register_all("layers", specialized)
+_register_all("blocks", blocks)
+_register_all("activations", activations)
+register("layers/sequential")(Sequential)
+for _name in activations.__all__:
+    if getattr(ops, _name, None) is getattr(activations, _name):
+        register_function(f"ops/{_name}", getattr(ops, _name))

@@ -1,0 +1,1 @@
+"""Ops that make, convert, reshape, join, index and sort tensors."""

@@ -1,0 +1,276 @@
+"""Other shapes and orders of the same elements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ember_ml.backend.common.shapes import as_axes, as_shape, broadcast
+from ember_ml.dispatch.declare import derived, gradient, plain, primitive
+from ember_ml.dispatch.dtype_rules import KEEP, SAME
+from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.typing import AxisLike, ShapeLike, Tensor, TensorLike
+
+__all__ = [
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "expand_dims",
+    "flatten",
+    "flip",
+    "fliplr",
+    "flipud",
+    "matrix_transpose",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "roll",
+    "rot90",
+    "squeeze",
+    "swapaxes",
+    "transpose",
+]
+
+
+@primitive(SAME)
+def reshape(x: TensorLike, shape: ShapeLike) -> Tensor:
+    """The elements of ``x``, in their order, in another shape; one length may be -1 and is then whatever is left.
+
+    A shape for another number of elements raises ``ValueError``, and so does -1 where there are none to count.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.reshape([1, 2, 3, 4], (2, -1))).tolist()
+    [[1, 2], [3, 4]]
+    """
+    ...
+
+
+gradient(reshape, x=lambda g, _r, _x, _shape: reshape(g, _x.shape))
+
+
+@derived(SAME, "flatten")
+def ravel(x: TensorLike) -> Tensor:
+    """The elements of ``x``, row by row, as a vector.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.ravel([[1, 2], [3, 4]])).tolist()
+    [1, 2, 3, 4]
+    """
+    return reshape(x, (math.prod(x.shape),))
+
+
+@primitive(SAME, "permute_dims")
+def transpose(x: TensorLike, axes: Any = None) -> Tensor:
+    """``x`` with its axes in the order of ``axes``, or in the opposite order where none is given.
+
+    >>> from ember_ml import ops
+    >>> ops.shape(ops.transpose(ops.zeros((2, 3, 4)))), ops.shape(ops.transpose(ops.zeros((2, 3, 4)), (1, 0, 2)))
+    ((4, 3, 2), (3, 2, 4))
+    """
+    ...
+
+
+gradient(transpose, x=lambda g, _r, _x, axes: transpose(g, None if axes is None else adjoints.inverse_order(axes)))
+
+
+@derived(SAME)
+def matrix_transpose(x: TensorLike) -> Tensor:
+    """``x`` with its last two axes swapped; ``ValueError`` where it has fewer.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.matrix_transpose([[1, 2], [3, 4]])).tolist()
+    [[1, 3], [2, 4]]
+    """
+    if len(x.shape) < 2:
+        raise ValueError("a matrix has at least two dimensions")
+    return swapaxes(x, -2, -1)
+
+
+@primitive(SAME)
+def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
+    """``x`` with two of its axes in each other's place.
+
+    >>> from ember_ml import ops
+    >>> ops.shape(ops.swapaxes(ops.zeros((2, 3, 4)), 0, 2))
+    (4, 3, 2)
+    """
+    ...
+
+
+gradient(swapaxes, x=lambda g, _r, _x, axis1, axis2: swapaxes(g, axis1, axis2))
+
+
+@derived(SAME)
+def moveaxis(x: TensorLike, source: AxisLike, destination: AxisLike) -> Tensor:
+    """``x`` with the axes ``source`` in the places ``destination``, the others in their order.
+
+    >>> from ember_ml import ops
+    >>> ops.shape(ops.moveaxis(ops.zeros((2, 3, 4)), 0, -1))
+    (3, 4, 2)
+    """
+    ndim = len(x.shape)
+    sources, destinations = as_axes(source, ndim), as_axes(destination, ndim)
+    if len(sources) != len(destinations):
+        raise ValueError(f"{len(sources)} axes cannot go to {len(destinations)} places")
+    order = [axis for axis in range(ndim) if axis not in sources]
+    for place, axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(place, axis)
+    return transpose(x, tuple(order))
+
+
+@primitive(SAME)
+def expand_dims(x: TensorLike, axis: AxisLike) -> Tensor:
+    """``x`` with a new axis of length 1 at each place that ``axis`` names in the result.
+
+    >>> from ember_ml import ops
+    >>> ops.shape(ops.expand_dims(ops.zeros((2, 3)), 1)), ops.shape(ops.expand_dims(ops.zeros(2), (0, -1)))
+    ((2, 1, 3), (1, 2, 1))
+    """
+    ...
+
+
+gradient(expand_dims, x=lambda g, _r, _x, _axis: reshape(g, _x.shape))
+
+
+@primitive(SAME)
+def squeeze(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
+    """``x`` without the axes named, which must be of length 1 (else ``ValueError``); without all such axes by default.
+
+    >>> from ember_ml import ops
+    >>> ops.shape(ops.squeeze(ops.zeros((1, 2, 1)))), ops.shape(ops.squeeze(ops.zeros((1, 2, 1)), axis=0))
+    ((2,), (2, 1))
+    """
+    ...
+
+
+gradient(squeeze, x=lambda g, _r, _x, _axis: reshape(g, _x.shape))
+
+
+@primitive(SAME)
+def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
+    """``x`` repeated along new leading dimensions and those of length 1 until it has ``shape``.
+
+    It may share memory with ``x`` and must not be changed in place.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.broadcast_to([1, 2], (2, 2))).tolist()
+    [[1, 2], [1, 2]]
+    """
+    ...
+
+
+gradient(broadcast_to, x=lambda g, _r, _x, _shape: g)
+
+
+@primitive(KEEP.giving("own"))
+def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
+    """The tensors, each broadcast to the shape that they have in common.
+
+    >>> from ember_ml import ops
+    >>> x, y = ops.broadcast_arrays(ops.array([[1], [2]]), ops.array([3, 4]))
+    >>> ops.to_numpy(x).tolist(), ops.to_numpy(y).tolist()
+    ([[1, 1], [2, 2]], [[3, 4], [3, 4]])
+    """
+    ...
+
+
+gradient(broadcast_arrays, arrays=lambda g, _r, _arrays: g)
+
+
+@plain
+def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
+    """The shape to which tensors of these shapes broadcast; ``ValueError`` where they do not.
+
+    >>> from ember_ml import ops
+    >>> ops.broadcast_shapes((2, 1), (3,), 1)
+    (2, 3)
+    """
+    return broadcast([as_shape(shape) for shape in shapes])
+
+
+@primitive(SAME)
+def flip(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
+    """``x`` with the elements along the axes named, all by default, in the opposite order.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.flip([[1, 2], [3, 4]])).tolist(), ops.to_numpy(ops.flip([1, 2, 3], axis=0)).tolist()
+    ([[4, 3], [2, 1]], [3, 2, 1])
+    """
+    ...
+
+
+gradient(flip, x=lambda g, _r, _x, axis: flip(g, axis))
+
+
+@derived(SAME)
+def fliplr(x: TensorLike) -> Tensor:
+    """``x`` with its second axis in the opposite order: left and right change places.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.fliplr([[1, 2], [3, 4]])).tolist()
+    [[2, 1], [4, 3]]
+    """
+    if len(x.shape) < 2:
+        raise ValueError("left and right need at least two dimensions")
+    return flip(x, 1)
+
+
+@derived(SAME)
+def flipud(x: TensorLike) -> Tensor:
+    """``x`` with its first axis in the opposite order: top and bottom change places.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.flipud([[1, 2], [3, 4]])).tolist()
+    [[3, 4], [1, 2]]
+    """
+    if not x.shape:
+        raise ValueError("top and bottom need at least one dimension")
+    return flip(x, 0)
+
+
+@derived(SAME)
+def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
+    """``x`` turned ``k`` times by a right angle in the plane of two axes, from the first towards the second.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.rot90([[1, 2], [3, 4]])).tolist()
+    [[2, 4], [1, 3]]
+    """
+    plane = as_axes(axes, len(x.shape))
+    if len(plane) != 2:
+        raise ValueError(f"a plane has two axes, not {axes}")
+    turns = k % 4
+    if turns == 0:
+        return x
+    if turns == 2:
+        return flip(x, plane)
+    if turns == 1:
+        return swapaxes(flip(x, plane[1]), *plane)
+    return flip(swapaxes(x, *plane), plane[1])
+
+
+@primitive(SAME)
+def roll(x: TensorLike, shift: Any, axis: AxisLike | None = None) -> Tensor:
+    """``x`` with its elements moved on by ``shift`` places along ``axis``, those at the end coming in at the front.
+
+    Several axes take one shift each, or all the same one. Without ``axis`` the elements move in the order of
+    :func:`ravel`.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.roll([1, 2, 3, 4], 1)).tolist()
+    [4, 1, 2, 3]
+    """
+    ...
+
+
+gradient(
+    roll,
+    x=lambda g, _r, _x, shift, axis: roll(
+        g, tuple(-s for s in shift) if isinstance(shift, tuple | list) else -shift, axis
+    ),
+)
+
+
+flatten = ravel
+permute_dims = transpose

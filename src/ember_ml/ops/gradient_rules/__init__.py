@@ -1,0 +1,1 @@
+"""Helpers that gradient rules share, written on ops."""

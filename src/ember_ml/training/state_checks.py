@@ -1,0 +1,68 @@
+"""Plain data from a file, checked: what is of another kind than it must be raises ``ValueError`` with its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["count", "number", "numbers", "table"]
+
+_LARGEST = 2**63 - 1
+
+
+def table(value: Any, name: str, *keys: str) -> dict[str, Any]:
+    """A dict that has the ``keys``.
+
+    >>> from ember_ml.training.state_checks import table
+    >>> table({"a": 1}, "state", "a")
+    {'a': 1}
+    """
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is a table, not {value!r:.60}")
+    missing = [key for key in keys if key not in value]
+    if missing:
+        raise ValueError(f"{name} lacks {', '.join(missing)}")
+    return value
+
+
+def count(state: Mapping[str, Any], key: str, largest: int = _LARGEST) -> int:
+    """The integer from 0 up under ``key``.
+
+    >>> from ember_ml.training.state_checks import count
+    >>> count({"steps": 3}, "steps")
+    3
+    """
+    value = state[key]
+    if type(value) is not int or not 0 <= value <= largest:
+        raise ValueError(f"{key} is a whole number from 0 to {largest}, not {value!r:.60}")
+    return value
+
+
+def number(state: Mapping[str, Any], key: str) -> float:
+    """The number under ``key``, which may be NaN or infinite.
+
+    >>> from ember_ml.training.state_checks import number
+    >>> number({"best": 0.5}, "best")
+    0.5
+    """
+    value = state[key]
+    if not _is_number(value):
+        raise ValueError(f"{key} is a number, not {value!r:.60}")
+    return value
+
+
+def numbers(state: Mapping[str, Any], key: str) -> list[float]:
+    """The list of numbers under ``key``.
+
+    >>> from ember_ml.training.state_checks import numbers
+    >>> numbers({"times": [0.5, 1.0]}, "times")
+    [0.5, 1.0]
+    """
+    value = state[key]
+    if not isinstance(value, list) or not all(map(_is_number, value)):
+        raise ValueError(f"{key} is a list of numbers, not {value!r:.60}")
+    return list(value)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) <= _LARGEST)

@@ -1,0 +1,269 @@
+"""What a checkpoint holds of a trainer, and how a trainer goes on from it: wholly or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from ember_ml import ops
+from ember_ml.backend.random.generator import Generator, default_generator, streaming
+from ember_ml.backend.selection import active
+from ember_ml.config import registry
+from ember_ml.errors import CheckpointError, ConfigError
+from ember_ml.nn.layers.base import Layer
+from ember_ml.nn.modules.module import Module
+from ember_ml.training.history import History
+from ember_ml.training.metrics.base import Measure
+from ember_ml.training.optimizers.base import Optimizer
+from ember_ml.training.state_checks import count, table
+from ember_ml.typing import Tensor
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer import Trainer
+
+__all__ = ["config_of", "described", "restore", "state_of", "tensors_of"]
+
+_COUNTS = ("steps", "epoch", "steps_in_epoch", "updates", "accumulated")
+_KEYS = (*_COUNTS, "seed", "should_stop", "data", "random", "history", "precision", "metrics", "callbacks", "shapes")
+
+
+# what is kept
+
+
+def tensors_of(trainer: Trainer) -> dict[str, dict[str, Tensor]]:
+    """The tensors of a trainer: the model's, the optimizer's, and where there are any those of gradients that wait for
+    the batches that make one update with theirs, and of callbacks.
+    """
+    strategy, collected = trainer.strategy, trainer._step.collected
+    if strategy is not None and collected is not None:
+        collected = strategy.mean(list(collected))
+    optimizer = trainer.optimizer.state_dict() if strategy is None else strategy.gather_state(trainer.optimizer)
+    own = [callback.tensors() for callback in trainer.callbacks]
+    kept = {f"{place}/{name}": x for place, named in enumerate(own) for name, x in named.items()}
+    gradients = {} if collected is None else dict(zip(trainer.model.trainable(), collected, strict=True))
+    found = {"model": trainer.model.state_dict(), "optimizer": optimizer}
+    return found | {name: part for name, part in (("gradients", gradients), ("callbacks", kept)) if part}
+
+
+def state_of(trainer: Trainer) -> dict[str, Any]:
+    """All else, as plain data."""
+    return {
+        "steps": trainer.steps,
+        "epoch": trainer.epoch,
+        "steps_in_epoch": trainer.steps_in_epoch,
+        "updates": trainer.optimizer.step,
+        "accumulated": trainer._step.count,
+        "seed": trainer.seed,
+        "should_stop": trainer.should_stop,
+        "data": trainer.position,
+        "random": default_generator().state(),
+        "history": trainer.history.state(),
+        "precision": None if trainer.precision is None else trainer.precision.state(),
+        "metrics": {name: metric.state() for name, metric in trainer._merged(trainer.metrics).items()},
+        "callbacks": [[type(callback).__name__, callback.state()] for callback in trainer.callbacks],
+        "shapes": {name: list(layer._built_for) for name, layer in _layers(trainer.model) if layer._built_for},
+        "config": config_of(trainer),
+    }
+
+
+def _layers(model: Module) -> list[tuple[str, Layer]]:
+    return [(name, module) for name, module in model.named_modules() if isinstance(module, Layer)]
+
+
+def config_of(trainer: Trainer) -> dict[str, Any]:
+    """The settings of a trainer; None for what cannot be described."""
+    return {
+        "model": _described(trainer.model),
+        "optimizer": _described(trainer.optimizer),
+        "loss": _described(trainer.loss),
+        "metrics": [_described(metric) for metric in trainer.metrics.values()],
+        "compile": trainer.compile,
+        "precision": None if trainer.precision is None else trainer.precision.dtype.name,
+        "accumulate": trainer.accumulate,
+    }
+
+
+def _described(thing: Any) -> Any:
+    try:
+        return registry.config_of(thing)
+    except (ConfigError, TypeError, ValueError):
+        return None
+
+
+# going on
+
+
+def restore(
+    trainer: Trainer, path: str | PathLike[str], tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]
+) -> None:
+    """Bring a trainer to where a checkpoint was made; one that does not fit changes nothing."""
+    undo = _undoing(trainer)
+    try:
+        generator = _taken(trainer, tensors, table(state, "its state", *_KEYS))
+    except BaseException as error:
+        undo()
+        if not isinstance(error, Exception):
+            raise
+        reason = str(error) or type(error).__name__
+        raise CheckpointError(f"the checkpoint in {path} does not fit this trainer: {reason}") from error
+    ops.random.seed(generator)
+
+
+def _undoing(trainer: Trainer) -> Callable[[], None]:
+    """A function that makes everything that a checkpoint changes what it is now."""
+    objects = [trainer, trainer.optimizer, trainer._step, trainer.precision, *trainer.metrics.values()]
+    modules = [module for _, module in trainer.model.named_modules()]
+    tables = [x.__dict__ for x in (*objects, *trainer.callbacks, *modules) if hasattr(x, "__dict__")]
+    tables += [module._variables for module in modules]
+    before = [(x, dict(x)) for x in tables]
+    variables = [(x, x.held, x.home) for x in trainer.model.named_variables().values()]
+
+    def undo() -> None:
+        for held, old in before:
+            held.clear()
+            held.update(old)
+        for variable, native, home in variables:
+            variable.held, variable.home = native, home
+
+    return undo
+
+
+def _taken(trainer: Trainer, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]) -> Generator:
+    """Take over everything but the random numbers, whose generator is given."""
+    numbers = {name: count(state, name) for name in _COUNTS}
+    trainer.seed, trainer.should_stop = count(state, "seed", 2**64 - 1), state["should_stop"] is True
+    trainer.history, trainer.position = History.from_state(state["history"]), _position(state["data"])
+    trainer.steps, trainer.epoch, trainer.steps_in_epoch = (numbers[name] for name in _COUNTS[:3])
+    _build(trainer.model, state["shapes"])
+    trainer._step.prepare()
+    trainer.model.load_state_dict(tensors["model"])
+    _take_slots(trainer, tensors["optimizer"], numbers["updates"])
+    _take_gradients(trainer, tensors.get("gradients", {}), numbers["accumulated"])
+    _take_metrics(trainer, table(state["metrics"], "metrics"))
+    _take_callbacks(trainer, state["callbacks"], tensors.get("callbacks", {}))
+    if trainer.precision is not None and state["precision"] is not None:
+        trainer.precision.restore(state["precision"])
+    return Generator.from_state(state["random"])
+
+
+def _position(data: Any) -> dict[str, Any] | None:
+    """Where the data stood; whether that fits the data is seen when there are some."""
+    if data is None:
+        return None
+    table(data, "data", "seed", "epoch", "batch", "batch_size", "rows")
+    found: dict[str, Any] = {name: count(data, name) for name in ("epoch", "batch")}
+    found["seed"] = count(data, "seed", 2**64 - 1)
+    return found | {name: None if data[name] is None else count(data, name) for name in ("batch_size", "rows")}
+
+
+def _build(model: Module, shapes: Any) -> None:
+    """Give layers whose sizes were left out those that they had."""
+    table(shapes, "shapes")
+    with streaming(Generator(0)):  # the values come from the file
+        for name, layer in _layers(model):
+            shape = shapes.get(name)
+            if not layer.is_built and isinstance(shape, list):
+                layer.build_for(tuple(count({"a shape": size}, "a shape") for size in shape))
+    unknown = [name for name, module in model.named_modules() if not module.is_built]
+    if unknown:
+        raise ValueError(f"the sizes of {', '.join(unknown)} are unknown: call the model once before")
+
+
+def _take_slots(trainer: Trainer, slots: Mapping[str, Tensor], updates: int) -> None:
+    optimizer = trainer.optimizer
+    if trainer.strategy is not None:
+        trainer.strategy.load_state(optimizer, slots, updates)
+        return
+    named, dtype_of = trainer.model.named_parameters(), active().dtype_of
+    placed: dict[str, Tensor] = {}
+    for key, value in slots.items():
+        slot, _, name = key.partition("/")
+        if slot not in optimizer.slots or name not in named:
+            raise ValueError(f"the optimizer keeps no {key!r:.80}")
+        wanted = optimizer.fresh(slot, named[name].value)
+        if tuple(wanted.shape) != tuple(value.shape) or dtype_of(wanted) is not dtype_of(value):
+            raise ValueError(f"the optimizer's {key!r:.80} has the wrong shape or dtype")
+        placed[key] = _beside(value, wanted)
+    for name in {key.partition("/")[2] for key in slots}:
+        if any(f"{slot}/{name}" not in slots for slot in optimizer.slots):
+            raise ValueError(f"the optimizer's state of {name!r:.80} is not whole")
+    optimizer.load_state_dict(placed, updates)
+
+
+def _beside(value: Tensor, other: Tensor) -> Tensor:
+    """``value`` on the device where ``other`` is."""
+    return ops.to_device(value, active().device_of(other))
+
+
+def _take_gradients(trainer: Trainer, gradients: Mapping[str, Tensor], accumulated: int) -> None:
+    step, named = trainer._step, trainer.model.trainable()
+    step.count, step.collected = accumulated, None
+    if bool(gradients) != bool(accumulated) or accumulated >= trainer.accumulate:
+        raise ValueError(f"it has the gradients of {accumulated} batches, and {trainer.accumulate} make an update")
+    if not gradients:
+        return
+    if gradients.keys() != named.keys() or any(tuple(x.shape) != named[name].shape for name, x in gradients.items()):
+        raise ValueError("its gradients are not those of the model's parameters")
+    step.collected = [ops.copy(_beside(gradients[name], x.value)) for name, x in named.items()]
+
+
+def _take_metrics(trainer: Trainer, states: Mapping[str, Any]) -> None:
+    if states.keys() != trainer.metrics.keys():
+        raise ValueError(f"it has the metrics {sorted(states)}, and the trainer {sorted(trainer.metrics)}")
+    for name, metric in trainer.metrics.items():
+        metric.reset()
+        if trainer.strategy is None or trainer.strategy.is_main:  # the sums of all processes are merged again
+            metric.restore(states[name])
+
+
+def _take_callbacks(trainer: Trainer, states: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Give each callback the state of the one of its class; of several in their order."""
+    if not isinstance(states, list) or not all(isinstance(x, list) and len(x) == 2 for x in states):
+        raise ValueError(f"callbacks is a list of names and states, not {states!r:.60}")
+    left = list(enumerate(states))
+    for callback in trainer.callbacks:
+        found = next((entry for entry in left if entry[1][0] == type(callback).__name__), None)
+        if found is not None:
+            left.remove(found)
+            place, (_, state) = found
+            own = {key.partition("/")[2]: x for key, x in tensors.items() if key.partition("/")[0] == str(place)}
+            callback.restore(table(state, "the state of a callback"), own)
+
+
+# building a trainer
+
+
+def described(state: Mapping[str, Any], path: str | PathLike[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of the trainer that a checkpoint describes, but for those that are given."""
+    config = state.get("config")
+    if not isinstance(config, dict):
+        raise CheckpointError(f"the checkpoint in {path} does not say what was trained; pass model=, optimizer= ...")
+    found: dict[str, Any] = {name: config.get(name) for name in ("compile", "precision", "accumulate")}
+    is_right = type(found["compile"]) is bool and found["precision"] in (None, "bfloat16", "float16")
+    if not is_right or type(found["accumulate"]) is not int or found["accumulate"] < 1:
+        raise CheckpointError(f"the checkpoint in {path} describes no trainer: it has the settings {found!r:.200}")
+    with streaming(Generator(0)):  # the values come from the file
+        for name, kind in (("model", Module), ("optimizer", Optimizer), ("loss", Callable)):
+            if name not in given:
+                found[name] = _built(config.get(name), name, kind, path)
+        if "metrics" not in given:
+            parts = config.get("metrics")
+            if not isinstance(parts, list):
+                raise CheckpointError(f"the checkpoint in {path} does not list its metrics; pass metrics=...")
+            found["metrics"] = [_built(part, "metrics", Measure, path) for part in parts]
+    return found
+
+
+def _built(config: Any, name: str, kind: Any, path: str | PathLike[str]) -> Any:
+    if not isinstance(config, dict):
+        raise CheckpointError(
+            f"the checkpoint in {path} cannot describe its {name}, which has no registered name: pass {name}=..."
+        )
+    try:
+        made = registry.build(config, source=str(path))
+    except ConfigError as error:
+        raise CheckpointError(f"the {name} of the checkpoint in {path} cannot be built: {error}") from error
+    if not isinstance(made, kind):
+        raise CheckpointError(f"the checkpoint in {path} has {type(made).__name__} for its {name}")
+    return made

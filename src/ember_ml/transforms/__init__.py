@@ -1,0 +1,1 @@
+"""Functions of functions: gradients, compilation, control flow, solvers."""

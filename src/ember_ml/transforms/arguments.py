@@ -1,0 +1,309 @@
+"""What the transforms of functions share: arguments and results come apart into native tensors, and together again."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from typing import Any
+
+from ember_ml.autodiff import tape as tapes
+from ember_ml.autodiff.reverse_pass import unbroadcast
+from ember_ml.autodiff.tape_engine import TapeEngine, engine_of, tape_engine
+from ember_ml.backend import selection as backends
+from ember_ml.backend.contract import is_compiling
+from ember_ml.core import trees
+from ember_ml.dispatch.declare import OPS
+from ember_ml.dispatch.slow_path import bring
+from ember_ml.tensor.ember_tensor import EmberTensor, wrap
+from ember_ml.tensor.var import Var
+
+__all__ = [
+    "Argument",
+    "Arguments",
+    "Leaves",
+    "Outputs",
+    "check_function",
+    "fitted",
+    "in_kind",
+    "is_tensor_of",
+    "matched",
+    "one_number",
+    "run",
+    "while_on",
+]
+
+Argument = int | str
+
+
+class Leaves:
+    """The tensors in a tree as native ones, and the way back."""
+
+    __slots__ = ("backend", "is_list", "natives", "portable", "structure")
+
+    backend: Any
+    is_list: bool
+    natives: list[Any]
+    portable: list[bool] | None
+    structure: trees.Structure
+
+    def __init__(self, tree: Any, backend: Any, what: str = "") -> None:
+        leaves, self.structure = trees.flatten(tree)
+        self.backend, self.is_list = backend, type(tree) is list and self.structure.count == len(tree)
+        own = backend.tensor_type
+        self.natives, self.portable = leaves, None
+        for leaf in leaves:
+            if type(leaf) is not own:
+                self.portable = [type(leaf) is EmberTensor for leaf in leaves]
+                self.natives = [_native(leaf, backend) for leaf in leaves]
+                break
+        if what:
+            floating = _floating_dtypes(backend)
+            for native in self.natives:
+                if type(native) is Var or native.dtype not in floating:
+                    _check_floating(_dtype_of(native, backend), what)
+
+    def tree(self, natives: Sequence[Any]) -> Any:
+        """The same tree with other tensors: portable where the first ones were."""
+        if self.portable is None and not tapes.has_variables:
+            return list(natives) if self.is_list else self.structure(natives)
+        pairs = zip(natives, self.portable or [False] * len(natives), strict=True)
+        return self.structure([in_kind(x, portable, self.backend) for x, portable in pairs])
+
+
+def _check_floating(dtype: Any, what: str) -> None:
+    if dtype.kind not in _KINDS:
+        raise TypeError(f"{what} needs floating-point tensors, and got {dtype}; cast it first")
+
+
+_KINDS = ("float", "complex")
+_floating: dict[str, frozenset[Any]] = {}
+
+
+def _floating_dtypes(backend: Any) -> frozenset[Any]:
+    """The backend's own dtypes of which there are gradients."""
+    found = _floating.get(backend.name)
+    if found is None:
+        found = frozenset(native for dtype, native in backend.dtypes.items() if dtype.kind in _KINDS)
+        if not is_compiling(backend):  # PyTorch traces no function that remembers something
+            _floating[backend.name] = found
+    return found
+
+
+def _native(leaf: Any, backend: Any) -> Any:
+    if type(leaf) is EmberTensor:
+        leaf = leaf._array
+    return leaf if type(leaf) is Var else bring(leaf, backend)
+
+
+def _wrapped(x: Any, backend: Any) -> Any:
+    """A native or recorded tensor as a portable one."""
+    return wrap(x, x.tape if type(x) is Var else backend)
+
+
+def in_kind(x: Any, portable: bool, backend: Any) -> Any:
+    """``x`` as a portable tensor where one is due, or where it depends on variables, which are portable."""
+    return _wrapped(x, backend) if portable or (type(x) is Var and x.tape.level == 0) else x
+
+
+def _dtype_of(native: Any, backend: Any) -> Any:
+    return native.dtype if type(native) is Var else backend.dtype_of(native)
+
+
+class Outputs:
+    """What a function gave, with its tensors apart; the structure is known once the function has run."""
+
+    __slots__ = ("backend", "places", "portable", "rest", "structure")
+
+    backend: Any
+    places: list[int]
+    portable: list[bool]
+    rest: list[Any]
+    structure: trees.Structure
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+
+    def take(self, tree: Any, strict: bool, what: str = "") -> list[Any]:
+        """The native tensors in ``tree``; with ``strict`` whatever is no tensor becomes one."""
+        leaves, self.structure = trees.flatten(tree)
+        self.places = [i for i, leaf in enumerate(leaves) if strict or is_tensor_of(leaf, self.backend)]
+        self.portable = [type(leaves[i]) is EmberTensor for i in self.places]
+        natives = [_native(leaves[i], self.backend) for i in self.places]
+        for place in self.places:
+            leaves[place] = None  # a tensor kept here would keep all that it was computed from
+        self.rest = leaves
+        for native in natives if what else ():
+            dtype = _dtype_of(native, self.backend)
+            if dtype.kind not in ("float", "complex"):
+                raise TypeError(f"the {what} of a function needs floating-point results, and this one gave {dtype}")
+        return natives
+
+    def tree(self, natives: Sequence[Any]) -> Any:
+        leaves = list(self.rest)
+        for place, portable, native in zip(self.places, self.portable, natives, strict=True):
+            leaves[place] = in_kind(native, portable, self.backend)
+        return self.structure(leaves)
+
+
+def is_tensor_of(x: Any, backend: Any) -> bool:
+    """Whether ``x`` is a portable or recorded tensor, or a native one of ``backend``."""
+    return type(x) is EmberTensor or type(x) is Var or backend.is_native(x)
+
+
+def check_function(f: Any, what: str) -> None:
+    """Raise where ``f`` cannot be called."""
+    if not callable(f):
+        raise TypeError(f"{what} takes a function, not {type(f).__name__}: {what}(f)(x), not {what}(f(x))")
+
+
+class Arguments:
+    """Which arguments of a function are meant by position or name, and how the others stay as they are."""
+
+    __slots__ = ("chosen", "function", "is_first", "is_single", "positions")
+
+    chosen: tuple[Argument, ...]
+    function: Callable[..., Any]
+    is_first: bool
+    """Whether the first argument is meant, and it alone."""
+    is_single: bool
+    positions: dict[str, int]
+
+    def __init__(self, function: Callable[..., Any], argnums: Argument | Sequence[Argument], what: str) -> None:
+        check_function(function, what)
+        self.function = function
+        self.is_single = isinstance(argnums, int | str)
+        self.chosen = (argnums,) if isinstance(argnums, int | str) else _listed(argnums)
+        self.is_first = type(argnums) is int and argnums == 0
+        self.positions = {}
+        if any(isinstance(argument, str) for argument in self.chosen):
+            parameters = inspect.signature(function).parameters.values()
+            named = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+            self.positions = {name: place for place, name in enumerate(named)}
+
+    def pick(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The value of the chosen argument, or of several in a tuple."""
+        if self.is_single:
+            slot = self._slot(self.chosen[0], args, kwargs)
+            return kwargs[slot] if isinstance(slot, str) else args[slot]
+        slots = [self._slot(argument, args, kwargs) for argument in self.chosen]
+        if len(set(slots)) < len(slots):
+            raise ValueError(f"argnums {self.chosen} means one argument twice")
+        return tuple(kwargs[slot] if isinstance(slot, str) else args[slot] for slot in slots)
+
+    def _slot(self, argument: Argument, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Argument:
+        """Where the argument is: its name among ``kwargs``, or its place among ``args``."""
+        if isinstance(argument, str):
+            if argument in kwargs:
+                return argument
+            place = self.positions.get(argument, len(args))
+        else:
+            place = argument + len(args) if argument < 0 else argument
+        if not 0 <= place < len(args):
+            name = getattr(self.function, "__name__", "the function")
+            raise ValueError(f"{name} was called without the argument {argument!r} that is to be differentiated")
+        return place
+
+    def put(self, picked: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """All arguments, with others for the chosen ones."""
+        new_args, new_kwargs = list(args), dict(kwargs)
+        for argument, value in zip(self.chosen, (picked,) if self.is_single else picked, strict=True):
+            slot = self._slot(argument, args, kwargs)
+            if isinstance(slot, str):
+                new_kwargs[slot] = value
+            else:
+                new_args[slot] = value
+        return new_args, new_kwargs
+
+
+def _with_function(arguments: Arguments, parts: list[Any]) -> Arguments:
+    made = copy(arguments)
+    (made.function,) = parts
+    return made
+
+
+# so that what a function holds is found through its gradient too
+trees.register_node(Arguments, lambda arguments: ((arguments.function,), arguments), _with_function)
+
+
+def _listed(argnums: Any) -> tuple[Argument, ...]:
+    if not isinstance(argnums, list | tuple) or not all(isinstance(argument, int | str) for argument in argnums):
+        raise TypeError(f"argnums is a position, a name or a tuple of those, not {argnums!r}")
+    return tuple(argnums)
+
+
+def one_number(value: Any, backend: Any) -> Any:
+    """The native 0-d float tensor that a function gave whose gradient is wanted."""
+    if type(value) is backend.tensor_type:
+        native, dtype = value, backend.dtype_of(value)
+    else:
+        if value is None or type(value) in (tuple, list, dict):
+            raise TypeError(
+                f"the gradient is that of one real number, and the function gave {type(value).__name__}; "
+                "with has_aux=True it gives a pair: that number and anything else"
+            )
+        native = _native(value, backend)
+        dtype = _dtype_of(native, backend)
+    if native.ndim or dtype.kind != "float":
+        advice = "take its real part or abs" if dtype.kind == "complex" else "reduce it with ops.sum or ops.mean"
+        raise ValueError(
+            "the gradient is that of one real number: the function must give a 0-d float tensor, and gave "
+            f"{dtype} of shape {tuple(native.shape)}; {advice}"
+        )
+    return native
+
+
+def matched(tree: Any, structure: Any, like: Sequence[Any], backend: Any) -> list[Any]:
+    """The leaves of ``tree`` as native tensors of the dtypes and shapes of ``like``."""
+    natives = [_native(leaf, backend) for leaf in structure.leaves(tree)]
+    for native, other in zip(natives, like, strict=True):
+        if tuple(native.shape) != tuple(other.shape):
+            raise ValueError(f"a tensor of shape {tuple(native.shape)} stands where {tuple(other.shape)} is needed")
+    pairs = zip(natives, like, strict=True)
+    return [x if type(x) is Var else backend.cast(x, backend.dtypes[_dtype_of(y, backend)]) for x, y in pairs]
+
+
+def fitted(gradient: Any, x: Any, backend: Any, name: str) -> Any:
+    """What a caller's rule gave as the gradient of ``x``: summed where ``x`` was broadcast, in the dtype of ``x``."""
+    shape, dtype = tuple(x.shape), _dtype_of(x, backend)
+    if gradient is None or dtype.kind not in ("float", "complex"):
+        return OPS["zeros_like"].function(x)
+    native = _native(gradient, backend)
+    given = tuple(native.shape)
+    if given != shape:
+        behind = given[len(given) - len(shape) :]
+        if len(given) < len(shape) or any(a not in (b, 1) for a, b in zip(shape, behind, strict=True)):
+            raise ValueError(f"the gradient function of {name} gave shape {given} for an argument of shape {shape}")
+        native = unbroadcast(native, shape)
+    if dtype.kind == "float" and _dtype_of(native, backend).kind == "complex":
+        native = OPS["real"].function(native)
+    return OPS["cast"].function(native, dtype)
+
+
+class _Recorded(Exception):
+    """What a function gave is on the tape, which the library's own engine does not know."""
+
+
+def run(method: str, flat: Callable[..., Any], leaves: Leaves, *rest: Any) -> Any:
+    """``flat`` differentiated by what differentiates on the backend of ``leaves``."""
+    backend, natives = leaves.backend, leaves.natives
+    engine = engine_of(backend, natives)
+    if backend.name not in tapes.live_on or type(engine) is TapeEngine or hasattr(engine, "variable"):
+        return getattr(engine, method)(flat, natives, *rest)
+
+    def checked(*variables: Any) -> Any:
+        results = flat(*variables)
+        if any(type(x) is Var for x in trees.flatten(results)[0]):
+            raise _Recorded
+        return results
+
+    try:
+        return getattr(engine, method)(checked, natives, *rest)
+    except _Recorded:  # it closes over variables of backward()
+        return getattr(tape_engine(backend), method)(flat, natives, *rest)
+
+
+def while_on(backend: Any) -> AbstractContextManager[Any]:
+    """A block in which ``backend`` is the active one: what runs later must run where the first part ran."""
+    return nullcontext() if backends.is_active(backend) else backends.use_backend(backend.name)

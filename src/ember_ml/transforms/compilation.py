@@ -1,0 +1,149 @@
+"""Compiling functions: one decorator over what each backend has."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, TypeVar
+
+from ember_ml.backend.selection import active, backend_of
+from ember_ml.core import trees
+from ember_ml.dispatch.declare import plain
+from ember_ml.dispatch.slow_path import bring
+from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
+from ember_ml.tensor.var import Var
+from ember_ml.transforms.captured_variables import Holder, State, holders_in
+
+__all__ = ["compile"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+MANY = 32
+"""As many values of its Python arguments a function is compiled for before it is said that this costs time."""
+
+
+class _Compiled:
+    """A function that is compiled for the active backend when it is called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.programs: dict[Any, Callable[..., Any]] = {}
+        self.holders = holders_in(function)
+        self.lock = threading.Lock()
+        self.has_warned = False
+        update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        backend = active()
+        engine = getattr(backend, "compilation", None)
+        if engine is None or engine.is_tracing():
+            return self.function(*args, **kwargs)
+        natives: list[Any] = []
+        others: list[Any] = []
+        holders = self.holders
+        if not kwargs and all(type(arg) is backend.tensor_type or arg is None for arg in args):
+            # most calls by far: the key says where None stands, which is a container of nothing
+            natives = [arg for arg in args if arg is not None]
+            leaves, structure = [], tuple([arg is None for arg in args])
+            others = [_NATIVE] * len(natives)
+        else:
+            leaves, structure = trees.flatten((args, kwargs))
+        for leaf in leaves:
+            kind = type(leaf)
+            if kind is backend.tensor_type:
+                natives.append(leaf)
+                others.append(_NATIVE)
+            elif kind is EmberTensor or backend_of(leaf) is not None:
+                if kind is Var or type(getattr(leaf, "_array", None)) is Var:
+                    return self.function(*args, **kwargs)  # the tape records calls, which a compiled program hides
+                natives.append(bring(leaf, backend))
+                others.append(_PORTABLE if kind is EmberTensor else _NATIVE)
+            else:
+                others.append((kind, leaf))
+                if isinstance(leaf, Holder) and leaf not in holders:
+                    holders = [*holders, leaf]
+        state = State.of(holders)
+        if state is None:
+            return self.function(*args, **kwargs)
+        key = (backend.name, structure, tuple(others), state.key)
+        try:
+            program = self.programs.get(key)
+        except TypeError as error:
+            strange = next(type(x[1]).__name__ for x in others if type(x) is tuple and not _is_hashable(x[1]))
+            raise TypeError(
+                f"a compiled function takes tensors, containers of them, and values that can be hashed, not {strange}"
+            ) from error
+        if program is None:
+            program = self._program(key, backend, engine, structure, others, state)
+        result, portable = state.run(program, natives)
+        if not any(portable):
+            return result
+        found, form = trees.flatten(result)
+        return form([wrap_native(x, backend) if p else x for x, p in zip(found, portable, strict=True)])
+
+    def _program(
+        self, key: Any, backend: Any, engine: Any, structure: Any, others: list[Any], state: State
+    ) -> Callable[..., Any]:
+        function = self.function
+
+        def flat(*natives: Any) -> tuple[Any, tuple[bool, ...]]:
+            """The function on native tensors; its result with native tensors, and which of them were portable."""
+            given = iter(natives)
+            leaves = []
+            for other in others:
+                if other is _NATIVE:
+                    leaves.append(next(given))
+                elif other is _PORTABLE:
+                    leaves.append(wrap_native(next(given), backend))
+                else:
+                    leaves.append(other[1])
+            if type(structure) is tuple:
+                given = iter(leaves)
+                args, kwargs = [None if empty else next(given) for empty in structure], {}
+            else:
+                args, kwargs = structure(leaves)
+            found, form = trees.flatten(function(*args, **kwargs))
+            portable = tuple(type(x) is EmberTensor for x in found)
+            return form([x._array if type(x) is EmberTensor else x for x in found]), portable
+
+        with self.lock:
+            if len(self.programs) >= MANY and not self.has_warned:
+                self.has_warned = True
+                name = getattr(function, "__name__", "the function")
+                warnings.warn(
+                    f"{name} was compiled for {MANY} different values of its Python arguments; each costs a "
+                    "compilation, so pass what changes as a tensor",
+                    stacklevel=4,
+                )
+            return self.programs.setdefault(key, engine.build(state.threaded(flat)))
+
+
+_NATIVE, _PORTABLE = "native", "portable"
+
+
+def _is_hashable(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+@plain
+def compile(f: F) -> F:
+    """``f``, compiled by the backend that is active when it is called; on NumPy it runs as it is.
+
+    Tensors, also in nested containers, are arguments of the program; everything else is a constant of it, and another
+    value compiles another program. A switch of the backend compiles anew at the next call, and so may tensors of
+    another shape or dtype. Inside ``f``, Python code runs once per program, while it is traced: what it prints or
+    changes besides its result, it does then. The tensors of modules and optimizers that ``f`` gets or closes over are
+    arguments and results of the program. Random numbers are drawn from the stream of the process as they would be
+    without compilation. Where the platform has no compiler, ``f`` runs as it is, with one warning.
+
+    >>> from ember_ml import ops
+    >>> double = ops.compile(lambda x: x + x)
+    >>> ops.to_numpy(double(ops.array([1.0, 2.0]))).tolist()
+    [2.0, 4.0]
+    """
+    return _Compiled(f)  # type: ignore[return-value]

@@ -1,0 +1,135 @@
+"""The tensors in nested containers that control flow hands to Python functions and takes back from them.
+
+Inside, they are native tensors of the active backend; functions see portable ones where any value that came in is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.backend.contract import is_compiling
+from ember_ml.backend.devices import default_device
+from ember_ml.core.dtypes import EmberDType, as_dtype
+from ember_ml.core.promotion import check_scalar
+from ember_ml.core.trees import Structure, flatten
+from ember_ml.dispatch.slow_path import bring, native_dtype
+from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
+from ember_ml.tensor.var import Var
+
+__all__ = ["Carried", "Tree", "constant", "device_of", "is_portable", "native_form", "read", "to_tensor", "wrapped"]
+
+Tree = Any
+"""A tensor, or a dict, list, tuple or named tuple of trees, or None."""
+
+_NUMBERS = frozenset({bool, int, float, complex})
+
+
+def is_portable(*trees: Any) -> bool:
+    """Whether any tensor in the trees is a portable one."""
+    return any(type(leaf) is EmberTensor for leaf in flatten(trees)[0])
+
+
+def device_of(trees: Any, backend: Any) -> str:
+    """The device of the first tensor in the trees, which numbers and new tensors join; the default one without any."""
+    for leaf in flatten(trees)[0]:
+        native = leaf._array if type(leaf) is EmberTensor else leaf
+        if type(native) is Var:
+            native = native.plain()
+        if backend.is_native(native):
+            return backend.device_of(native)
+    return default_device(backend)
+
+
+def to_tensor(leaf: Any, backend: Any, dtype: EmberDType | None = None, device: str | None = None) -> Any:
+    """``leaf`` as a native tensor; a Python number takes ``dtype``, or else the default dtype of its kind."""
+    if type(leaf) is EmberTensor:
+        leaf = leaf._array
+    if type(leaf) is Var:
+        return leaf
+    if type(leaf) in _NUMBERS:
+        native = native_dtype(backend, dtype or as_dtype(type(leaf)))
+        return backend.scalar(leaf, native, device or default_device(backend))
+    return bring(leaf, backend, device or default_device(backend))
+
+
+def wrapped(native: Any, backend: Any) -> EmberTensor:
+    """A portable tensor that holds ``native``."""
+    return wrap_native(native, native.tape if type(native) is Var else backend)
+
+
+def native_form(backend: Any, name: str) -> Any:
+    """The backend's own form of a piece of control flow while it compiles a function; None at all other times."""
+    return getattr(getattr(backend, "control", None), name, None) if is_compiling(backend) else None
+
+
+def read(native: Any, backend: Any) -> Any:
+    """The value of a 0-d tensor, or None where a traced function does not know it yet."""
+    if type(native) is Var:
+        return native.item()  # emberlint: ignore[EMB302] what control flow is for
+    own = getattr(getattr(backend, "control", None), "read", None)
+    if own is not None:
+        return own(native)
+    return None if backend.is_traced(native) else backend.to_host(native).item()
+
+
+def constant(x: Any) -> Any:
+    """``x``, a native tensor, without anything that is recorded of it for gradients."""
+    return x.plain() if type(x) is Var else ops.stop_gradient(x)
+
+
+class Carried:
+    """A tree of tensors whose structure, dtypes and shapes every step of a loop keeps."""
+
+    __slots__ = ("_facts", "_op", "_thing", "backend", "device", "leaves", "portable", "structure")
+
+    backend: Any
+    device: str
+    structure: Structure
+    leaves: list[Any]
+    portable: bool
+
+    def __init__(self, op: str, thing: str, tree: Any, backend: Any, portable: bool, device: str | None = None) -> None:
+        leaves, self.structure = flatten(tree)
+        self.device = device or device_of(leaves, backend)
+        self._op, self._thing, self.backend, self.portable = op, thing, backend, portable
+        self.leaves = [to_tensor(leaf, backend, None, self.device) for leaf in leaves]
+        self._facts = [_facts(leaf) for leaf in self.leaves]
+
+    def tree(self, leaves: Sequence[Any]) -> Any:
+        """The tree with these native tensors in it, as functions see it."""
+        return self.structure([wrapped(x, self.backend) for x in leaves] if self.portable else leaves)
+
+    def keep(self, tree: Any) -> list[Any]:
+        """The native tensors of the tree that a step gave, which must be like the first ones."""
+        try:
+            leaves = self.structure.leaves(tree)
+        except ValueError as error:
+            raise ValueError(f"ops.{self._op}: the {self._thing} must keep its structure, and {error}") from None
+        return [self._kept(place, leaf) for place, leaf in enumerate(leaves)]
+
+    def _kept(self, place: int, leaf: Any) -> Any:
+        dtype, shape = self._facts[place]
+        if type(leaf) in _NUMBERS:
+            check_scalar(self._op, leaf, dtype)
+            native = to_tensor(leaf, self.backend, dtype, self.device)
+        else:
+            native = to_tensor(leaf, self.backend, None, self.device)
+        found = _facts(native)
+        if found[0] is not dtype:
+            raise TypeError(
+                f"{self._rule(place, 'dtype')}: it was {dtype} and became {found[0]}; "
+                "start with the dtype that the step gives, or cast in the step"
+            )
+        if found[1] != shape:
+            raise ValueError(f"{self._rule(place, 'shape')}: it was {shape} and became {found[1]}")
+        return native
+
+    def _rule(self, place: int, fact: str) -> str:
+        where = "" if self.structure.count == 1 else f" (tensor {place + 1} of {self.structure})"
+        return f"ops.{self._op}: the {self._thing}{where} must keep its {fact}"
+
+
+def _facts(x: Any) -> tuple[EmberDType, tuple[int, ...]]:
+    return as_dtype(x.dtype), tuple(x.shape)
