@@ -5,6 +5,10 @@ from collections.abc import Iterator
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # SciPy reads it when it is imported
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has one core; threads that wait for each other cost more
+# torch 2.13: oneDNN's bfloat16 kernels for AMX die by an illegal instruction on virtual machines that announce AMX only
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+# MKL adds up in an order that depends on the alignment of the memory; some tests compare bits
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 import pytest
 from hypothesis import HealthCheck, settings
