@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import ember_ml
+from ember_ml import ops
 from ember_ml.backend import installed_backends
 from ember_ml.backend.selection import VARIABLE
 
@@ -28,10 +29,23 @@ os.environ.pop(VARIABLE, None)
 ember_ml.set_backend("numpy")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--device", help="make new tensors there, as 'cuda'; backends that lack it are skipped")
+
+
 @pytest.fixture(params=installed_backends())
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Make one installed backend the active one for a test, and give its name."""
+    """Make one installed backend the active one for a test, on the device that was asked for; return its name."""
     before = ember_ml.get_backend()
     ember_ml.set_backend(request.param)
-    yield request.param
-    ember_ml.set_backend(before)
+    device = request.config.getoption("--device")
+    try:
+        if device is None:
+            yield request.param
+        elif not any(name.partition(":")[0] == device for name in ops.get_available_devices()):
+            pytest.skip(f"{request.param} has no {device} on this machine")
+        else:
+            with ops.use_device(device):
+                yield request.param
+    finally:
+        ember_ml.set_backend(before)
