@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ember_ml import ops
 from ember_ml.core.dtypes import HALVES, as_dtype, float32
+from ember_ml.dispatch.declare import OPS
 from ember_ml.typing import Tensor
 
 __all__ = ["in_float32", "is_half"]
@@ -19,6 +19,7 @@ def is_half(x: Tensor) -> bool:
 
 def in_float32(op: Callable[..., Tensor], *args: Any) -> Tensor:
     """The op of these arguments, those of half precision in float32; the result in the dtype of the first of them."""
+    cast = OPS["cast"].function
     halves = [hasattr(arg, "dtype") and is_half(arg) for arg in args]
-    wide = [ops.cast(arg, float32) if half else arg for arg, half in zip(args, halves, strict=True)]
-    return ops.cast(op(*wide), as_dtype(args[halves.index(True)].dtype))
+    wide = [cast(arg, float32) if half else arg for arg, half in zip(args, halves, strict=True)]
+    return cast(op(*wide), as_dtype(args[halves.index(True)].dtype))

@@ -15,7 +15,7 @@ from ember_ml.backend.host_arrays import keep_gradient
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.tensor.operations import Operations
 
-__all__ = ["Node", "Var", "next_order"]
+__all__ = ["Node", "Var", "next_order", "read_if_known"]
 
 next_order: Callable[[], int] = count().__next__
 
@@ -151,3 +151,13 @@ class Var(Operations):
         if method != "__call__" or kwargs:
             raise TypeError(f"np.{ufunc.__name__} cannot be recorded in this form; use the op of that name")
         return self.tape.call(ufunc.__name__, inputs)
+
+
+def read_if_known(native: Any, backend: Any) -> Any:
+    """Return the value of a 0-d native tensor or Var, or None where a traced function does not know it yet."""
+    if type(native) is Var:
+        return native.item()  # emberlint: ignore[EMB302] what control flow is for
+    own = getattr(getattr(backend, "control", None), "read", None)
+    if own is not None:
+        return own(native)
+    return None if backend.is_traced(native) else backend.to_host(native).item()

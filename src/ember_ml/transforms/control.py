@@ -17,7 +17,8 @@ from ember_ml.core.dtypes import as_dtype
 from ember_ml.core.trees import map_tree
 from ember_ml.dispatch.declare import plain
 from ember_ml.errors import UnsupportedOp
-from ember_ml.transforms.loop_state import Carried, Tree, device_of, is_portable, native_form, read, to_tensor, wrapped
+from ember_ml.tensor.var import read_if_known
+from ember_ml.transforms.loop_state import Carried, Tree, device_of, is_portable, native_form, to_tensor, wrapped
 from ember_ml.typing import TensorLike
 
 __all__ = ["cond", "fori_loop", "switch", "while_loop"]
@@ -37,7 +38,7 @@ def _read(op: str, value: Any, kinds: tuple[str, ...], backend: Any, device: str
     if type(value) in (bool, int):
         return value, native
     native = ops.reshape(native, ())
-    return read(native, backend), native
+    return read_if_known(native, backend), native
 
 
 @plain

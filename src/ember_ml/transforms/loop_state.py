@@ -18,7 +18,7 @@ from ember_ml.dispatch.slow_path import bring, native_dtype
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.var import Var
 
-__all__ = ["Carried", "Tree", "constant", "device_of", "is_portable", "native_form", "read", "to_tensor", "wrapped"]
+__all__ = ["Carried", "Tree", "constant", "device_of", "is_portable", "native_form", "to_tensor", "wrapped"]
 
 Tree = Any
 """A tensor, or a dict, list, tuple or named tuple of trees, or None."""
@@ -62,16 +62,6 @@ def wrapped(native: Any, backend: Any) -> EmberTensor:
 def native_form(backend: Any, name: str) -> Any:
     """The backend's own form of a piece of control flow while it compiles a function; None at all other times."""
     return getattr(getattr(backend, "control", None), name, None) if is_compiling(backend) else None
-
-
-def read(native: Any, backend: Any) -> Any:
-    """The value of a 0-d tensor, or None where a traced function does not know it yet."""
-    if type(native) is Var:
-        return native.item()  # emberlint: ignore[EMB302] what control flow is for
-    own = getattr(getattr(backend, "control", None), "read", None)
-    if own is not None:
-        return own(native)
-    return None if backend.is_traced(native) else backend.to_host(native).item()
 
 
 def constant(x: Any) -> Any:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from ember_ml import ops
 from ember_ml.dispatch.declare import plain
 from ember_ml.errors import ConvergenceError, UnsupportedOp
+from ember_ml.tensor.var import read_if_known
 from ember_ml.transforms.flat_vector import Packed
-from ember_ml.transforms.loop_state import Tree, constant, read
+from ember_ml.transforms.loop_state import Tree, constant
 from ember_ml.typing import TensorLike
 
 __all__ = ["odeint"]
@@ -159,7 +160,7 @@ class _Equation:
         for other in like[1:]:
             largest = ops.maximum(largest, ops.abs(constant(other)))
         parts = ops.divide(ops.abs(constant(x)), ops.add(ops.multiply(largest, rtol), atol))
-        found = read(ops.sqrt(ops.mean(ops.square(parts))), self._form.backend)
+        found = read_if_known(ops.sqrt(ops.mean(ops.square(parts))), self._form.backend)
         if found is None:
             raise UnsupportedOp(
                 "ops.odeint cannot choose its steps while a function is compiled or vectorized; use method='rk4'"

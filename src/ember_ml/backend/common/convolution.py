@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import reduce
 import operator
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 __all__ = [

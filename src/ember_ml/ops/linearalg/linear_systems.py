@@ -18,7 +18,7 @@ from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import CONTRACTION, FACTORIZATION
 from ember_ml.ops.gradient_rules.helpers import adjoint, products_of_others
 from ember_ml.ops.linearalg.factorizations import order_of_rows
-from ember_ml.transforms.loop_state import read
+from ember_ml.tensor.var import read_if_known
 from ember_ml.typing import IndexLike, Tensor, TensorLike
 
 __all__ = [
@@ -258,7 +258,7 @@ def expm(x: TensorLike) -> Tensor:
         odd = ops.add(odd, ops.multiply(power, coefficients[k + 1]))
     odd = ops.matmul(x, odd)
     result = solve(ops.subtract(even, odd), ops.add(even, odd))
-    most = read(ops.max(halvings), active())
+    most = read_if_known(ops.max(halvings), active())
     for k in range(_MOST_SQUARINGS if most is None else int(most)):
         result = ops.where(ops.less(k, halvings), ops.matmul(result, result), result)
     return result
