@@ -37,6 +37,8 @@ lint: setup ## ruff, pyright, import-linter, emberlint
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python utils/check_public_types.py
 	$(BIN)/lint-imports
+	$(BIN)/python utils/check_imports.py
+	$(BIN)/python utils/make_tables.py --check
 	$(BIN)/emberlint src tests examples
 
 format: setup ## put the code into its one form

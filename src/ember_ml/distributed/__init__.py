@@ -1,31 +1,14 @@
 """Training on several processes and hosts: strategies, collectives, the launcher, and its ranks' signs of life."""
 
-from __future__ import annotations
+from ember_ml import _lazy
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+_GROUPS = ("initialize", "is_initialized", "local_rank", "rank", "shutdown", "world_size")
 
-if TYPE_CHECKING:
-    from ember_ml.distributed import collectives, strategy
-    from ember_ml.distributed.groups import initialize, is_initialized, local_rank, rank, shutdown, world_size
-
-_LAZY = {
-    "collectives": "",
-    "initialize": "groups",
-    "is_initialized": "groups",
-    "local_rank": "groups",
-    "rank": "groups",
-    "shutdown": "groups",
-    "strategy": "",
-    "world_size": "groups",
-}
-"""Names, and the modules that have them; importing the package does not load them."""
-
-
-def __getattr__(name: str) -> Any:
-    where = _LAZY.get(name)
-    if where is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if where:
-        return getattr(import_module(f"{__name__}.{where}"), name)
-    return import_module(f"{__name__}.{name}")
+__getattr__, __dir__ = _lazy.attach(
+    __name__,
+    {
+        "collectives": "ember_ml.distributed.collectives",
+        "strategy": "ember_ml.distributed.strategy",
+        **{name: f"ember_ml.distributed.groups:{name}" for name in _GROUPS},
+    },
+)

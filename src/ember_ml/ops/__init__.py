@@ -3,53 +3,24 @@
 The sub-namespaces (``ops.stats``, ``ops.linearalg``, ``ops.random``, ``ops.signal``) are views of the same table.
 """
 
-from ember_ml.backend.selection import get_backend, set_backend
-from ember_ml.ops.elementwise.arithmetic import *
-from ember_ml.ops.elementwise.exponential import *
-from ember_ml.ops.elementwise.trigonometry import *
-from ember_ml.ops.elementwise.complex import *
-from ember_ml.ops.elementwise.special import *
-from ember_ml.ops.elementwise.comparison import *
-from ember_ml.ops.elementwise.bitwise import *
-from ember_ml.ops.arrays.conversion import *
-from ember_ml.ops.arrays.shape import *
-from ember_ml.ops.arrays.joining import *
-from ember_ml.ops.linearalg.matrices import *
-from ember_ml.ops.arrays.creation import *
-from ember_ml.ops.arrays.properties import *
-from ember_ml.ops.arrays.dtypes import *
-from ember_ml.ops.arrays.device import *
-from ember_ml.ops.arrays.indexing import *
-from ember_ml.ops.arrays.scatter import *
-from ember_ml.ops.arrays.searching import *
-from ember_ml.ops.stats.reductions import *
-from ember_ml.ops.arrays.sorting import *
-from ember_ml.ops.stats.cumulative import *
-from ember_ml.ops.stats.nan_statistics import *
-from ember_ml.ops.linearalg.products import *
-from ember_ml.ops.linearalg.norms import *
-from ember_ml.ops.linearalg.factorizations import *
-from ember_ml.ops.linearalg.linear_systems import *
-from ember_ml.ops.signal.fourier import *
-from ember_ml.ops.neural.activations import *
-from ember_ml.ops.neural.normalizations import *
-from ember_ml.ops.neural.losses import *
-from ember_ml.ops.neural.convolutions import *
-from ember_ml.ops.neural.pooling import *
-from ember_ml.ops.neural.attention import *
-from ember_ml.ops.signal.windows import *
-from ember_ml.ops.signal.short_time import *
-from ember_ml.ops.signal.filtering import *
-from ember_ml.ops.random.sampling import *
-from ember_ml.ops.random.choices import *
-from ember_ml.transforms.solvers import *
-from ember_ml.transforms.odes import *
-from ember_ml.transforms.control import *
-from ember_ml.transforms.scans import *
-from ember_ml.ops.arrays.files import *
-from ember_ml.transforms.gradients import *
-from ember_ml.transforms.compilation import *
-from ember_ml.ops import linearalg, random, signal, stats
-from ember_ml.dispatch import operators as _operators
-from ember_ml.dispatch import methods as _methods
-from ember_ml.autodiff import tensor_backward as _backward
+from importlib import import_module
+
+from ember_ml import _lazy
+
+_FAMILIES = ("elementwise", "arrays", "linearalg", "stats", "random", "signal", "neural")
+_VIEWS = ("linearalg", "random", "signal", "stats")
+_TRANSFORMS = ("gradients", "compilation", "control", "scans", "solvers", "odes")
+
+# Everything is declared here, before a backend is first chosen: choosing one sets the code of every op.
+_modules = [module for family in _FAMILIES for module in _lazy.list_modules(f"{__name__}.{family}")]
+_modules += [f"ember_ml.transforms.{module}" for module in _TRANSFORMS]
+_selection = import_module("ember_ml.backend.selection")
+_lazy.show(
+    __name__,
+    _lazy.import_names(_modules)
+    | {view: import_module(f"{__name__}.{view}") for view in _VIEWS}
+    | {name: getattr(_selection, name) for name in ("get_backend", "set_backend")},
+)
+# The operators and methods of tensors are ops, and are made of those declared above.
+for _module in ("dispatch.operators", "dispatch.methods", "autodiff.tensor_backward"):
+    import_module(f"ember_ml.{_module}")

@@ -1,0 +1,12 @@
+# Written by utils/make_tables.py: the public names, for editors and type checkers.
+
+from ember_ml.distributed import collectives as collectives
+from ember_ml.distributed import strategy as strategy
+from ember_ml.distributed.groups import initialize as initialize
+from ember_ml.distributed.groups import is_initialized as is_initialized
+from ember_ml.distributed.groups import local_rank as local_rank
+from ember_ml.distributed.groups import rank as rank
+from ember_ml.distributed.groups import shutdown as shutdown
+from ember_ml.distributed.groups import world_size as world_size
+
+__all__ = ["collectives", "initialize", "is_initialized", "local_rank", "rank", "shutdown", "strategy", "world_size"]
