@@ -119,7 +119,7 @@ def test_adjoint_is_taken(name: str) -> None:
 
     ops.grad(total)(*x)
     (found,) = results
-    assert found.node.plan.adjoint is ADJOINTS[name][1]
+    assert found.node.plan.vjp is ADJOINTS[name][1]
 
 
 @pytest.mark.parametrize(("f", "x"), PAIRS)

@@ -1,14 +1,14 @@
 """The tensors that a function holds besides its arguments, and the same function with others in their place.
 
 Python binds such tensors in the cells of nested functions, in default values, in ``functools.partial`` and in the
-object of a method. A function is never changed: another one with the same code takes its place.
+object of a method. A function is never changed: another one with the same code takes its place, and what that one
+assigns to outer variables is assigned to the variables of the first.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dis import get_instructions
 from functools import cache, partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -36,10 +36,26 @@ class Closure(NamedTuple):
 
 
 def open_closure(function: Callable[..., Any], is_tensor: Callable[[Any], bool]) -> Closure:
-    """What ``function`` holds besides its arguments."""
+    """Find the tensors that ``function`` holds besides its arguments."""
     opening = _Opening(is_tensor)
     build = opening.split(function)
-    rebuild = (lambda _: function) if build is None else (lambda tensors: build(iter(tensors)))
+
+    def rebuild(tensors: Sequence[Any]) -> Callable[..., Any]:
+        if build is None:
+            return function
+        opening.replaced.clear()
+        made, replaced = build(iter(tensors)), list(opening.replaced)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return made(*args, **kwargs)
+            finally:
+                for old, new, content in replaced:
+                    if _content(new) is not content:  # the function has assigned to it
+                        old.cell_contents = _content(new)
+
+        return call
+
     return Closure(opening.found, rebuild, opening.is_complete)
 
 
@@ -50,6 +66,7 @@ class _Opening:
         self.is_complete = True
         self.inside: set[int] = set()  # the functions that are being opened, of which some hold themselves
         self.seen: set[int] = set()  # the functions whose global names were followed
+        self.replaced: list[tuple[CellType, CellType, Any]] = []  # cells, those in their place, what was put into these
 
     def split(self, value: Any) -> _Build | None:
         """What builds ``value`` from other tensors than those that it holds; None where it holds none."""
@@ -87,34 +104,34 @@ class _Opening:
         self.inside.add(id(function))
         self._follow_globals(function)
         code, cells = function.__code__, function.__closure__ or ()
-        changed, _ = _names(code)
         contents = [_content(cell) for cell in cells]
-        fixed = [name in changed for name in code.co_freevars]
-        self.is_complete = self.is_complete and all(
-            _is_plain(content) for content, keep in zip(contents, fixed, strict=True) if keep
-        )
-        opened = [None if keep else content for content, keep in zip(contents, fixed, strict=True)]
-        parts = self._of_parts((*opened, function.__defaults__, function.__kwdefaults__))
+        parts = self._of_parts((*contents, function.__defaults__, function.__kwdefaults__))
         self.inside.discard(id(function))
         if parts is None:
             return None
 
         def build(tensors: Iterator[Any]) -> FunctionType:
             *new_contents, defaults, kwdefaults = parts(tensors)
-            triples = zip(cells, opened, new_contents, strict=True)
-            new_cells = tuple(cell if old is new else CellType(new) for cell, old, new in triples)
+            new_cells = tuple(map(self._replace, cells, contents, new_contents))
             made = FunctionType(code, function.__globals__, function.__name__, defaults, new_cells)
             made.__kwdefaults__ = kwdefaults
             return made
 
         return build
 
+    def _replace(self, cell: CellType, old: Any, new: Any) -> CellType:
+        if old is new:
+            return cell
+        made = CellType(new)
+        self.replaced.append((cell, made, new))
+        return made
+
     def _follow_globals(self, function: FunctionType) -> None:
         """Find out whether tensors can be reached by the names of the module, which stay as they are."""
         if id(function) in self.seen or not self.is_complete:
             return
         self.seen.add(id(function))
-        for name in _names(function.__code__)[1]:
+        for name in _names(function.__code__):
             value = function.__globals__.get(name)
             if type(value) is FunctionType and not _is_ours(value):
                 self._follow_globals(value)
@@ -158,17 +175,7 @@ def _content(cell: CellType) -> Any:
 
 
 @cache
-def _names(code: CodeType) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The outer variables that the code, or code inside it, assigns to; and the global names that it reads."""
-    changed, read = set(), set()
-    for step in get_instructions(code):
-        if step.opname in ("STORE_DEREF", "DELETE_DEREF"):
-            changed.add(step.argval)
-        elif step.opname == "LOAD_GLOBAL":
-            read.add(step.argval)
-    for inner in code.co_consts:
-        if type(inner) is CodeType:
-            others, names = _names(inner)
-            changed |= others
-            read |= set(names)
-    return frozenset(changed & set(code.co_freevars)), tuple(sorted(read))
+def _names(code: CodeType) -> frozenset[str]:
+    """Return the names that the code, and code inside it, looks up: those of globals, and of attributes too."""
+    inner = (_names(const) for const in code.co_consts if type(const) is CodeType)
+    return frozenset(code.co_names).union(*inner)

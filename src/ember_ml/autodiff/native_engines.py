@@ -12,7 +12,7 @@ from ember_ml.autodiff.reverse_pass import conjugated, unbroadcast
 from ember_ml.backend import selection as backends
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.core.dtypes import EmberDType, as_dtype
-from ember_ml.dispatch.declare import OPS, TENSOR, Op
+from ember_ml.dispatch.declare import OPS, TENSOR, Op, read_names
 from ember_ml.tensor.ember_tensor import EmberTensor
 
 __all__ = ["refusing", "with_rules"]
@@ -58,6 +58,8 @@ def with_rules(op: Op, body: Body | ByDType, backend: Any, dtypes: frozenset[Emb
 def _with_rules(op: Op, body: Body, backend: Any) -> Body:
     tensors = [index for index, role in op.roles if role is TENSOR]
     rules = [op.gradients[op.parameters[index]] for index in tensors]
+    names = (*op.parameters, "r")
+    reads = [() if rule is None else [names.index(n.removeprefix("_")) for n in read_names(rule, 1)] for rule in rules]
 
     def leaves_of(args: tuple[Any, ...]) -> list[Any]:
         """The tensor arguments; the hot path leaves Python numbers as they are."""
@@ -82,12 +84,14 @@ def _with_rules(op: Op, body: Body, backend: Any) -> Body:
 
         def pull(leaves: Sequence[Any], gradients: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
             with _on(backend):
-                whole, result, gradient = put(leaves), list(outputs), list(gradients)
+                gradient = gradients[0] if form is None else list(gradients)
+                known = [*put(leaves), outputs[0] if form is None else list(outputs)]
                 if op.is_holomorphic:
-                    whole, result = conjugated(whole), conjugated(result)
-                if form is None:
-                    gradient, result = gradient[0], result[0]
-                return [_of_leaf(rule, gradient, result, whole, x) for rule, x in zip(rules, leaves, strict=True)]
+                    known = conjugated(known)
+                return [
+                    _of_leaf(rule, gradient, [known[index] for index in read], x)
+                    for rule, read, x in zip(rules, reads, leaves, strict=True)
+                ]
 
         outputs = backend.gradients.ruled(outputs_of, pull, leaves_of(args))
         return outputs[0] if form is None else form(*outputs)
@@ -100,8 +104,8 @@ def _native(x: Any) -> Any:
     return x._array if type(x) is EmberTensor else x
 
 
-def _of_leaf(rule: Callable[..., Any] | None, gradient: Any, result: Any, args: Sequence[Any], leaf: Any) -> Any:
-    found = None if rule is None else _native(rule(gradient, result, *args))
+def _of_leaf(rule: Callable[..., Any] | None, gradient: Any, read: Sequence[Any], leaf: Any) -> Any:
+    found = None if rule is None else _native(rule(gradient, *read))
     if found is None:
         return OPS["zeros"].function(tuple(leaf.shape), as_dtype(leaf.dtype))
     return found if tuple(found.shape) == tuple(leaf.shape) else unbroadcast(found, tuple(leaf.shape))

@@ -1,28 +1,25 @@
 """How a call is recorded on a tape: the general way, and for most ops a short one, compiled from their signature.
 
-Both compute on the values and keep what the gradient rules of the op will read. The short way serves calls whose
-tensors are recorded alike already, of one floating dtype; it holds the shape alone of a tensor that is needed as an
-outline. For every other call dispatch prepares the arguments first.
+Both compute on the values and keep what the gradient rules of the op read. The short way serves calls whose tensors are
+recorded alike already, of one floating dtype; it keeps the shape alone of a tensor that is read as an outline. For
+every other call dispatch prepares the arguments first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dis import get_instructions
-from functools import cache
-from types import CodeType
 from typing import Any
 
 from ember_ml.backend import selection as backends
 from ember_ml.core.dtypes import EmberDType, float32, float64
-from ember_ml.dispatch.declare import DTYPE, INDEX, MASK, TENSOR, Op
+from ember_ml.dispatch.declare import DTYPE, INDEX, MASK, TENSOR, Op, read_names
 from ember_ml.tensor.var import Node, Var, next_order
 
 __all__ = ["Outline", "Plan", "is_tracked", "not_differentiable", "recorder", "short_recorder_of"]
 
 
 class Outline:
-    """What is left of a tensor that a gradient rule does not need."""
+    """What is left of a tensor of which a gradient rule reads shape and dtype alone."""
 
     __slots__ = ("dtype", "shape")
 
@@ -40,29 +37,50 @@ class Outline:
 class Plan:
     """How the gradient of a recorded call goes on to its parents.
 
-    ``rules`` has for each parent the rule of its parameter, and its place in the list that the parameter is, or None.
-    ``shapes`` names the arguments of which the node holds the shape alone, ``has_shape`` says it of the result.
-    ``adjoint`` is what the backend brings for the whole op; it serves gradients that are ``native`` tensors, of float32
-    or float64.
+    ``rules`` has for each parent the rule of its parameter, the indices among the node's residuals of what it reads,
+    and the parent's index in the list that the parameter is, or None. ``shapes`` are the indices of the residuals that
+    are the shape of an outline. ``vjp`` is the backend's own for the whole op, which reads the first ``vjp_reads``
+    residuals; it serves gradients that are ``native`` tensors, of float32 or float64.
     """
 
-    __slots__ = ("adjoint", "has_shape", "native", "rules", "shapes")
+    __slots__ = ("native", "rules", "shapes", "vjp", "vjp_reads")
 
-    adjoint: Any
-    has_shape: Any
     native: Any
     rules: Any
     shapes: Any
+    vjp: Any
+    vjp_reads: int
 
     def __init__(
         self,
-        rules: Sequence[tuple[Callable[..., Any], int | None]],
+        rules: Sequence[tuple[Callable[..., Any], Sequence[int], int | None]],
         shapes: tuple[int, ...] = (),
-        has_shape: bool = False,
         native: type | None = None,
-        adjoint: Callable[..., Any] | None = None,
+        vjp: Callable[..., Any] | None = None,
+        vjp_reads: int = 0,
     ) -> None:
-        self.rules, self.shapes, self.has_shape, self.native, self.adjoint = rules, shapes, has_shape, native, adjoint
+        self.rules, self.shapes = rules, shapes
+        self.native, self.vjp, self.vjp_reads = native, vjp, vjp_reads
+
+
+class _Residuals:
+    """What a recorded call of an op keeps: first whatever the backend's vjp names, then what the gradient rules name.
+
+    A name is that of a parameter, ``r`` for the result, ``saved`` for what a vjp's own way forward saved; with a
+    leading underscore it means shape and dtype alone. ``reads`` has the indices that the rule of each parameter reads.
+    """
+
+    __slots__ = ("names", "reads", "vjp_reads")
+
+    def __init__(self, op: Op, vjp: Callable[..., Any] | None = None) -> None:
+        of_vjp = () if vjp is None else read_names(vjp, 2)
+        strangers = set(of_vjp) - {"r", "saved", *op.parameters}
+        if strangers:
+            raise TypeError(f"the vjp of ops.{op.name} reads {', '.join(sorted(strangers))}, which it has not")
+        by_rule = {name: read_names(rule, 1) for name, rule in op.gradients.items() if rule is not None}
+        self.names = tuple(dict.fromkeys([*of_vjp, *(name for names in by_rule.values() for name in names)]))
+        self.vjp_reads = len(of_vjp)
+        self.reads = {name: tuple(self.names.index(read) for read in names) for name, names in by_rule.items()}
 
 
 _UNKNOWN: Any = object()
@@ -73,7 +91,9 @@ def recorder(op: Op, tape: Any) -> Callable[..., Any]:
     from ember_ml.dispatch.slow_path import dispatch
 
     rules = [op.gradients.get(name, _UNKNOWN) for name in op.parameters]
-    needs = _Needs(op)
+    residuals = _Residuals(op)
+    reads = [residuals.reads.get(name, ()) for name in op.parameters]
+    sources = [_source_of(name, op) for name in residuals.names]
     base = tape.base
     has_signature = not op.declaration.__kwdefaults__ and not op.declaration.__code__.co_flags & 0x04
     function = op.function
@@ -92,26 +112,31 @@ def recorder(op: Op, tape: Any) -> Callable[..., Any]:
                     continue
                 if rule is not _UNKNOWN:
                     parents.append((item.node, item.index, item.shape))
-                    steps.append((rule, place))
+                    steps.append((rule, reads[index], place))
                 elif is_tracked(result, base):
                     raise not_differentiable(op, op.parameters[index])
         if not parents:
             return _constants(result, tape)
-        outputs = len(result) if isinstance(result, list | tuple) else 1
-        node = Node(op, needs.of(args, values), None, parents, outputs, Plan(steps))
+        is_several = isinstance(result, list | tuple)
+        node = Node(op, parents, len(result) if is_several else 1, Plan(steps))
         recorded = _recorded(result, tape, node)
-        if needs.result == "whole":
-            node.result = result
-        elif outputs > 1 or isinstance(result, list | tuple):
-            node.result = [Outline(tuple(part.shape), part.dtype) for part in recorded]
-        else:
-            node.result = Outline(recorded.shape, recorded.dtype)
+        outline = [_outline(part) for part in recorded] if is_several else None
+        values.append(result)
+        outlined = [*args, recorded]
+        node.residuals = [_outline(outlined[index]) if is_shape else values[index] for index, is_shape in sources]
+        node.parts = outline
         node.is_complex = _any_complex(recorded) or any(
             type(arg) is Var and arg.dtype.kind == "complex" for arg in args
         )
         return recorded
 
     return body
+
+
+def _source_of(name: str, op: Op) -> tuple[int, bool]:
+    """Return the index of what a rule calls ``name`` among the arguments and the result; whether it is an outline."""
+    plain = name.removeprefix("_")
+    return len(op.parameters) if plain == "r" else op.parameters.index(plain), plain != name
 
 
 def _value(x: Any) -> Any:
@@ -126,44 +151,9 @@ def _value(x: Any) -> Any:
 def _outline(x: Any) -> Any:
     if type(x) is Var:
         return Outline(x.shape, x.dtype)
-    return [_outline(item) for item in x] if type(x) is list else x  # emberlint: ignore[EMB801] a list
-
-
-class _Needs:
-    """What an op's gradient rules, and the backend's own adjoint, read of each argument and of the result.
-
-    An argument that a rule names with an underscore is given as an outline; one that no rule reads at all, as None.
-    """
-
-    __slots__ = ("kept", "outlined", "result")
-
-    def __init__(self, op: Op, adjoint: Callable[..., Any] | None = None) -> None:
-        count = len(op.parameters)
-        self.kept, self.outlined = [False] * count, [False] * count
-        self.result = ""
-        for rule in op.gradients.values():
-            if rule is not None:
-                self._add(rule.__code__, count, 1)
-        if adjoint is not None:
-            self._add(adjoint.__code__, count, 3)
-
-    def _add(self, code: CodeType, count: int, before: int) -> None:
-        names = code.co_varnames[: code.co_argcount]
-        if len(names) != before + 1 + count:
-            raise TypeError(f"a gradient rule takes the gradient, the result and {count} arguments, not {names}")
-        read = {i.argval for i in get_instructions(code) if i.opname.startswith("LOAD")} | set(code.co_cellvars)
-        for place, name in enumerate(names[before + 1 :]):
-            if name in read:
-                (self.outlined if name.startswith("_") else self.kept)[place] = True
-        if names[before] in read:
-            self.result = "outline" if names[before].startswith("_") and self.result != "whole" else "whole"
-
-    def of(self, args: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-        """What is held of the arguments."""
-        return [
-            value if kept else _outline(arg) if outlined or type(arg) is not Var else None
-            for arg, value, kept, outlined in zip(args, values, self.kept, self.outlined, strict=True)
-        ]
+    if isinstance(x, list | tuple):
+        return [_outline(item) for item in x]
+    return x
 
 
 def is_tracked(result: Any, base: Any) -> bool:
@@ -223,6 +213,8 @@ def short_recorder_of(op: Op, base: Any) -> Callable[..., Any] | None:
 
 
 def _short_recorder(op: Op, base: Any) -> Callable[..., Any] | None:
+    from ember_ml.dispatch.codegen import compile_function
+
     roles = {op.parameters[place]: role for place, role in op.roles}
     tensors = [name for name, role in roles.items() if role is TENSOR]
     is_simple = roles.keys() and set(roles.values()) <= _SHORT_ROLES and not op.declaration.__kwdefaults__
@@ -231,16 +223,11 @@ def _short_recorder(op: Op, base: Any) -> Callable[..., Any] | None:
         return None
     if any(name not in op.gradients for name in tensors) or not any(op.gradients.values()):
         return None
-    forward, adjoint = getattr(base, "ADJOINTS", {}).get(op.name, (None, None))
-    needs = _Needs(op, adjoint)
+    forward, vjp = getattr(base, "ADJOINTS", {}).get(op.name, (None, None))
+    residuals = _Residuals(op, vjp)
     ruled = [name for name in tensors if op.gradients[name] is not None]
-    rules: tuple[Any, ...] = tuple((op.gradients[name], None) for name in ruled)
-    shapes = tuple(
-        place
-        for place, name in enumerate(op.parameters)
-        if roles.get(name) in (TENSOR, INDEX, MASK) and needs.outlined[place] and not needs.kept[place]
-    )
-    plan = Plan(rules, shapes, needs.result == "outline")
+    rules: tuple[Any, ...] = tuple((op.gradients[name], residuals.reads[name], None) for name in ruled)
+    shapes = tuple(index for index, name in enumerate(residuals.names) if name.startswith("_"))
     names: dict[str, Any] = {
         "VAR": Var,
         "NODE": Node,
@@ -252,30 +239,29 @@ def _short_recorder(op: Op, base: Any) -> Callable[..., Any] | None:
         "FUNCTION": op.function,
         "DTYPES": {d: base.dtypes[d] for d in op.rule.domain if d.kind == "float" and d in base.dtypes},
         "WEAK": base.weak_dtypes,
-        "PLAN": plan,
-        "OWN_PLAN": Plan(rules, shapes, plan.has_shape, base.tensor_type, adjoint),
+        "PLAN": Plan(rules, shapes),
+        "OWN_PLAN": Plan(rules, shapes, base.tensor_type, vjp, residuals.vjp_reads),
         "FORWARD": forward,
         "FLOAT32": float32,
         "FLOAT64": float64,
         "NATIVE_FLOAT32": base.dtypes.get(float32),
     }
-    held = tuple(_held(name, roles.get(name), needs.kept[i], i in shapes) for i, name in enumerate(op.parameters))
+    kept = tuple(_expression(name, roles) for name in residuals.names)
     optional = frozenset(n for n in roles if op.declaration.__annotations__[n].endswith(" | None"))
-    source = _source(op.parameters, tuple(roles.items()), optional, tuple(ruled), held, needs.result, bool(forward))
-    exec(_compiled(source), names)
-    return names["record"]
+    source = _source(op.parameters, tuple(roles.items()), optional, tuple(ruled), kept, bool(forward))
+    return compile_function("record", source, f"<ember_ml record {op.name}>", names)
 
 
-def _held(name: str, role: str | None, is_kept: bool, is_shape: bool) -> str:
-    """The expression for what the node holds of an argument."""
-    if role is None or role is DTYPE:
-        return name
-    return f"{name}_value" if is_kept else f"{name}_shape" if is_shape else "None"
-
-
-@cache
-def _compiled(source: str) -> CodeType:
-    return compile(source, "<ember_ml record>", "exec")
+def _expression(name: str, roles: dict[str, str]) -> str:
+    """Return the expression for what the node keeps of what a rule calls ``name``."""
+    plain = name.removeprefix("_")
+    if plain == "saved":
+        return "_saved"
+    if plain == "r":
+        return "_result" if plain == name else "_result.shape"
+    if roles.get(plain) in (TENSOR, INDEX, MASK):
+        return f"_value_{plain}" if plain == name else f"_shape_{plain}"
+    return plain
 
 
 def _source(
@@ -283,101 +269,95 @@ def _source(
     roles: tuple[tuple[str, str], ...],
     optional: frozenset[str],
     ruled: tuple[str, ...],
-    held: tuple[str, ...],
-    result: str,
+    kept: tuple[str, ...],
     has_forward: bool,
 ) -> str:
     tensors = [name for name, role in roles if role is TENSOR]
     others = [name for name, role in roles if role is INDEX or role is MASK]
-    lines = ["tape = None"]
+    lines = ["_tape = None"]
     lines += [f"if {name} is not None: return NotImplemented" for name, role in roles if role is DTYPE]
     for name in tensors:
         lines += [
             f"if type({name}) is VAR:",
-            "    if tape is None:",
-            f"        tape = {name}.tape",
-            f"        dtype_ = {name}.dtype",
-            f"    elif {name}.tape is not tape or {name}.dtype is not dtype_:",
+            "    if _tape is None:",
+            f"        _tape = {name}.tape",
+            f"        _dtype = {name}.dtype",
+            f"    elif {name}.tape is not _tape or {name}.dtype is not _dtype:",
             "        return NotImplemented",
-            f"    {name}_value = {name}.value",
-            f"    {name}_node = {name}.node",
-            f"    {name}_shape = {name}_value.shape",
+            f"    _value_{name} = {name}.value",
+            f"    _node_{name} = {name}.node",
+            f"    _shape_{name} = _value_{name}.shape",
             "else:",
-            f"    {name}_value = {name}",
-            f"    {name}_node = None",
+            f"    _value_{name} = {name}",
+            f"    _node_{name} = None",
         ]
     lines += [
-        "if tape is None or tape.base is not BASE:",
+        "if _tape is None or _tape.base is not BASE:",
         "    return NotImplemented",
-        "own = NATIVE_FLOAT32 if dtype_ is FLOAT32 else DTYPES.get(dtype_)",
-        "if own is None:",
+        "_own = NATIVE_FLOAT32 if _dtype is FLOAT32 else DTYPES.get(_dtype)",
+        "if _own is None:",
         "    return NotImplemented",
     ]
     for name in tensors if len(tensors) > 1 else ():
         is_none = f"{name} is None or " if name in optional else ""
         lines += [
-            f"if {name}_value is {name}:",
+            f"if _value_{name} is {name}:",
             f"    if type({name}) is NATIVE:",
-            f"        if {name}.dtype != own:",
+            f"        if {name}.dtype != _own:",
             "            return NotImplemented",
-            f"        {name}_shape = {name}.shape",
-            f"    elif {is_none}(type({name}) is float or type({name}) is int) and dtype_ in WEAK:",
-            f"        {name}_shape = {name}",
+            f"        _shape_{name} = {name}.shape",
+            f"    elif {is_none}(type({name}) is float or type({name}) is int) and _dtype in WEAK:",
+            f"        _shape_{name} = {name}",
             "    else:",
             "        return NotImplemented",
         ]
     for name in others:
         lines += [
-            f"{name}_value = {name}",
+            f"_value_{name} = {name}",
             f"if type({name}) is VAR:",
-            f"    if {name}.tape is not tape:",
+            f"    if {name}.tape is not _tape:",
             "        return NotImplemented",
-            f"    {name}_value = {name}.value",
+            f"    _value_{name} = {name}.value",
             f"elif type({name}) is not NATIVE{f' and {name} is not None' if name in optional else ''}:",
             "    return NotImplemented",
-            f"{name}_shape = {name} if {name} is None else {name}_value.shape",
+            f"_shape_{name} = {name} if {name} is None else _value_{name}.shape",
         ]
-    is_own_result = "type(result) is NATIVE and (dtype_ is FLOAT32 or dtype_ is FLOAT64)"
-    given = [f"{name}_value" if name in tensors or name in others else name for name in parameters]
-    held_result = {"whole": "result", "outline": "result.shape", "": "None"}[result]
-    parents = [f"None if {name}_node is None else ({name}_node, {name}.index, {name}_shape)" for name in ruled]
-    lines.append("saved = None")
+    is_own_result = "type(_result) is NATIVE and (_dtype is FLOAT32 or _dtype is FLOAT64)"
+    given = [f"_value_{name}" if name in tensors or name in others else name for name in parameters]
+    parents = [f"None if _node_{name} is None else (_node_{name}, {name}.index, _shape_{name})" for name in ruled]
     if has_forward:
         kinds = {n: "NATIVE" if n not in optional else f"NATIVE or {n} is None" for n in tensors}
-        is_own = " and ".join(f"(type({n}_value) is {kind})" for n, kind in kinds.items())
+        is_own = " and ".join(f"(type(_value_{n}) is {kind})" for n, kind in kinds.items())
         lines += [
-            f"if (dtype_ is FLOAT32 or dtype_ is FLOAT64) and {is_own}:",
-            "    try:",
-            f"        result, saved = FORWARD({', '.join(given)})",
-            "    except Exception:",
-            "        saved = None",
-            "if saved is None:",
-            f"    result = FUNCTION({', '.join(given)})",
+            "_saved = None",
+            f"if (_dtype is FLOAT32 or _dtype is FLOAT64) and {is_own}:",
+            f"    _result, _saved = FORWARD({', '.join(given)})",
+            "if _saved is None:",
+            f"    _result = FUNCTION({', '.join(given)})",
         ]
     else:
-        lines.append(f"result = FUNCTION({', '.join(given)})")
+        lines.append(f"_result = FUNCTION({', '.join(given)})")
     lines += [
-        "var = NEW(VAR)",
-        "var.value = result",
-        "var.tape = tape",
-        "var.dtype = dtype_",
-        "var.index = 0",
-        f"if {' and '.join(f'{name}_node is None' for name in ruled)}:",
-        "    var.node = None",
-        "    return var",
-        "node = NEW(NODE)",
-        "node.order = ORDER()",
-        "node.op = OP",
-        f"node.args = ({', '.join(held)},)",
-        f"node.result = {held_result}",
-        f"node.parents = ({', '.join(parents)},)",
-        "node.outputs = 1",
-        "node.is_complex = False",
-        "node.dtype = dtype_",
-        f"node.plan = OWN_PLAN if {'saved is not None' if has_forward else is_own_result} else PLAN",
-        "node.saved = saved",
-        "node.grad = None",
-        "var.node = node",
-        "return var",
+        "_var = NEW(VAR)",
+        "_var.value = _result",
+        "_var.tape = _tape",
+        "_var.dtype = _dtype",
+        "_var.index = 0",
+        f"if {' and '.join(f'_node_{name} is None' for name in ruled)}:",
+        "    _var.node = None",
+        "    return _var",
+        "_node = NEW(NODE)",
+        "_node.order = ORDER()",
+        "_node.op = OP",
+        f"_node.residuals = ({', '.join(kept)}{',' * (len(kept) == 1)})",
+        f"_node.parents = ({', '.join(parents)},)",
+        "_node.outputs = 1",
+        "_node.is_complex = False",
+        "_node.dtype = _dtype",
+        f"_node.plan = OWN_PLAN if {'_saved is not None' if has_forward else is_own_result} else PLAN",
+        "_node.parts = None",
+        "_node.grad = None",
+        "_var.node = _node",
+        "return _var",
     ]
     return f"def record({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)

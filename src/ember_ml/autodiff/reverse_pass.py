@@ -11,7 +11,7 @@ from ember_ml.autodiff.recorder import Outline
 from ember_ml.backend import selection as backends
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import OPS
-from ember_ml.tensor.var import Node
+from ember_ml.tensor.var import Node, next_order
 
 __all__ = ["Slots", "backpropagate", "conjugated", "mark", "propagate", "sources_of", "unbroadcast"]
 
@@ -76,48 +76,45 @@ def propagate(seeds: Sequence[tuple[Node, int, Any]], until: int, retain: bool, 
             raise RuntimeError("this part of the graph was differentiated already and let go; compute it again")
         plan = node.plan
         found = NotImplemented
-        if plan.adjoint is not None and type(slots[0]) is plan.native:
-            found = plan.adjoint(slots[0], parents, node.saved, node.result, *node.args)
+        if plan.vjp is not None and type(slots[0]) is plan.native:
+            found = plan.vjp(slots[0], parents, *node.residuals[: plan.vjp_reads])
         if found is NotImplemented:
             found = _by_rules(node, slots)
         if not retain:
-            node.args = node.result = node.parents = node.saved = None
+            node.residuals = node.parents = None
 
 
 def _by_rules(node: Node, gradients: list[Any]) -> list[Any]:
     """The gradients of the parents, by the rules beside the op."""
-    plan, args = node.plan, node.args
-    result: Any = node.result
+    plan, residuals = node.plan, node.residuals
     if plan.shapes:
-        args = list(args)
-        for place in plan.shapes:
-            if isinstance(args[place], tuple):
-                args[place] = Outline(tuple(args[place]), node.dtype)  # type: ignore[arg-type]
-    if plan.has_shape:
-        result = Outline(tuple(result), node.dtype)  # type: ignore[arg-type]
+        residuals = list(residuals)
+        for index in plan.shapes:
+            if isinstance(residuals[index], tuple):
+                residuals[index] = Outline(tuple(residuals[index]), node.dtype)  # type: ignore[arg-type]
     gradient = gradients[0]
-    if node.outputs > 1 or isinstance(result, list | tuple):
-        gradient = [_zeros_of(part) if g is None else g for g, part in zip(gradients, result, strict=True)]
+    if node.parts is not None:
+        gradient = [_zeros_of(part) if g is None else g for g, part in zip(gradients, node.parts, strict=True)]
     if node.is_complex and node.op.is_holomorphic:
         # the derivative of a holomorphic function at the conjugate is the conjugate of its derivative
-        args, result = conjugated(args), conjugated(result)
-    shared: Any = None  # a rule for a list of tensors gives all their gradients in one call
+        residuals = conjugated(residuals)
+    shared: Any = None  # a rule for a list of tensors returns all their gradients in one call
     found: list[Any] = []
-    for parent, (rule, place) in zip(node.parents, plan.rules, strict=True):
+    for parent, (rule, reads, place) in zip(node.parents, plan.rules, strict=True):
         if parent is None:
             found.append(None)
         elif place is None:
-            found.append(rule(gradient, result, *args))
+            found.append(rule(gradient, *[residuals[index] for index in reads]))
         else:
             if shared is None or shared[0] is not rule:
-                shared = rule, rule(gradient, result, *args)
+                shared = rule, rule(gradient, *[residuals[index] for index in reads])
             found.append(shared[1][place])
     return found
 
 
 def mark() -> int:
     """A place in the order of recording: nodes made from now on come after it."""
-    return Node(None, None, None, (), 0).order
+    return next_order()
 
 
 def _all_below(roots: Iterable[Node], until: int) -> list[Node]:
@@ -158,7 +155,7 @@ def conjugated(x: Any) -> Any:
 
 
 def _zeros_of(part: Any) -> Any:
-    return OPS["zeros"].function(tuple(part.shape), as_dtype(part.dtype))
+    return OPS["zeros"].function(part.shape, part.dtype)
 
 
 def unbroadcast(gradient: Any, shape: tuple[int, ...]) -> Any:

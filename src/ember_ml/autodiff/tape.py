@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from ember_ml.autodiff.recorder import recorder
+from ember_ml.autodiff.recorder import recorder, short_recorder_of
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.dispatch.declare import OPS, Op
 from ember_ml.tensor.ember_tensor import EmberTensor
@@ -124,12 +124,21 @@ class Tape:
         """The op called ``name`` on this tape."""
         from ember_ml.dispatch.slow_path import dispatch
 
-        op = OPS.get(name) or _named(name)
-        if op is None:
-            raise TypeError(f"np.{name} is no op of Ember ML and cannot be recorded")
+        op = OPS[name]
         defaults = (*(op.declaration.__defaults__ or ()), *(op.declaration.__kwdefaults__ or {}).values())
         missing = len(op.parameters) - len(args)
         return dispatch(op, (*args, *(defaults[len(defaults) - missing :] if missing else ())), self)
+
+    def call_ufunc(self, name: str, args: tuple[Any, ...]) -> Any:
+        """The op that NumPy calls ``name``, on the innermost tape among ``args``."""
+        op = _named(name)
+        if op is None:
+            raise TypeError(f"np.{name} is no op of Ember ML and cannot be recorded")
+        short = short_recorder_of(op, self.base) if len(args) == len(op.parameters) else None
+        recorded = NotImplemented if short is None else short(*args)
+        if recorded is not NotImplemented:
+            return recorded
+        return (find_tape(args, self.base) or self).call(op.name, args)
 
     def body(self, op: Op) -> Callable[..., Any]:
         """What runs for ``op`` on this tape."""
@@ -168,8 +177,8 @@ def leaf(value: Any, tape: Tape) -> Var:
     var, node = _new(Var), _new(Node)  # without calls of constructors, for leaves are many
     var.value, var.tape, var.node, var.index = value, tape, node, 0
     var.dtype = value.dtype if type(value) is Var else tape.base.dtype_of(value)
-    node.order, node.op, node.args, node.result, node.parents = next_order(), None, None, None, ()
-    node.outputs, node.is_complex, node.plan, node.dtype, node.grad, node.saved = 1, False, None, None, None, None
+    node.order, node.op, node.parents, node.outputs, node.is_complex = next_order(), None, (), 1, False
+    node.plan = node.dtype = node.grad = node.parts = node.residuals = None
     return var
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ember_ml.autodiff.recorder import Plan
+from ember_ml.autodiff.recorder import Outline, Plan
 from ember_ml.autodiff.reverse_pass import backpropagate, mark, propagate, sources_of
 from ember_ml.autodiff.tape import Tape, leaf, tape_for
 from ember_ml.core.dtypes import as_dtype
@@ -122,9 +122,9 @@ class TapeEngine:
         tape = max((y.tape for y in recorded), key=lambda found: found.level)
         roots: list[Any] = [y.node for y in recorded if y.tape is tape]
         sources = sources_of(roots, start)
-        plan = Plan([(_rerun, place) for place in range(len(sources))])
-        values = [_below(y, tape) for y in outputs]
-        node = Node(_CUSTOM, [function, leaves, sources, _level.get(), self.base], values, sources, len(values), plan)
+        plan = Plan([(_rerun, range(5), place) for place in range(len(sources))])
+        node = Node(_CUSTOM, sources, len(outputs), plan, [function, leaves, sources, _level.get(), self.base])
+        node.parts = self._outlines(outputs)
         return [_attached(y, tape, node, index) for index, y in enumerate(outputs)]
 
     def custom(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Sequence[Any]:
@@ -140,9 +140,13 @@ class TapeEngine:
         if not places:
             return [tape.constant(y) for y in outputs]
         parents = [(leaves[place].node, leaves[place].index, leaves[place].shape) for place in places]
-        plan = Plan([(_pull, place) for place in places])
-        node = Node(_CUSTOM, [pull, tape, _level.get()], outputs, parents, len(outputs), plan)
+        plan = Plan([(_pull, range(3), place) for place in places])
+        node = Node(_CUSTOM, parents, len(outputs), plan, [pull, tape, _level.get()])
+        node.parts = self._outlines(outputs)
         return [Var(y, tape, tape.constant(y).dtype, node, index) for index, y in enumerate(outputs)]
+
+    def _outlines(self, outputs: Sequence[Any]) -> list[Outline]:
+        return [Outline(tuple(y.shape), y.dtype if type(y) is Var else self.base.dtype_of(y)) for y in outputs]
 
     def _custom_below(self, function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Sequence[Any], Any]:
         """The outputs one floor below, where they may be recorded in turn, and the pullback there."""
@@ -171,7 +175,7 @@ def _at_least(depth: int) -> Iterator[None]:
         _level.reset(token)
 
 
-def _pull(gradients: Any, result: Any, pull: Any, tape: Tape, depth: int) -> Any:
+def _pull(gradients: Any, pull: Any, tape: Tape, depth: int) -> Any:
     """The gradients that a caller's rule gives; those that it takes itself are inside all that it closes over."""
     with _at_least(depth):
         found = pull(gradients)
@@ -180,7 +184,7 @@ def _pull(gradients: Any, result: Any, pull: Any, tape: Tape, depth: int) -> Any
     return [_beneath(x, tape) for x in found]  # the rule may close over values of the tape
 
 
-def _rerun(gradients: Any, result: Any, function: Any, leaves: Any, sources: Any, depth: int, base: Any) -> list[Any]:
+def _rerun(gradients: Any, function: Any, leaves: Any, sources: Any, depth: int, base: Any) -> list[Any]:
     """The gradients of what a checkpointed function was computed from: it runs again, now recorded to its end."""
     start = mark()
     with _at_least(depth):

@@ -25,7 +25,7 @@ from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.kinds import kinds_of
 from ember_ml.tensor.var import Var
 
-__all__ = ["bind", "code_for", "complete_bound"]
+__all__ = ["bind", "code_for", "compile_function", "complete_bound"]
 
 _SLOW_ROLES = {INDICES, MASKS, KEY, VALUE, DATA}  # they have rules of their own, which dispatch applies
 _TENSOR_ROLES = (TENSOR, INDEX, MASK)
@@ -43,6 +43,13 @@ def code_for(op: Op, backend: Any) -> CodeType:
         found = code.replace(co_name=op.name, co_qualname=op.name)
         op.namespace[key] = found
     return found
+
+
+def compile_function(name: str, source: str, filename: str, namespace: dict[str, Any]) -> Any:
+    """Run ``source`` in ``namespace`` and return the function ``name`` that it defines; tracebacks show the source."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    exec(compile(source, filename, "exec"), namespace)
+    return namespace[name]
 
 
 _waiting: list[FunctionType] = []  # functions that get their code with the first backend: compiling takes a while
@@ -132,7 +139,7 @@ def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
         "BACKEND": backend,
     }
     op.namespace.update({f"{name}_{suffix}": value for name, value in names.items()})
-    op.namespace.update(CLS=EmberTensor, NEW=object.__new__, WRAP=wrap)
+    op.namespace.update(CLS=EmberTensor, NEW=object.__new__, WRAP=wrap, VAR=Var)
     source = template.format(x=x, y=y, args=", ".join(op.parameters))
     if not sequences:
         source = source.rstrip("\n") + "\n" + _portable_lines(op, x, y, beside)
@@ -228,7 +235,4 @@ def _compile(
         source += "        if r is not NotImplemented:\n            return r\n"
     source += f"    return SLOW(OP, ({arguments}))\n"
     filename = f"<ember_ml op {abs(hash(source)):x}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    namespace: dict[str, Any] = {}
-    exec(compile(source, filename, "exec"), namespace)
-    return namespace["op"].__code__
+    return compile_function("op", source, filename, {}).__code__

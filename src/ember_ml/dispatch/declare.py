@@ -36,6 +36,7 @@ __all__ = [
     "gradient",
     "plain",
     "primitive",
+    "read_names",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -246,17 +247,28 @@ def plain(function: F, family: str | None = None) -> F:
 def gradient(function: Callable[..., Any], *, holomorphic: bool = True, **rules: Callable[..., Any] | None) -> None:
     """Say how an op is differentiated: for each tensor parameter a rule, or None where the gradient is zero everywhere.
 
-    A rule gets the gradient of the result, the result, and every declared argument; it is written on ops and gives the
-    gradient of its parameter, of the broadcast shape at will; for several results it gets a list of gradients, for a
-    parameter that is a list of tensors it gives a list. An argument that a rule names with a leading underscore is not
-    kept in memory: the rule gets its ``shape`` and ``dtype`` alone. Where numbers are complex, a rule of a
-    ``holomorphic`` op gets the conjugates, so that the rule for real numbers is right for them too.
+    A rule takes the gradient of the result, then whatever it reads, by name: arguments of the op, ``r`` for the result.
+    What no rule names is not kept in memory; of what is named with a leading underscore (``_x``, ``_r``) the rule gets
+    ``shape`` and ``dtype`` alone. A rule is written on ops and returns the gradient of its parameter, of the broadcast
+    shape at will; for several results it gets a list of gradients, for a parameter that is a list of tensors it returns
+    a list. Where numbers are complex, a rule of a ``holomorphic`` op gets the conjugates, so that the rule for real
+    numbers is right for them too.
     """
     op = OPS[function.__name__]
     unknown = set(rules) - set(op.parameters)
     if unknown:
         raise ValueError(f"ops.{op.name} has no parameter {', '.join(sorted(unknown))} to differentiate")
+    for rule in filter(None, rules.values()):
+        strangers = {name.removeprefix("_") for name in read_names(rule, 1)} - {"r", *op.parameters}
+        if strangers:
+            raise TypeError(f"a gradient rule of ops.{op.name} reads {', '.join(sorted(strangers))}, which it has not")
     op.gradients, op.is_holomorphic = dict(rules), holomorphic
+
+
+def read_names(rule: Callable[..., Any], first: int) -> tuple[str, ...]:
+    """Return the names of what a gradient rule reads: its parameters from ``first`` on."""
+    code = rule.__code__
+    return code.co_varnames[first : code.co_argcount]
 
 
 def install(backend: Any) -> None:

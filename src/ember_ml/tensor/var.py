@@ -6,7 +6,6 @@ Inside ``grad`` on a library that has no gradients of its own, and in portable t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -21,14 +20,13 @@ next_order: Callable[[], int] = count().__next__
 
 
 class Node:
-    """One recorded call: its op, what its gradient rules need, and the nodes of its arguments.
+    """One recorded call: its op, what its gradient rules read, and the nodes of its arguments.
 
     It never holds the Var that it computes, which would be a cycle that keeps all memory until the collector runs.
     """
 
-    __slots__ = ("args", "dtype", "grad", "is_complex", "op", "order", "outputs", "parents", "plan", "result", "saved")
+    __slots__ = ("dtype", "grad", "is_complex", "op", "order", "outputs", "parents", "parts", "plan", "residuals")
 
-    args: Any
     dtype: EmberDType | None
     """That of all its tensors, where they are of one."""
     grad: Any
@@ -37,18 +35,19 @@ class Node:
     order: int
     outputs: int
     parents: Any
-    """For each tensor that it was computed from its node, the place among that node's outputs, and its shape."""
+    """For each tensor that it was computed from its node, the index among that node's outputs, and its shape."""
+    parts: Any
+    """Where the result is several tensors, the shape and dtype of each."""
     plan: Any
     """How its gradient goes on to the parents."""
-    result: Any
-    saved: Any
-    """What the backend's own way forward kept for its way back."""
+    residuals: Any
+    """What the gradient rules read, in the order of the plan."""
 
-    def __init__(self, op: Any, args: Any, result: Any, parents: Any, outputs: int, plan: Any = None) -> None:
+    def __init__(self, op: Any, parents: Any, outputs: int, plan: Any = None, residuals: Any = ()) -> None:
         self.order = next_order()
-        self.op, self.args, self.result, self.parents = op, args, result, parents
-        self.outputs, self.is_complex, self.plan, self.dtype = outputs, False, plan, None
-        self.grad = self.saved = None
+        self.op, self.parents, self.outputs, self.plan, self.residuals = op, parents, outputs, plan, residuals
+        self.is_complex = False
+        self.parts = self.dtype = self.grad = None
 
 
 class Var(Operations):
@@ -145,12 +144,9 @@ class Var(Operations):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's ufuncs record like the ops of their names."""
-        # the hot path of an op tries the ufunc on whatever it gets, and goes on to dispatch when that fails
-        if sys._getframe(1).f_code.co_filename.startswith("<"):
-            return NotImplemented
         if method != "__call__" or kwargs:
             raise TypeError(f"np.{ufunc.__name__} cannot be recorded in this form; use the op of that name")
-        return self.tape.call(ufunc.__name__, inputs)
+        return self.tape.call_ufunc(ufunc.__name__, inputs)
 
 
 def read_if_known(native: Any, backend: Any) -> Any:

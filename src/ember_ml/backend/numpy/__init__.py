@@ -45,7 +45,7 @@ _UFUNC = FastPath(
     binary=(
         "if {x}.dtype is F32:\n"
         "    r = BODY({args})\n"
-        "    if type(r) is NATIVE and r.dtype is F32:\n"
+        "    if type(r) is NATIVE and r.dtype is F32 or type(r) is VAR:\n"  # a Var records NumPy's ufuncs
         "        return r\n"
         "elif type({x}) is NATIVE:\n"
         "    d = {x}.dtype\n"

@@ -75,7 +75,7 @@ def array(data: DataLike, dtype: DTypeLike | None = None, device: DeviceLike | N
     return _convert(data, dtype, device, True)
 
 
-gradient(array, data=lambda g, _r, _x, _dtype, _device: adjoints.cast_back(g, _x))
+gradient(array, data=lambda g, _data: adjoints.cast_back(g, _data))
 
 
 @derived(CREATION)
@@ -94,7 +94,7 @@ def asarray(
     return _convert(x, dtype, device, copy)
 
 
-gradient(asarray, x=lambda g, _r, _x, _dtype, _device, _copy: adjoints.cast_back(g, _x))
+gradient(asarray, x=lambda g, _x: adjoints.cast_back(g, _x))
 
 
 @derived(CREATION)
@@ -111,7 +111,7 @@ def convert_to_tensor(data: DataLike, dtype: DTypeLike | None = None, device: De
     return _convert(data, dtype, device, None)
 
 
-gradient(convert_to_tensor, data=lambda g, _r, _x, _dtype, _device: adjoints.cast_back(g, _x))
+gradient(convert_to_tensor, data=lambda g, _data: adjoints.cast_back(g, _data))
 
 
 @derived(CREATION)
@@ -127,7 +127,7 @@ def from_dlpack(x: DataLike, device: DeviceLike | None = None, copy: bool | None
     return _convert(x, None, device, copy)
 
 
-gradient(from_dlpack, x=lambda g, _r, _x, _device, _copy: adjoints.cast_back(g, _x))
+gradient(from_dlpack, x=lambda g, _x: adjoints.cast_back(g, _x))
 
 
 @primitive(KEEP)
@@ -143,7 +143,7 @@ def copy(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(copy, x=lambda g, _r, _x: g)
+gradient(copy, x=lambda g: g)
 
 
 @derived(CREATION, "astype")
@@ -161,7 +161,7 @@ def cast(x: DataLike, dtype: DTypeLike) -> Tensor:
     return _convert(x, dtype, None, None)
 
 
-gradient(cast, x=lambda g, _r, _x, _dtype: adjoints.cast_back(g, _x))
+gradient(cast, x=lambda g, _x: adjoints.cast_back(g, _x))
 
 
 @derived(KEEP.giving("own"))

@@ -365,9 +365,7 @@ def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
     ...
 
 
-gradient(
-    meshgrid, arrays=lambda g, _r, _arrays, indexing: [_own_axis(part, place, indexing) for place, part in enumerate(g)]
-)
+gradient(meshgrid, arrays=lambda g, indexing: [_own_axis(part, place, indexing) for place, part in enumerate(g)])
 
 
 def _own_axis(g: Tensor, place: int, indexing: str) -> Tensor:

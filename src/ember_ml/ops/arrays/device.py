@@ -42,7 +42,7 @@ def to_device(x: TensorLike, device: str, strict: bool = False) -> Tensor:
     return x if backend.device_of(x) == found else backend.to_device(x, found)
 
 
-gradient(to_device, x=lambda g, _r, x, _device, _strict: ops.to_device(g, get_device(x)))
+gradient(to_device, x=lambda g, x: ops.to_device(g, get_device(x)))
 
 
 @plain

@@ -44,7 +44,7 @@ def get_item(x: TensorLike, key: KeyLike) -> Tensor:
     ...
 
 
-gradient(get_item, x=lambda g, _r, _x, key: _item_back(g, _x, key))
+gradient(get_item, x=lambda g, _x, key: _item_back(g, _x, key))
 
 
 @primitive(KEEP)
@@ -63,8 +63,8 @@ def index_update(x: TensorLike, key: KeyLike, values: ValueLike) -> Tensor:
 
 gradient(
     index_update,
-    x=lambda g, _r, _x, key, _values: index_update(g, key, 0),
-    values=lambda g, _r, _x, key, _values: get_item(g, key),
+    x=lambda g, key: index_update(g, key, 0),
+    values=lambda g, key: get_item(g, key),
 )
 
 
@@ -82,7 +82,7 @@ def take(x: TensorLike, indices: IndexLike, axis: int | None = None) -> Tensor:
     ...
 
 
-gradient(take, x=lambda g, _r, _x, indices, axis: adjoints.rows_back(g, _x, indices, axis))
+gradient(take, x=lambda g, _x, indices, axis: adjoints.rows_back(g, _x, indices, axis))
 
 
 @primitive(KEEP)
@@ -100,9 +100,7 @@ def take_along_axis(x: TensorLike, indices: IndexLike, axis: int = -1) -> Tensor
 
 gradient(
     take_along_axis,
-    x=lambda g, _r, _x, indices, axis: adjoints.selected_back(
-        g, _x, lambda places: take_along_axis(places, indices, axis)
-    ),
+    x=lambda g, _x, indices, axis: adjoints.selected_back(g, _x, lambda places: take_along_axis(places, indices, axis)),
 )
 
 
@@ -122,8 +120,8 @@ def put_along_axis(x: TensorLike, indices: IndexLike, values: ValueLike, axis: i
 
 gradient(
     put_along_axis,
-    x=lambda g, _r, _x, indices, _values, axis: put_along_axis(g, indices, 0, axis),
-    values=lambda g, _r, _x, indices, _values, axis: take_along_axis(g, indices, axis),
+    x=lambda g, indices, axis: put_along_axis(g, indices, 0, axis),
+    values=lambda g, indices, axis: take_along_axis(g, indices, axis),
 )
 
 

@@ -50,7 +50,7 @@ def concatenate(x: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
     ...
 
 
-gradient(concatenate, x=lambda g, _r, _x, axis: _parted(g, [part.shape for part in _x], axis))
+gradient(concatenate, x=lambda g, _x, axis: _parted(g, [part.shape for part in _x], axis))
 
 
 @primitive(SAME)
@@ -64,7 +64,7 @@ def stack(x: Sequence[TensorLike], axis: int = 0) -> Tensor:
     ...
 
 
-gradient(stack, x=lambda g, _r, _x, axis: unstack(g, axis))
+gradient(stack, x=lambda g, axis: unstack(g, axis))
 
 
 @primitive(_PARTS)
@@ -78,7 +78,7 @@ def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
     ...
 
 
-gradient(unstack, x=lambda g, _r, _x, axis: stack(g, axis))
+gradient(unstack, x=lambda g, axis: stack(g, axis))
 
 
 @derived(SAME)
@@ -146,7 +146,7 @@ def split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> tuple[Tenso
     ...
 
 
-gradient(split, x=lambda g, _r, _x, _sections, axis: concatenate(g, axis))
+gradient(split, x=lambda g, axis: concatenate(g, axis))
 
 
 @primitive(_PARTS)
@@ -160,7 +160,7 @@ def array_split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> tuple
     ...
 
 
-gradient(array_split, x=lambda g, _r, _x, _sections, axis: concatenate(g, axis))
+gradient(array_split, x=lambda g, axis: concatenate(g, axis))
 
 
 @derived(_PARTS)
@@ -213,7 +213,7 @@ def tile(x: TensorLike, reps: Any) -> Tensor:
     ...
 
 
-gradient(tile, x=lambda g, _r, _x, reps: adjoints.selected_back(g, _x, lambda places: tile(places, reps)))
+gradient(tile, x=lambda g, _x, reps: adjoints.selected_back(g, _x, lambda places: tile(places, reps)))
 
 
 @primitive(SAME)
@@ -232,7 +232,7 @@ def repeat(x: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
 
 gradient(
     repeat,
-    x=lambda g, _r, _x, repeats, axis: adjoints.selected_back(g, _x, lambda places: repeat(places, repeats, axis)),
+    x=lambda g, _x, repeats, axis: adjoints.selected_back(g, _x, lambda places: repeat(places, repeats, axis)),
 )
 
 
@@ -254,8 +254,8 @@ def pad(x: TensorLike, pad_width: Any, mode: str = "constant", constant_values: 
 
 gradient(
     pad,
-    x=lambda g, _r, _x, pad_width, mode, _constant: _unpadded(g, _x, pad_width, mode),
-    constant_values=lambda g, _r, _x, pad_width, mode, _constant: _padding_back(g, _x, pad_width, mode),
+    x=lambda g, _x, pad_width, mode: _unpadded(g, _x, pad_width, mode),
+    constant_values=lambda g, _x, pad_width, mode: _padding_back(g, _x, pad_width, mode),
 )
 
 

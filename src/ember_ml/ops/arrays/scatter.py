@@ -54,7 +54,7 @@ def segment_sum(
     ...
 
 
-gradient(segment_sum, data=lambda g, _r, _data, segment_ids, _n, _sorted: ops.take(g, segment_ids, 0))
+gradient(segment_sum, data=lambda g, segment_ids: ops.take(g, segment_ids, 0))
 
 
 @primitive(REAL)
@@ -120,7 +120,7 @@ def segment_mean(
 
 gradient(
     segment_mean,
-    data=lambda g, _r, _data, segment_ids, num_segments, sorted: ops.take(
+    data=lambda g, segment_ids, num_segments, sorted: ops.take(
         _per_segment(g, segment_ids, num_segments, sorted), segment_ids, 0
     ),
 )
@@ -143,7 +143,7 @@ def segment_prod(
 
 gradient(
     segment_prod,
-    data=lambda g, _r, data, segment_ids, num_segments, sorted: _segment_products(
+    data=lambda g, data, segment_ids, num_segments, sorted: _segment_products(
         g, data, segment_ids, num_segments, sorted
     ),
 )

@@ -133,7 +133,7 @@ def bincount(x: IndexLike, weights: TensorLike | None = None, minlength: int = 0
     ...
 
 
-gradient(bincount, weights=lambda g, _r, x, _weights, _minlength: ops.take(g, x, 0))
+gradient(bincount, weights=lambda g, x: ops.take(g, x, 0))
 
 
 @derived(REAL_FLOATING.giving("own"))
@@ -167,7 +167,7 @@ def histogram(
 
 gradient(
     histogram,
-    weights=lambda g, r, x, _bins, _range, weights, density: _weights_back(g[0], r, x, weights, density),
+    weights=lambda g, r, x, weights, density: _weights_back(g[0], r, x, weights, density),
 )
 
 

@@ -46,7 +46,7 @@ def reshape(x: TensorLike, shape: ShapeLike) -> Tensor:
     ...
 
 
-gradient(reshape, x=lambda g, _r, _x, _shape: reshape(g, _x.shape))
+gradient(reshape, x=lambda g, _x: reshape(g, _x.shape))
 
 
 @derived(SAME, "flatten")
@@ -71,7 +71,7 @@ def transpose(x: TensorLike, axes: Any = None) -> Tensor:
     ...
 
 
-gradient(transpose, x=lambda g, _r, _x, axes: transpose(g, None if axes is None else adjoints.inverse_order(axes)))
+gradient(transpose, x=lambda g, axes: transpose(g, None if axes is None else adjoints.inverse_order(axes)))
 
 
 @derived(SAME)
@@ -98,7 +98,7 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
     ...
 
 
-gradient(swapaxes, x=lambda g, _r, _x, axis1, axis2: swapaxes(g, axis1, axis2))
+gradient(swapaxes, x=lambda g, axis1, axis2: swapaxes(g, axis1, axis2))
 
 
 @derived(SAME)
@@ -130,7 +130,7 @@ def expand_dims(x: TensorLike, axis: AxisLike) -> Tensor:
     ...
 
 
-gradient(expand_dims, x=lambda g, _r, _x, _axis: reshape(g, _x.shape))
+gradient(expand_dims, x=lambda g, _x: reshape(g, _x.shape))
 
 
 @primitive(SAME)
@@ -144,7 +144,7 @@ def squeeze(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
     ...
 
 
-gradient(squeeze, x=lambda g, _r, _x, _axis: reshape(g, _x.shape))
+gradient(squeeze, x=lambda g, _x: reshape(g, _x.shape))
 
 
 @primitive(SAME)
@@ -160,7 +160,7 @@ def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
     ...
 
 
-gradient(broadcast_to, x=lambda g, _r, _x, _shape: g)
+gradient(broadcast_to, x=lambda g: g)
 
 
 @primitive(KEEP.giving("own"))
@@ -175,7 +175,7 @@ def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
     ...
 
 
-gradient(broadcast_arrays, arrays=lambda g, _r, _arrays: g)
+gradient(broadcast_arrays, arrays=lambda g: g)
 
 
 @plain
@@ -200,7 +200,7 @@ def flip(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
     ...
 
 
-gradient(flip, x=lambda g, _r, _x, axis: flip(g, axis))
+gradient(flip, x=lambda g, axis: flip(g, axis))
 
 
 @derived(SAME)
@@ -266,9 +266,7 @@ def roll(x: TensorLike, shift: Any, axis: AxisLike | None = None) -> Tensor:
 
 gradient(
     roll,
-    x=lambda g, _r, _x, shift, axis: roll(
-        g, tuple(-s for s in shift) if isinstance(shift, tuple | list) else -shift, axis
-    ),
+    x=lambda g, shift, axis: roll(g, tuple(-s for s in shift) if isinstance(shift, tuple | list) else -shift, axis),
 )
 
 

@@ -44,9 +44,7 @@ def sort(x: TensorLike, axis: int = -1, descending: bool = False, stable: bool =
     ...
 
 
-gradient(
-    sort, x=lambda g, _r, x, axis, descending, stable: adjoints.unsorted(g, argsort(x, axis, descending, True), axis)
-)
+gradient(sort, x=lambda g, x, axis, descending: adjoints.unsorted(g, argsort(x, axis, descending, True), axis))
 
 
 @primitive(SAME.giving("int64"))
@@ -89,9 +87,7 @@ def top_k(x: TensorLike, k: int, axis: int = -1, sorted: bool = True) -> tuple[T
     ...
 
 
-gradient(
-    top_k, x=lambda g, r, _x, _k, axis, _sorted: ops.put_along_axis(ops.zeros(_x.shape, _x.dtype), r[1], g[0], axis)
-)
+gradient(top_k, x=lambda g, r, _x, axis: ops.put_along_axis(ops.zeros(_x.shape, _x.dtype), r[1], g[0], axis))
 
 
 @primitive(REAL_FLOATING)
@@ -105,7 +101,7 @@ def median(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) 
     ...
 
 
-gradient(median, x=lambda g, _r, x, axis, _keepdims: adjoints.quantile_back(g, x, 0.5, axis))
+gradient(median, x=lambda g, x, axis: adjoints.quantile_back(g, x, 0.5, axis))
 
 
 @primitive(REAL_FLOATING)
@@ -122,7 +118,7 @@ def quantile(x: TensorLike, q: DataLike, axis: AxisLike | None = None, keepdims:
     ...
 
 
-gradient(quantile, x=lambda g, _r, x, q, axis, _keepdims: adjoints.quantile_back(g, x, q, axis))
+gradient(quantile, x=lambda g, x, q, axis: adjoints.quantile_back(g, x, q, axis))
 
 
 @derived(REAL_FLOATING)

@@ -56,7 +56,7 @@ def add(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
-gradient(add, x=lambda g, _r, _x, _y: g, y=lambda g, _r, _x, _y: g)
+gradient(add, x=lambda g: g, y=lambda g: g)
 
 
 @primitive(NUMERIC)
@@ -70,7 +70,7 @@ def subtract(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
-gradient(subtract, x=lambda g, _r, _x, _y: g, y=lambda g, _r, _x, _y: negative(g))
+gradient(subtract, x=lambda g: g, y=lambda g: negative(g))
 
 
 @primitive(NUMERIC)
@@ -84,7 +84,7 @@ def multiply(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
-gradient(multiply, x=lambda g, _r, _x, y: multiply(g, y), y=lambda g, _r, x, _y: multiply(g, x))
+gradient(multiply, x=lambda g, y: multiply(g, y), y=lambda g, x: multiply(g, x))
 
 
 @primitive(DIVISION, "true_divide")
@@ -100,7 +100,7 @@ def divide(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
-gradient(divide, x=lambda g, _r, _x, y: divide(g, y), y=lambda g, r, _x, y: negative(divide(multiply(g, r), y)))
+gradient(divide, x=lambda g, y: divide(g, y), y=lambda g, r, y: negative(divide(multiply(g, r), y)))
 
 
 true_divide = divide
@@ -151,7 +151,7 @@ def mod(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
-gradient(mod, x=lambda g, _r, _x, _y: g, y=lambda g, _r, x, y: negative(multiply(g, floor_divide(x, y))))
+gradient(mod, x=lambda g: g, y=lambda g, x, y: negative(multiply(g, floor_divide(x, y))))
 
 
 remainder = mod
@@ -170,7 +170,7 @@ def fmod(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
-gradient(fmod, x=lambda g, _r, _x, _y: g, y=lambda g, _r, x, y: negative(multiply(g, trunc(divide(x, y)))))
+gradient(fmod, x=lambda g: g, y=lambda g, x, y: negative(multiply(g, trunc(divide(x, y)))))
 
 
 @primitive(NUMERIC, "pow")
@@ -189,8 +189,8 @@ def power(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     power,
-    x=lambda g, _r, x, y: multiply(g, multiply(y, power(x, where(equal(y, 0), 1, subtract(y, 1))))),
-    y=lambda g, r, x, _y: multiply(g, multiply(r, where(equal(x, 0), 0, ops.log(where(equal(x, 0), 1, x))))),
+    x=lambda g, x, y: multiply(g, multiply(y, power(x, where(equal(y, 0), 1, subtract(y, 1))))),
+    y=lambda g, r, x: multiply(g, multiply(r, where(equal(x, 0), 0, ops.log(where(equal(x, 0), 1, x))))),
 )
 
 
@@ -208,7 +208,7 @@ def square(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(square, x=lambda g, _r, x: multiply(g, add(x, x)))
+gradient(square, x=lambda g, x: multiply(g, add(x, x)))
 
 
 @primitive(FLOATING)
@@ -222,7 +222,7 @@ def reciprocal(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(reciprocal, x=lambda g, r, _x: negative(multiply(g, square(r))))
+gradient(reciprocal, x=lambda g, r: negative(multiply(g, square(r))))
 
 
 @primitive(NUMERIC)
@@ -236,7 +236,7 @@ def negative(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(negative, x=lambda g, _r, _x: negative(g))
+gradient(negative, x=lambda g: negative(g))
 
 
 @primitive(NUMERIC)
@@ -250,7 +250,7 @@ def positive(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(positive, x=lambda g, _r, _x: g)
+gradient(positive, x=lambda g: g)
 
 
 @primitive(NUMERIC.giving("real"), "absolute")
@@ -264,7 +264,7 @@ def abs(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(abs, holomorphic=False, x=lambda g, _r, x: multiply(g, sign(x)))
+gradient(abs, holomorphic=False, x=lambda g, x: multiply(g, sign(x)))
 
 
 absolute = abs
@@ -297,8 +297,8 @@ def maximum(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     maximum,
-    x=lambda g, _r, x, y: _chosen(g, greater(x, y), equal(x, y)),
-    y=lambda g, _r, x, y: _chosen(g, greater(y, x), equal(x, y)),
+    x=lambda g, x, y: _chosen(g, greater(x, y), equal(x, y)),
+    y=lambda g, x, y: _chosen(g, greater(y, x), equal(x, y)),
 )
 
 
@@ -315,8 +315,8 @@ def minimum(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     minimum,
-    x=lambda g, _r, x, y: _chosen(g, greater(y, x), equal(x, y)),
-    y=lambda g, _r, x, y: _chosen(g, greater(x, y), equal(x, y)),
+    x=lambda g, x, y: _chosen(g, greater(y, x), equal(x, y)),
+    y=lambda g, x, y: _chosen(g, greater(x, y), equal(x, y)),
 )
 
 
@@ -371,9 +371,9 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
 
 gradient(
     clip,
-    x=lambda g, r, x, _min, _max: multiply(g, equal(x, r)),
-    min=lambda g, _r, x, min, _max: multiply(g, greater(min, x)),
-    max=lambda g, _r, x, _min, max: multiply(g, greater(x, max)),
+    x=lambda g, r, x: multiply(g, equal(x, r)),
+    min=lambda g, x, min: multiply(g, greater(min, x)),
+    max=lambda g, x, max: multiply(g, greater(x, max)),
 )
 
 
@@ -462,7 +462,7 @@ def nan_to_num(x: TensorLike, nan: float = 0.0, posinf: float | None = None, neg
     ...
 
 
-gradient(nan_to_num, x=lambda g, _r, x, _nan, _posinf, _neginf: multiply(g, ops.isfinite(x)))
+gradient(nan_to_num, x=lambda g, x: multiply(g, ops.isfinite(x)))
 
 
 @primitive(INTEGER)

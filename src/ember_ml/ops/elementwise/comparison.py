@@ -257,8 +257,8 @@ def where(condition: MaskLike, x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     where,
-    x=lambda g, _r, condition, _x, _y: where(condition, g, 0),
-    y=lambda g, _r, condition, _x, _y: where(condition, 0, g),
+    x=lambda g, condition: where(condition, g, 0),
+    y=lambda g, condition: where(condition, 0, g),
 )
 
 

@@ -32,7 +32,7 @@ def real(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(real, holomorphic=False, x=lambda g, _r, _x: ops.cast(g, _x.dtype))
+gradient(real, holomorphic=False, x=lambda g, _x: ops.cast(g, _x.dtype))
 
 
 @primitive(NUMERIC.giving("real"))
@@ -49,7 +49,7 @@ def imag(x: TensorLike) -> Tensor:
 gradient(
     imag,
     holomorphic=False,
-    x=lambda g, _r, _x: ops.multiply(ops.cast(g, _x.dtype), 1j) if _x.dtype.kind == "complex" else ops.zeros_like(g),
+    x=lambda g, _x: ops.multiply(ops.cast(g, _x.dtype), 1j) if _x.dtype.kind == "complex" else ops.zeros_like(g),
 )
 
 
@@ -64,7 +64,7 @@ def conj(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(conj, holomorphic=False, x=lambda g, _r, _x: conj(g))
+gradient(conj, holomorphic=False, x=lambda g: conj(g))
 
 
 @derived(FLOATING.giving("real"))
@@ -92,8 +92,8 @@ def polar(x: TensorLike, y: TensorLike) -> Tensor:
 gradient(
     polar,
     holomorphic=False,
-    x=lambda g, _r, _x, y: ops.add(ops.multiply(real(g), ops.cos(y)), ops.multiply(imag(g), ops.sin(y))),
-    y=lambda g, _r, x, y: ops.multiply(
+    x=lambda g, y: ops.add(ops.multiply(real(g), ops.cos(y)), ops.multiply(imag(g), ops.sin(y))),
+    y=lambda g, x, y: ops.multiply(
         x, ops.subtract(ops.multiply(imag(g), ops.cos(y)), ops.multiply(real(g), ops.sin(y)))
     ),
 )
@@ -123,9 +123,7 @@ def copysign(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     copysign,
-    x=lambda g, _r, x, y: ops.multiply(
-        g, copysign(ops.sign(x), ops.multiply(ops.sign(x), copysign(ops.ones_like(y), y)))
-    ),
+    x=lambda g, x, y: ops.multiply(g, copysign(ops.sign(x), ops.multiply(ops.sign(x), copysign(ops.ones_like(y), y)))),
     y=None,
 )
 
@@ -152,4 +150,4 @@ def ldexp(x: TensorLike, y: IndexLike) -> Tensor:
     ...
 
 
-gradient(ldexp, x=lambda g, _r, _x, y: ldexp(g, y))
+gradient(ldexp, x=lambda g, y: ldexp(g, y))

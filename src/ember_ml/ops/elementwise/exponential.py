@@ -36,7 +36,7 @@ def exp(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(exp, x=lambda g, r, _x: ops.multiply(g, r))
+gradient(exp, x=lambda g, r: ops.multiply(g, r))
 
 
 @primitive(REAL_FLOATING)
@@ -50,7 +50,7 @@ def exp2(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(exp2, x=lambda g, r, _x: ops.multiply(g, ops.multiply(r, math.log(2.0))))
+gradient(exp2, x=lambda g, r: ops.multiply(g, ops.multiply(r, math.log(2.0))))
 
 
 @primitive(FLOATING)
@@ -64,7 +64,7 @@ def expm1(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(expm1, x=lambda g, r, _x: ops.multiply(g, ops.add(r, 1.0)))
+gradient(expm1, x=lambda g, r: ops.multiply(g, ops.add(r, 1.0)))
 
 
 @primitive(FLOATING)
@@ -78,7 +78,7 @@ def log(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(log, x=lambda g, _r, x: ops.divide(g, x))
+gradient(log, x=lambda g, x: ops.divide(g, x))
 
 
 @primitive(FLOATING)
@@ -92,7 +92,7 @@ def log1p(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(log1p, x=lambda g, _r, x: ops.divide(g, ops.add(x, 1.0)))
+gradient(log1p, x=lambda g, x: ops.divide(g, ops.add(x, 1.0)))
 
 
 @primitive(FLOATING)
@@ -106,7 +106,7 @@ def log2(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(log2, x=lambda g, _r, x: ops.divide(g, ops.multiply(x, math.log(2.0))))
+gradient(log2, x=lambda g, x: ops.divide(g, ops.multiply(x, math.log(2.0))))
 
 
 @primitive(FLOATING)
@@ -120,7 +120,7 @@ def log10(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(log10, x=lambda g, _r, x: ops.divide(g, ops.multiply(x, math.log(10.0))))
+gradient(log10, x=lambda g, x: ops.divide(g, ops.multiply(x, math.log(10.0))))
 
 
 @primitive(REAL_FLOATING)
@@ -136,8 +136,8 @@ def logaddexp(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     logaddexp,
-    x=lambda g, r, x, _y: ops.multiply(g, exp(_distance(x, r))),
-    y=lambda g, r, _x, y: ops.multiply(g, exp(_distance(y, r))),
+    x=lambda g, r, x: ops.multiply(g, exp(_distance(x, r))),
+    y=lambda g, r, y: ops.multiply(g, exp(_distance(y, r))),
 )
 
 
@@ -154,8 +154,8 @@ def logaddexp2(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     logaddexp2,
-    x=lambda g, r, x, _y: ops.multiply(g, exp2(_distance(x, r))),
-    y=lambda g, r, _x, y: ops.multiply(g, exp2(_distance(y, r))),
+    x=lambda g, r, x: ops.multiply(g, exp2(_distance(x, r))),
+    y=lambda g, r, y: ops.multiply(g, exp2(_distance(y, r))),
 )
 
 
@@ -170,7 +170,7 @@ def sqrt(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(sqrt, x=lambda g, r, _x: ops.divide(g, ops.add(r, r)))
+gradient(sqrt, x=lambda g, r: ops.divide(g, ops.add(r, r)))
 
 
 @primitive(FLOATING)
@@ -184,7 +184,7 @@ def rsqrt(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(rsqrt, x=lambda g, r, _x: ops.multiply(g, ops.multiply(ops.multiply(r, ops.square(r)), -0.5)))
+gradient(rsqrt, x=lambda g, r: ops.multiply(g, ops.multiply(ops.multiply(r, ops.square(r)), -0.5)))
 
 
 @primitive(REAL_FLOATING)
@@ -198,7 +198,7 @@ def cbrt(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(cbrt, x=lambda g, r, _x: ops.divide(g, ops.multiply(ops.square(r), 3.0)))
+gradient(cbrt, x=lambda g, r: ops.divide(g, ops.multiply(ops.square(r), 3.0)))
 
 
 def _distance(x: Tensor, r: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ def erf(x: TensorLike) -> Tensor:
 
 gradient(
     erf,
-    x=lambda g, _r, x: ops.multiply(g, ops.multiply(ops.exp(ops.negative(ops.square(x))), 2.0 / math.sqrt(math.pi))),
+    x=lambda g, x: ops.multiply(g, ops.multiply(ops.exp(ops.negative(ops.square(x))), 2.0 / math.sqrt(math.pi))),
 )
 
 
@@ -57,7 +57,7 @@ def erfc(x: TensorLike) -> Tensor:
 
 gradient(
     erfc,
-    x=lambda g, _r, x: ops.multiply(g, ops.multiply(ops.exp(ops.negative(ops.square(x))), -2.0 / math.sqrt(math.pi))),
+    x=lambda g, x: ops.multiply(g, ops.multiply(ops.exp(ops.negative(ops.square(x))), -2.0 / math.sqrt(math.pi))),
 )
 
 
@@ -72,7 +72,7 @@ def erfinv(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(erfinv, x=lambda g, r, _x: ops.multiply(g, ops.multiply(ops.exp(ops.square(r)), math.sqrt(math.pi) / 2.0)))
+gradient(erfinv, x=lambda g, r: ops.multiply(g, ops.multiply(ops.exp(ops.square(r)), math.sqrt(math.pi) / 2.0)))
 
 
 @primitive(REAL_FLOATING)
@@ -86,7 +86,7 @@ def lgamma(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(lgamma, x=lambda g, _r, x: ops.multiply(g, digamma(x)))
+gradient(lgamma, x=lambda g, x: ops.multiply(g, digamma(x)))
 
 
 @primitive(REAL_FLOATING)
@@ -102,7 +102,7 @@ def digamma(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(digamma, x=lambda g, _r, x: ops.multiply(g, adjoints.trigamma(x)))
+gradient(digamma, x=lambda g, x: ops.multiply(g, adjoints.trigamma(x)))
 
 
 @derived(REAL_FLOATING)

@@ -50,7 +50,7 @@ def sin(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(sin, x=lambda g, _r, x: ops.multiply(g, cos(x)))
+gradient(sin, x=lambda g, x: ops.multiply(g, cos(x)))
 
 
 @primitive(FLOATING)
@@ -64,7 +64,7 @@ def cos(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(cos, x=lambda g, _r, x: ops.negative(ops.multiply(g, sin(x))))
+gradient(cos, x=lambda g, x: ops.negative(ops.multiply(g, sin(x))))
 
 
 @primitive(FLOATING)
@@ -78,7 +78,7 @@ def tan(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(tan, x=lambda g, r, _x: ops.multiply(g, ops.add(ops.square(r), 1.0)))
+gradient(tan, x=lambda g, r: ops.multiply(g, ops.add(ops.square(r), 1.0)))
 
 
 @primitive(FLOATING, "asin")
@@ -92,7 +92,7 @@ def arcsin(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(arcsin, x=lambda g, _r, x: ops.divide(g, ops.sqrt(ops.subtract(1.0, ops.square(x)))))
+gradient(arcsin, x=lambda g, x: ops.divide(g, ops.sqrt(ops.subtract(1.0, ops.square(x)))))
 
 
 asin = arcsin
@@ -109,7 +109,7 @@ def arccos(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(arccos, x=lambda g, _r, x: ops.negative(ops.divide(g, ops.sqrt(ops.subtract(1.0, ops.square(x))))))
+gradient(arccos, x=lambda g, x: ops.negative(ops.divide(g, ops.sqrt(ops.subtract(1.0, ops.square(x))))))
 
 
 acos = arccos
@@ -126,7 +126,7 @@ def arctan(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(arctan, x=lambda g, _r, x: ops.divide(g, ops.add(ops.square(x), 1.0)))
+gradient(arctan, x=lambda g, x: ops.divide(g, ops.add(ops.square(x), 1.0)))
 
 
 atan = arctan
@@ -145,8 +145,8 @@ def arctan2(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     arctan2,
-    x=lambda g, _r, x, y: ops.multiply(g, ops.divide_no_nan(y, _squares(x, y))),
-    y=lambda g, _r, x, y: ops.negative(ops.multiply(g, ops.divide_no_nan(x, _squares(x, y)))),
+    x=lambda g, x, y: ops.multiply(g, ops.divide_no_nan(y, _squares(x, y))),
+    y=lambda g, x, y: ops.negative(ops.multiply(g, ops.divide_no_nan(x, _squares(x, y)))),
 )
 
 
@@ -164,7 +164,7 @@ def sinh(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(sinh, x=lambda g, _r, x: ops.multiply(g, cosh(x)))
+gradient(sinh, x=lambda g, x: ops.multiply(g, cosh(x)))
 
 
 @primitive(FLOATING)
@@ -178,7 +178,7 @@ def cosh(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(cosh, x=lambda g, _r, x: ops.multiply(g, sinh(x)))
+gradient(cosh, x=lambda g, x: ops.multiply(g, sinh(x)))
 
 
 @primitive(FLOATING)
@@ -192,7 +192,7 @@ def tanh(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(tanh, x=lambda g, r, _x: ops.multiply(g, ops.subtract(1.0, ops.square(r))))
+gradient(tanh, x=lambda g, r: ops.multiply(g, ops.subtract(1.0, ops.square(r))))
 
 
 @primitive(FLOATING, "asinh")
@@ -206,7 +206,7 @@ def arcsinh(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(arcsinh, x=lambda g, _r, x: ops.divide(g, ops.sqrt(ops.add(ops.square(x), 1.0))))
+gradient(arcsinh, x=lambda g, x: ops.divide(g, ops.sqrt(ops.add(ops.square(x), 1.0))))
 
 
 asinh = arcsinh
@@ -223,9 +223,7 @@ def arccosh(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(
-    arccosh, x=lambda g, _r, x: ops.divide(g, ops.multiply(ops.sqrt(ops.subtract(x, 1.0)), ops.sqrt(ops.add(x, 1.0))))
-)
+gradient(arccosh, x=lambda g, x: ops.divide(g, ops.multiply(ops.sqrt(ops.subtract(x, 1.0)), ops.sqrt(ops.add(x, 1.0)))))
 
 
 acosh = arccosh
@@ -242,7 +240,7 @@ def arctanh(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(arctanh, x=lambda g, _r, x: ops.divide(g, ops.subtract(1.0, ops.square(x))))
+gradient(arctanh, x=lambda g, x: ops.divide(g, ops.subtract(1.0, ops.square(x))))
 
 
 atanh = arctanh
@@ -261,8 +259,8 @@ def hypot(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     hypot,
-    x=lambda g, r, x, _y: ops.multiply(g, ops.divide_no_nan(x, r)),
-    y=lambda g, r, _x, y: ops.multiply(g, ops.divide_no_nan(y, r)),
+    x=lambda g, r, x: ops.multiply(g, ops.divide_no_nan(x, r)),
+    y=lambda g, r, y: ops.multiply(g, ops.divide_no_nan(y, r)),
 )
 
 
@@ -277,7 +275,7 @@ def deg2rad(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(deg2rad, x=lambda g, _r, _x: deg2rad(g))
+gradient(deg2rad, x=lambda g: deg2rad(g))
 
 
 @primitive(REAL_FLOATING)
@@ -291,7 +289,7 @@ def rad2deg(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(rad2deg, x=lambda g, _r, _x: rad2deg(g))
+gradient(rad2deg, x=lambda g: rad2deg(g))
 
 
 @primitive(REAL_FLOATING)

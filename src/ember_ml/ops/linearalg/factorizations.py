@@ -53,7 +53,7 @@ def svd(x: TensorLike, full_matrices: bool = True) -> SVDResult:
     ...
 
 
-gradient(svd, holomorphic=False, x=lambda g, r, _x, _full_matrices: _svd_back(g, r))
+gradient(svd, holomorphic=False, x=lambda g, r: _svd_back(g, r))
 
 
 @primitive(FACTORIZATION.giving("real"))
@@ -67,7 +67,7 @@ def svdvals(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(svdvals, holomorphic=False, x=lambda g, _r, x: _singular_values_back(g, x))
+gradient(svdvals, holomorphic=False, x=lambda g, x: _singular_values_back(g, x))
 
 
 @primitive(FACTORIZATION.giving("own"))
@@ -83,7 +83,7 @@ def eigh(x: TensorLike) -> EighResult:
     ...
 
 
-gradient(eigh, holomorphic=False, x=lambda g, r, _x: _eigh_back(g, r))
+gradient(eigh, holomorphic=False, x=lambda g, r: _eigh_back(g, r))
 
 
 @primitive(FACTORIZATION.giving("real"))
@@ -97,7 +97,7 @@ def eigvalsh(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(eigvalsh, holomorphic=False, x=lambda g, _r, x: _between(eigh(x).eigenvectors, g))
+gradient(eigvalsh, holomorphic=False, x=lambda g, x: _between(eigh(x).eigenvectors, g))
 
 
 @primitive(FACTORIZATION.giving("own"))
@@ -128,7 +128,7 @@ def eigvals(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(eigvals, holomorphic=False, x=lambda g, _r, x: cast_back(_eigenvalues_back(g, eig(x).eigenvectors), x))
+gradient(eigvals, holomorphic=False, x=lambda g, x: cast_back(_eigenvalues_back(g, eig(x).eigenvectors), x))
 
 
 @primitive(FACTORIZATION.giving("own"))
@@ -166,7 +166,7 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
 gradient(
     cholesky,
     holomorphic=False,
-    x=lambda g, r, _x, upper: _cholesky_back(adjoint(g), adjoint(r)) if upper else _cholesky_back(g, r),
+    x=lambda g, r, upper: _cholesky_back(adjoint(g), adjoint(r)) if upper else _cholesky_back(g, r),
 )
 
 
@@ -186,7 +186,7 @@ def lu_factor(x: TensorLike) -> LUResult:
     ...
 
 
-gradient(lu_factor, holomorphic=False, x=lambda g, r, _x: _lu_back(g[0], r[0], r[1]))
+gradient(lu_factor, holomorphic=False, x=lambda g, r: _lu_back(g[0], r[0], r[1]))
 
 
 def order_of_rows(pivots: Tensor, size: int) -> Tensor:

@@ -52,7 +52,7 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
 gradient(
     solve,
     a=lambda g, r, a, _b: _left_side_back(_right_side_back(solve, g, a, _b), r, _b),
-    b=lambda g, _r, a, _b: _vector_again(_right_side_back(solve, g, a, _b), _b),
+    b=lambda g, a, _b: _vector_again(_right_side_back(solve, g, a, _b), _b),
 )
 
 
@@ -75,7 +75,7 @@ gradient(
     a=lambda g, r, a, _b, lower: (ops.tril if lower else ops.triu)(
         _left_side_back(_right_side_back(solve_triangular, g, a, _b, not lower), r, _b)
     ),
-    b=lambda g, _r, a, _b, lower: _vector_again(_right_side_back(solve_triangular, g, a, _b, not lower), _b),
+    b=lambda g, a, _b, lower: _vector_again(_right_side_back(solve_triangular, g, a, _b, not lower), _b),
 )
 
 
@@ -92,7 +92,7 @@ def inv(x: TensorLike) -> Tensor:
 
 gradient(
     inv,
-    x=lambda g, r, _x: ops.negative(
+    x=lambda g, r: ops.negative(
         ops.matmul(ops.matmul(ops.matrix_transpose(r), g), ops.matrix_transpose(r)),
     ),
 )
@@ -161,7 +161,7 @@ def pinv(x: TensorLike, rtol: float | Tensor | None = None) -> Tensor:
     return ops.matmul(left, adjoint(u))
 
 
-gradient(pinv, holomorphic=False, x=lambda g, r, x, _rtol: _pinv_back(g, r, x))
+gradient(pinv, holomorphic=False, x=lambda g, r, x: _pinv_back(g, r, x))
 
 
 @derived(FACTORIZATION.giving("int64"))

@@ -25,7 +25,7 @@ def tril(x: TensorLike, k: int = 0) -> Tensor:
     ...
 
 
-gradient(tril, x=lambda g, _r, _x, k: tril(g, k))
+gradient(tril, x=lambda g, k: tril(g, k))
 
 
 @primitive(SAME)
@@ -39,7 +39,7 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
     ...
 
 
-gradient(triu, x=lambda g, _r, _x, k: triu(g, k))
+gradient(triu, x=lambda g, k: triu(g, k))
 
 
 @primitive(SAME)
@@ -55,7 +55,7 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
 
 gradient(
     diag,
-    x=lambda g, _r, _x, k: (
+    x=lambda g, _x, k: (
         ops.diagonal(g, k) if _x.ndim == 1 else adjoints.selected_back(g, _x, lambda places: diag(places, k))
     ),
 )

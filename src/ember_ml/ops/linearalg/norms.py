@@ -91,7 +91,7 @@ def vector_norm(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = Fa
 gradient(
     vector_norm,
     holomorphic=False,
-    x=lambda g, r, x, axis, _keepdims, ord: (
+    x=lambda g, r, x, axis, ord: (
         in_float32(_norm_back, g, r, x, axis, ord) if is_half(x) else _norm_back(g, r, x, axis, ord)
     ),
 )

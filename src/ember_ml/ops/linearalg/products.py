@@ -54,7 +54,7 @@ def matmul(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
-gradient(matmul, x=lambda g, _r, _x, y: _left_back(g, _x, y), y=lambda g, _r, x, _y: _right_back(g, x, _y))
+gradient(matmul, x=lambda g, _x, y: _left_back(g, _x, y), y=lambda g, x, _y: _right_back(g, x, _y))
 
 
 @derived(CONTRACTION)
@@ -75,9 +75,9 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) ->
 
 gradient(
     linear,
-    x=lambda g, _r, _x, weight, _bias: linear(g, ops.matrix_transpose(weight)),
-    weight=lambda g, _r, x, _weight, _bias: matmul(ops.matrix_transpose(_rows(g)), _rows(x)),
-    bias=lambda g, _r, _x, _weight, _bias: ops.sum(g, 0) if g.ndim == 2 else ops.sum(_rows(g), 0),
+    x=lambda g, weight: linear(g, ops.matrix_transpose(weight)),
+    weight=lambda g, x: matmul(ops.matrix_transpose(_rows(g)), _rows(x)),
+    bias=lambda g: ops.sum(g, 0) if g.ndim == 2 else ops.sum(_rows(g), 0),
 )
 
 
@@ -222,7 +222,7 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     ...
 
 
-gradient(einsum, operands=lambda g, _r, subscripts, operands: _EinsumBack(g, subscripts, operands))
+gradient(einsum, operands=lambda g, subscripts, operands: _EinsumBack(g, subscripts, operands))
 
 
 @derived(NUMERIC)
@@ -278,7 +278,7 @@ def diagonal(x: TensorLike, offset: int = 0, axis1: int = -2, axis2: int = -1) -
 
 gradient(
     diagonal,
-    x=lambda g, _r, _x, offset, axis1, axis2: adjoints.selected_back(
+    x=lambda g, _x, offset, axis1, axis2: adjoints.selected_back(
         g, _x, lambda places: diagonal(places, offset, axis1, axis2)
     ),
 )

@@ -61,7 +61,7 @@ def relu(x: TensorLike) -> Tensor:
     return ops.where(ops.less_equal(x, 0), 0, x)
 
 
-gradient(relu, x=lambda g, r, _x: ops.multiply(g, ops.greater(r, 0)))
+gradient(relu, x=lambda g, r: ops.multiply(g, ops.greater(r, 0)))
 
 
 @derived(REAL)
@@ -158,7 +158,7 @@ def sigmoid(x: TensorLike) -> Tensor:
     return ops.divide(ops.where(is_negative, small, 1), ops.add(small, 1))
 
 
-gradient(sigmoid, x=lambda g, r, _x: ops.multiply(g, ops.multiply(r, ops.subtract(1.0, r))))
+gradient(sigmoid, x=lambda g, r: ops.multiply(g, ops.multiply(r, ops.subtract(1.0, r))))
 
 
 @derived(REAL_FLOATING)
@@ -258,7 +258,7 @@ def _gelu_slope(x: Tensor, approximate: bool) -> Tensor:
     return ops.add(gate, ops.multiply(near, bend))
 
 
-gradient(gelu, x=lambda g, _r, x, approximate: ops.multiply(g, _gelu_slope(x, approximate)))
+gradient(gelu, x=lambda g, x, approximate: ops.multiply(g, _gelu_slope(x, approximate)))
 
 
 @derived(REAL_FLOATING)
@@ -409,7 +409,7 @@ def softmax(x: TensorLike, axis: int = -1) -> Tensor:
 
 
 gradient(
-    softmax, x=lambda g, r, _x, axis: ops.multiply(r, ops.subtract(g, ops.sum(ops.multiply(g, r), axis, keepdims=True)))
+    softmax, x=lambda g, r, axis: ops.multiply(r, ops.subtract(g, ops.sum(ops.multiply(g, r), axis, keepdims=True)))
 )
 
 
@@ -427,9 +427,7 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     return ops.subtract(below, ops.log(ops.sum(ops.exp(below), axis=axis, keepdims=True)))
 
 
-gradient(
-    log_softmax, x=lambda g, r, _x, axis: ops.subtract(g, ops.multiply(ops.exp(r), ops.sum(g, axis, keepdims=True)))
-)
+gradient(log_softmax, x=lambda g, r, axis: ops.subtract(g, ops.multiply(ops.exp(r), ops.sum(g, axis, keepdims=True))))
 
 
 @derived(REAL_FLOATING)

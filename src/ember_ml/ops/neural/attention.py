@@ -123,7 +123,6 @@ def _by(parameter: str) -> Any:
 
     def rule(
         g: Tensor,
-        _r: Tensor,
         query: Tensor,
         key: Tensor,
         value: Tensor,

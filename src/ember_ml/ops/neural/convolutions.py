@@ -67,7 +67,7 @@ def conv(
 
 
 def _conv_by_x(
-    g: Tensor, _r: Tensor, _x: Tensor, kernel: Tensor, strides: Any, padding: Any, data_format: str, dilation_rate: Any
+    g: Tensor, _x: Tensor, kernel: Tensor, strides: Any, padding: Any, data_format: str, dilation_rate: Any
 ) -> Tensor:
     plan = convolution(_x.shape, kernel.shape, strides, padding, data_format, dilation_rate)
     first = is_channels_first(data_format, _x.ndim)
@@ -76,7 +76,7 @@ def _conv_by_x(
 
 
 def _conv_by_kernel(
-    g: Tensor, _r: Tensor, x: Tensor, _kernel: Tensor, strides: Any, padding: Any, data_format: str, dilation_rate: Any
+    g: Tensor, x: Tensor, _kernel: Tensor, strides: Any, padding: Any, data_format: str, dilation_rate: Any
 ) -> Tensor:
     plan = convolution(x.shape, _kernel.shape, strides, padding, data_format, dilation_rate)
     first = is_channels_first(data_format, x.ndim)
@@ -187,7 +187,6 @@ def conv_transpose(
 
 def _transpose_by_x(
     g: Tensor,
-    _r: Tensor,
     _x: Tensor,
     kernel: Tensor,
     strides: Any,
@@ -205,7 +204,6 @@ def _transpose_by_x(
 
 def _transpose_by_kernel(
     g: Tensor,
-    _r: Tensor,
     x: Tensor,
     _kernel: Tensor,
     strides: Any,

@@ -216,7 +216,7 @@ def _crossentropy_back(g: Tensor, target: Tensor, output: Tensor, from_logits: b
 
 gradient(
     sparse_categorical_crossentropy,
-    output=lambda g, _r, target, output, from_logits, axis: _crossentropy_back(g, target, output, from_logits, axis),
+    output=lambda g, target, output, from_logits, axis: _crossentropy_back(g, target, output, from_logits, axis),
 )
 
 

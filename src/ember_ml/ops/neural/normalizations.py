@@ -50,20 +50,16 @@ def layer_normalization(
     return _affine(_at_unit_size(deviation, axes, epsilon), gamma, beta, axes)
 
 
-def _layer_by_x(
-    g: Tensor, _r: Tensor, x: Tensor, gamma: Tensor | None, _beta: Tensor | None, axis: AxisLike, epsilon: float
-) -> Tensor:
+def _layer_by_x(g: Tensor, x: Tensor, gamma: Tensor | None, axis: AxisLike, epsilon: float) -> Tensor:
     if is_half(x):
-        return in_float32(_layer_by_x, g, None, x, gamma, None, axis, epsilon)
+        return in_float32(_layer_by_x, g, x, gamma, axis, epsilon)
     axes = axes_of(axis, x.ndim)
     deviation = ops.subtract(x, ops.mean(x, axis=axes, keepdims=True))
     found = _unit_size_back(g, deviation, gamma, axes, epsilon)
     return ops.subtract(found, ops.mean(found, axis=axes, keepdims=True))
 
 
-def _layer_by_gamma(
-    g: Tensor, _r: Tensor, x: Tensor, _gamma: Tensor, _beta: Tensor | None, axis: AxisLike, epsilon: float
-) -> Tensor:
+def _layer_by_gamma(g: Tensor, x: Tensor, _gamma: Tensor, axis: AxisLike, epsilon: float) -> Tensor:
     axes = axes_of(axis, x.ndim)
     return _onto(ops.multiply(g, layer_normalization(x, axis=axes, epsilon=epsilon)), _gamma, axes)
 
@@ -72,7 +68,7 @@ gradient(
     layer_normalization,
     x=_layer_by_x,
     gamma=_layer_by_gamma,
-    beta=lambda g, _r, _x, _gamma, _beta, axis, _epsilon: _onto(g, _beta, axes_of(axis, _x.ndim)),
+    beta=lambda g, _x, _beta, axis: _onto(g, _beta, axes_of(axis, _x.ndim)),
 )
 
 
@@ -95,13 +91,13 @@ def rms_normalization(
     return result if scale is None else ops.multiply(result, _spread(scale, "scale", x, axes))
 
 
-def _rms_by_x(g: Tensor, _r: Tensor, x: Tensor, scale: Tensor | None, axis: AxisLike, epsilon: float) -> Tensor:
+def _rms_by_x(g: Tensor, x: Tensor, scale: Tensor | None, axis: AxisLike, epsilon: float) -> Tensor:
     if is_half(x):
-        return in_float32(_rms_by_x, g, None, x, scale, axis, epsilon)
+        return in_float32(_rms_by_x, g, x, scale, axis, epsilon)
     return _unit_size_back(g, x, scale, axes_of(axis, x.ndim), epsilon)
 
 
-def _rms_by_scale(g: Tensor, _r: Tensor, x: Tensor, _scale: Tensor, axis: AxisLike, epsilon: float) -> Tensor:
+def _rms_by_scale(g: Tensor, x: Tensor, _scale: Tensor, axis: AxisLike, epsilon: float) -> Tensor:
     axes = axes_of(axis, x.ndim)
     return _onto(ops.multiply(g, rms_normalization(x, axis=axes, epsilon=epsilon)), _scale, axes)
 

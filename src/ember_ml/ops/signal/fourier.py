@@ -54,7 +54,7 @@ def fft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backwa
     ...
 
 
-gradient(fft, x=lambda g, _r, _x, n, axis, norm: _transform_back(ops.ifftn, g, _x, _s(n), (axis,), norm))
+gradient(fft, x=lambda g, _x, n, axis, norm: _transform_back(ops.ifftn, g, _x, _s(n), (axis,), norm))
 
 
 @primitive(TRANSFORM)
@@ -68,7 +68,7 @@ def ifft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backw
     ...
 
 
-gradient(ifft, x=lambda g, _r, _x, n, axis, norm: _transform_back(ops.fftn, g, _x, _s(n), (axis,), norm))
+gradient(ifft, x=lambda g, _x, n, axis, norm: _transform_back(ops.fftn, g, _x, _s(n), (axis,), norm))
 
 
 @primitive(TRANSFORM)
@@ -86,7 +86,7 @@ def fftn(
     ...
 
 
-gradient(fftn, x=lambda g, _r, _x, s, axes, norm: _transform_back(ops.ifftn, g, _x, s, axes, norm))
+gradient(fftn, x=lambda g, _x, s, axes, norm: _transform_back(ops.ifftn, g, _x, s, axes, norm))
 
 
 @primitive(TRANSFORM)
@@ -102,7 +102,7 @@ def ifftn(
     ...
 
 
-gradient(ifftn, x=lambda g, _r, _x, s, axes, norm: _transform_back(ops.fftn, g, _x, s, axes, norm))
+gradient(ifftn, x=lambda g, _x, s, axes, norm: _transform_back(ops.fftn, g, _x, s, axes, norm))
 
 
 @derived(TRANSFORM)
@@ -142,7 +142,7 @@ def rfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backw
     ...
 
 
-gradient(rfft, x=lambda g, _r, _x, n, axis, norm: _real_transform_back(g, _x, _s(n), (axis,), norm))
+gradient(rfft, x=lambda g, _x, n, axis, norm: _real_transform_back(g, _x, _s(n), (axis,), norm))
 
 
 @primitive(TRANSFORM.giving("real"))
@@ -156,7 +156,7 @@ def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "back
     ...
 
 
-gradient(irfft, x=lambda g, _r, _x, n, axis, norm: _inverse_real_back(g, _x, _s(n), (axis,), norm))
+gradient(irfft, x=lambda g, _x, n, axis, norm: _inverse_real_back(g, _x, _s(n), (axis,), norm))
 
 
 @primitive(REAL_TRANSFORM)
@@ -172,7 +172,7 @@ def rfftn(
     ...
 
 
-gradient(rfftn, x=lambda g, _r, _x, s, axes, norm: _real_transform_back(g, _x, s, axes, norm))
+gradient(rfftn, x=lambda g, _x, s, axes, norm: _real_transform_back(g, _x, s, axes, norm))
 
 
 @primitive(TRANSFORM.giving("real"))
@@ -188,7 +188,7 @@ def irfftn(
     ...
 
 
-gradient(irfftn, x=lambda g, _r, _x, s, axes, norm: _inverse_real_back(g, _x, s, axes, norm))
+gradient(irfftn, x=lambda g, _x, s, axes, norm: _inverse_real_back(g, _x, s, axes, norm))
 
 
 # A transform is a linear map; its gradient is the adjoint map, which is the inverse transform with the factor of the

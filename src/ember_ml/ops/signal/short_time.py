@@ -38,7 +38,7 @@ def frame(x: TensorLike, frame_length: int, hop_length: int, axis: int = -1) -> 
     return ops.take(x, ops.add(starts, ops.arange(frame_length, device=device)), axis)
 
 
-gradient(frame, x=lambda g, _r, _x, _length, hop_length, axis: _frame_back(g, _x.shape, hop_length, axis))
+gradient(frame, x=lambda g, _x, hop_length, axis: _frame_back(g, _x.shape, hop_length, axis))
 
 
 def _frame_back(g: Tensor, shape: tuple[int, ...], hop_length: int, axis: int) -> Tensor:

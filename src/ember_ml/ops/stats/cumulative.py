@@ -43,7 +43,7 @@ def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
     ...
 
 
-gradient(cumsum, x=lambda g, _r, _x, axis, _dtype: _from_the_end(adjoints.cast_back(g, _x), axis, _x.shape))
+gradient(cumsum, x=lambda g, _x, axis: _from_the_end(adjoints.cast_back(g, _x), axis, _x.shape))
 
 
 @primitive(_WIDE)
@@ -60,7 +60,7 @@ def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = No
     ...
 
 
-gradient(cumprod, x=lambda g, _r, x, axis, _dtype: _product_chain(adjoints.cast_back(g, x), x, axis))
+gradient(cumprod, x=lambda g, x, axis: _product_chain(adjoints.cast_back(g, x), x, axis))
 
 
 @derived(_WIDE)
@@ -247,8 +247,8 @@ def correlate(x: TensorLike, y: TensorLike, mode: str = "valid") -> Tensor:
 gradient(
     correlate,
     holomorphic=False,
-    x=lambda g, _r, _x, y, mode: correlate(_all_shifts(g, _x, y, mode), ops.conj(ops.flip(y)), "valid"),
-    y=lambda g, _r, x, _y, mode: ops.flip(correlate(ops.conj(_all_shifts(g, x, _y, mode)), ops.conj(x), "valid")),
+    x=lambda g, _x, y, mode: correlate(_all_shifts(g, _x, y, mode), ops.conj(ops.flip(y)), "valid"),
+    y=lambda g, x, _y, mode: ops.flip(correlate(ops.conj(_all_shifts(g, x, _y, mode)), ops.conj(x), "valid")),
 )
 
 

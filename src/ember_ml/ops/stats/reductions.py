@@ -65,7 +65,7 @@ def sum(x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = N
     ...
 
 
-gradient(sum, x=lambda g, _r, _x, axis, _dtype, _keepdims: adjoints.spread(adjoints.cast_back(g, _x), _x.shape, axis))
+gradient(sum, x=lambda g, _x, axis: adjoints.spread(adjoints.cast_back(g, _x), _x.shape, axis))
 
 
 @primitive(SAME.giving("wide"), "reduce_prod")
@@ -84,7 +84,7 @@ def prod(x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = 
 
 gradient(
     prod,
-    x=lambda g, _r, x, axis, _dtype, _keepdims: ops.multiply(
+    x=lambda g, x, axis: ops.multiply(
         adjoints.spread(adjoints.cast_back(g, x), tuple(x.shape), axis), adjoints.products_of_others(x, axis)
     ),
 )
@@ -103,9 +103,7 @@ def mean(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) ->
 
 gradient(
     mean,
-    x=lambda g, _r, _x, axis, _keepdims: adjoints.spread(
-        ops.divide(g, count_along(_x.shape, axis) or 1), _x.shape, axis
-    ),
+    x=lambda g, _x, axis: adjoints.spread(ops.divide(g, count_along(_x.shape, axis) or 1), _x.shape, axis),
 )
 
 
@@ -123,7 +121,7 @@ def var(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, ke
     ...
 
 
-gradient(var, holomorphic=False, x=lambda g, _r, x, axis, correction, _keepdims: _variance_back(g, x, axis, correction))
+gradient(var, holomorphic=False, x=lambda g, x, axis, correction: _variance_back(g, x, axis, correction))
 
 
 @primitive(FLOATING.giving("real"), "reduce_std")
@@ -140,9 +138,7 @@ def std(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, ke
 gradient(
     std,
     holomorphic=False,
-    x=lambda g, r, x, axis, correction, _keepdims: _variance_back(
-        ops.divide_no_nan(g, ops.add(r, r)), x, axis, correction
-    ),
+    x=lambda g, r, x, axis, correction: _variance_back(ops.divide_no_nan(g, ops.add(r, r)), x, axis, correction),
 )
 
 
@@ -157,7 +153,7 @@ def max(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> 
     ...
 
 
-gradient(max, x=lambda g, r, x, axis, _keepdims: adjoints.extremes(g, r, x, axis))
+gradient(max, x=lambda g, r, x, axis: adjoints.extremes(g, r, x, axis))
 
 
 @primitive(_ORDERED, "reduce_min")
@@ -171,7 +167,7 @@ def min(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> 
     ...
 
 
-gradient(min, x=lambda g, r, x, axis, _keepdims: adjoints.extremes(g, r, x, axis))
+gradient(min, x=lambda g, r, x, axis: adjoints.extremes(g, r, x, axis))
 
 
 @primitive(_INDEX)
@@ -246,7 +242,7 @@ def logsumexp(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = Fals
 
 gradient(
     logsumexp,
-    x=lambda g, r, x, axis, _keepdims: ops.multiply(
+    x=lambda g, r, x, axis: ops.multiply(
         adjoints.spread(g, tuple(x.shape), axis),
         ops.exp(ops.subtract(x, adjoints.spread(ops.where(ops.isfinite(r), r, 0), tuple(x.shape), axis))),
     ),

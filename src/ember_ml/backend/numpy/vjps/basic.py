@@ -1,9 +1,10 @@
 """The gradients of the ops in which training spends its time, in NumPy itself.
 
-The rules beside each op say the same in ops, one parameter at a time, and serve every case that is not here. An adjoint
-gets the gradient of the result, in float32 or float64; for each tensor parameter what is known of the tensor that wants
-a gradient (its shape last), or None; what the way forward saved; the result and the arguments. It gives a gradient for
-each tensor parameter, or NotImplemented. It changes nothing in place but what it made itself: gradients are shared.
+The rules beside each op say the same in ops, one parameter at a time, and serve every case that is not here. A vjp
+takes the gradient of the result, in float32 or float64; for each tensor parameter what is known of the tensor that
+wants a gradient (its shape last), or None; then whatever it reads, by name: arguments of the op, ``r``, the result, and
+``saved``, what the way forward saved. It returns a gradient for each tensor parameter, or NotImplemented. It changes
+nothing in place but what it made itself: gradients are shared.
 """
 
 from __future__ import annotations
@@ -56,22 +57,22 @@ def _fitted(g: Array, want: Any) -> Array | None:
     return np.asarray(_add(g, axes)).reshape(shape)
 
 
-def _added(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, y: Any) -> Any:
+def _added(g: Array, wanted: Wanted) -> Any:
     return _fitted(g, wanted[0]), _fitted(g, wanted[1])
 
 
-def _subtracted(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, y: Any) -> Any:
+def _subtracted(g: Array, wanted: Wanted) -> Any:
     y_back = _fitted(g, wanted[1])
     return _fitted(g, wanted[0]), y_back if y_back is None else np.negative(y_back, out=np.empty_like(y_back))
 
 
-def _multiplied(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, y: Any) -> Any:
+def _multiplied(g: Array, wanted: Wanted, x: Any, y: Any) -> Any:
     if not g.ndim:  # of which NumPy makes scalars
         return NotImplemented
     return wanted[0] and _fitted(g * y, wanted[0]), wanted[1] and _fitted(g * x, wanted[1])
 
 
-def _matrices_multiplied(g: Array, wanted: Wanted, saved: Any, result: Any, x: Array, y: Array) -> Any:
+def _matrices_multiplied(g: Array, wanted: Wanted, x: Array, y: Array) -> Any:
     if x.ndim == 2 == y.ndim:
         return wanted[0] and np.matmul(g, y.T), wanted[1] and np.matmul(x.T, g)
     if x.ndim < 2 or y.ndim < 2 or (y.ndim > 2 and x.shape[:-2] != y.shape[:-2]) or not x.size or not g.size:
@@ -85,7 +86,7 @@ def _matrices_multiplied(g: Array, wanted: Wanted, saved: Any, result: Any, x: A
     )
 
 
-def _linear(g: Array, wanted: Wanted, saved: Any, result: Any, x: Array, weight: Array, bias: Any) -> Any:
+def _linear(g: Array, wanted: Wanted, x: Array, weight: Array) -> Any:
     if not x.size or not g.size:
         return NotImplemented
     rows = _rows(g)
@@ -97,15 +98,15 @@ def _linear(g: Array, wanted: Wanted, saved: Any, result: Any, x: Array, weight:
     )
 
 
-def _relu(g: Array, wanted: Wanted, saved: Any, result: Array, x: Any) -> Any:
+def _relu(g: Array, wanted: Wanted, r: Array) -> Any:
     if not g.ndim:
         return NotImplemented
-    slope = (result > 0).astype(g.dtype)
+    slope = (r > 0).astype(g.dtype)
     slope *= g
     return (slope,)
 
 
-def _mean(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+def _mean(g: Array, wanted: Wanted, axis: Any) -> Any:
     if axis is not None:
         return NotImplemented
     shape = wanted[0][2]
@@ -117,7 +118,9 @@ def _mean(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, axis: Any, 
 def _crossentropy(target: Array, output: Array, from_logits: bool, axis: int) -> Any:
     last = output.ndim - 1
     is_usual = from_logits and (axis == -1 or axis == last) and checks.enabled
-    if not is_usual or target.shape != output.shape[:-1] or not output.size or _least(target, None) < 0:
+    if not is_usual or target.shape != output.shape[:-1] or not output.size or target.dtype.kind not in "iu":
+        return None, None
+    if _least(target, None) < 0 or _largest(target, None) >= output.shape[-1]:
         return None, None
     chances = output - _largest(output, -1, None, None, True)
     at_classes = np.arange(target.size), target.reshape(-1)
@@ -131,9 +134,7 @@ def _crossentropy(target: Array, output: Array, from_logits: bool, axis: int) ->
     return loss.reshape(target.shape), (rows, at_classes)
 
 
-def _crossentropy_back(
-    g: Array, wanted: Wanted, saved: Any, result: Any, target: Any, output: Any, from_logits: Any, axis: Any
-) -> Any:
+def _crossentropy_back(g: Array, wanted: Wanted, saved: Any) -> Any:
     """The probabilities, less 1 at the class."""
     rows, at_classes = saved
     flat = g.reshape(-1)
@@ -142,7 +143,7 @@ def _crossentropy_back(
     return (slope.reshape(wanted[0][2]),)
 
 
-def _sum(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+def _sum(g: Array, wanted: Wanted, axis: Any) -> Any:
     if axis is not None:
         return NotImplemented
     filled = np.empty(wanted[0][2], g.dtype)
@@ -163,6 +164,6 @@ ADJOINTS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
 }
 """By op the way forward that saves something for the way back, where there is one, and the way back.
 
-The way forward gives the result and what it saved, or None twice where it does not apply. It need not check what the
-op's body checks: where it fails, that runs and says why.
+The way forward returns the result and what it saved, or None twice where it does not apply: for arguments that the op
+refuses too, whose body then says why.
 """

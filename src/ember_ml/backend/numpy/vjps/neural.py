@@ -1,6 +1,6 @@
 """The gradients of the ops that networks spend their time on besides matrices: normalizations, activations, attention.
 
-As in ``adjoints.py``; what the way forward saves is what the way back would otherwise compute again.
+As in ``basic.py``; what the way forward saves is what the way back would otherwise compute again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SCORES = 1 << 25
 
 def _is_last(x: Array, axis: Any, *parameters: Array | None) -> bool:
     """Whether rows are normalized, with parameters of their length."""
-    is_usual = axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,)) and x.size > 0
+    is_usual = x.ndim > 0 and axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,)) and x.size > 0
     return is_usual and all(p is None or p.shape == x.shape[-1:] for p in parameters)
 
 
@@ -68,9 +68,7 @@ def _layer(x: Array, gamma: Any, beta: Any, axis: Any, epsilon: float) -> Any:
     return result.reshape(x.shape), (unit, inverse)
 
 
-def _layer_back(
-    g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, gamma: Any, beta: Any, axis: Any, epsilon: Any
-) -> Any:
+def _layer_back(g: Array, wanted: Wanted, saved: Any, gamma: Any) -> Any:
     unit, inverse = saved
     rows = _rows(g)
     found = None
@@ -93,7 +91,7 @@ def _rms(x: Array, scale: Any, axis: Any, epsilon: float) -> Any:
     return result.reshape(x.shape), (unit, inverse)
 
 
-def _rms_back(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, scale: Any, axis: Any, epsilon: Any) -> Any:
+def _rms_back(g: Array, wanted: Wanted, saved: Any, scale: Any) -> Any:
     unit, inverse = saved
     rows = _rows(g)
     found = _unit_back(rows, unit, inverse, scale).reshape(g.shape) if wanted[0] else None
@@ -148,7 +146,7 @@ def _exact_gelu_part(x: Array, result: Array, slope: Array) -> None:
     slope += chance
 
 
-def _gelu_back(g: Array, wanted: Wanted, saved: Any, result: Any, x: Any, approximate: Any) -> Any:
+def _gelu_back(g: Array, wanted: Wanted, saved: Any) -> Any:
     return (g * saved,)
 
 
@@ -164,38 +162,38 @@ def _silu(x: Array) -> Any:
         return x * gate, gate
 
 
-def _silu_back(g: Array, wanted: Wanted, saved: Array, result: Array, x: Any) -> Any:
+def _silu_back(g: Array, wanted: Wanted, saved: Array, r: Array) -> Any:
     slope = 1 - saved
     with np.errstate(invalid="ignore"):
-        slope *= result
+        slope *= r
     slope += saved
     slope *= g
     return (slope,)
 
 
-def _sigmoid_back(g: Array, wanted: Wanted, saved: Any, result: Array, x: Any) -> Any:
+def _sigmoid_back(g: Array, wanted: Wanted, r: Array) -> Any:
     if not g.ndim:  # of which NumPy makes scalars
         return NotImplemented
-    slope = 1 - result
-    slope *= result
+    slope = 1 - r
+    slope *= r
     slope *= g
     return (slope,)
 
 
-def _tanh_back(g: Array, wanted: Wanted, saved: Any, result: Array, x: Any) -> Any:
+def _tanh_back(g: Array, wanted: Wanted, r: Array) -> Any:
     if not g.ndim:
         return NotImplemented
-    slope = result * result
+    slope = r * r
     np.subtract(1, slope, out=slope)
     slope *= g
     return (slope,)
 
 
-def _softmax_back(g: Array, wanted: Wanted, saved: Any, result: Array, x: Any, axis: int) -> Any:
-    if not g.ndim or not _is_last(result, axis):
+def _softmax_back(g: Array, wanted: Wanted, r: Array, axis: int) -> Any:
+    if not g.ndim or not _is_last(r, axis):
         return NotImplemented
-    slope = g - np.vecdot(g, result)[..., None]
-    slope *= result
+    slope = g - np.vecdot(g, r)[..., None]
+    slope *= r
     return (slope,)
 
 
@@ -206,7 +204,10 @@ def _parted(x: Array, heads: int) -> Array:
 
 
 def _attention(query: Array, key: Array, value: Array, bias: Any, mask: Any, scale: Any, is_causal: bool) -> Any:
-    check_attention(query.shape, key.shape, value.shape, bias, mask)
+    try:
+        check_attention(query.shape, key.shape, value.shape, bias, mask)
+    except ValueError:
+        return None, None
     batch, queries, all_heads, _ = query.shape
     keys, heads = key.shape[1:3]
     if not 0 < batch * all_heads * queries * keys <= _SCORES:
@@ -236,19 +237,15 @@ def _attention_back(
     g: Array,
     wanted: Wanted,
     saved: Any,
-    result: Array,
-    query: Any,
+    r: Array,
     key: Array,
     value: Array,
-    bias: Any,
-    mask: Any,
     scale: Any,
-    is_causal: Any,
 ) -> Any:
     weights, scaled = saved
     heads, own = key.shape[2], _parted(g, key.shape[2])
     slopes = np.matmul(own, _parted(value, heads).swapaxes(-1, -2))
-    slopes -= _parted(np.vecdot(g, result)[..., None], heads)  # of each query the sum of slopes times weights
+    slopes -= _parted(np.vecdot(g, r)[..., None], heads)  # of each query the sum of slopes times weights
     slopes *= weights
     by_query = None
     if wanted[0]:
