@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Any
 
+from ember_ml.autodiff.engines import while_on
 from ember_ml.autodiff.recorder import is_tracked, not_differentiable
 from ember_ml.autodiff.reverse_pass import conjugated, unbroadcast
-from ember_ml.backend import selection as backends
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.dispatch.declare import OPS, TENSOR, Op, read_names
@@ -77,13 +76,13 @@ def _with_rules(op: Op, body: Body, backend: Any) -> Body:
 
         def outputs_of(*leaves: Any) -> list[Any]:
             nonlocal form
-            with _on(backend):
+            with while_on(backend):
                 result = body(*put(leaves))
             form = type(result) if isinstance(result, tuple) else None
             return [_native(x) for x in ([result] if form is None else result)]
 
         def pull(leaves: Sequence[Any], gradients: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
-            with _on(backend):
+            with while_on(backend):
                 gradient = gradients[0] if form is None else list(gradients)
                 known = [*put(leaves), outputs[0] if form is None else list(outputs)]
                 if op.is_holomorphic:
@@ -109,8 +108,3 @@ def _of_leaf(rule: Callable[..., Any] | None, gradient: Any, read: Sequence[Any]
     if found is None:
         return OPS["zeros"].function(tuple(leaf.shape), as_dtype(leaf.dtype))
     return found if tuple(found.shape) == tuple(leaf.shape) else unbroadcast(found, tuple(leaf.shape))
-
-
-def _on(backend: Any) -> AbstractContextManager[Any]:
-    """Rules and derived bodies call ops, which ask for the active backend."""
-    return nullcontext() if backends.is_active(backend) else backends.use_backend(backend.name)

@@ -14,7 +14,7 @@ from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import OPS
 from ember_ml.tensor.var import Node, Var
 
-__all__ = ["TapeEngine", "engine_of", "tape_engine"]
+__all__ = ["TapeEngine"]
 
 _level: ContextVar[int] = ContextVar("ember_ml_tape_level", default=0)
 
@@ -254,27 +254,3 @@ def _stacked(rows: list[Any], shape: tuple[int, ...], x: Any) -> Any:
     if not rows:
         return OPS["zeros"].function(whole, as_dtype(x.dtype))
     return OPS["reshape"].function(OPS["stack"].function(rows), whole)
-
-
-_tape_engines: dict[Any, TapeEngine] = {}
-
-
-def engine_of(backend: Any, leaves: Sequence[Any]) -> Any:
-    """What differentiates on ``backend``: its own engine where it has one and nothing is on the tape, else the tape.
-
-    Without any leaves too: libraries refuse to differentiate by nothing.
-    """
-    own = getattr(backend, "gradients", None)
-    if not leaves or not hasattr(own, "value_and_gradients"):
-        return tape_engine(backend)
-    for x in leaves:
-        if type(x) is Var:
-            return tape_engine(backend)
-    return own
-
-
-def tape_engine(backend: Any) -> TapeEngine:
-    """The tape of ``backend`` as an engine, whether or not it has one of its own."""
-    if backend not in _tape_engines:
-        _tape_engines[backend] = TapeEngine(backend)
-    return _tape_engines[backend]

@@ -7,23 +7,15 @@ from contextlib import nullcontext
 from functools import wraps
 from typing import Any
 
+from ember_ml.autodiff.engines import run
 from ember_ml.backend.selection import active
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
-from ember_ml.transforms.arguments import Outputs, in_kind, one_number, run
+from ember_ml.transforms.arguments import Outputs, in_kind, one_number
 from ember_ml.typing import Tensor
 
 __all__ = ["value_and_grad"]
-
-
-class _Natives:
-    """Native tensors of one backend, as the engines of gradients take them."""
-
-    __slots__ = ("backend", "natives")
-
-    def __init__(self, natives: list[Any], backend: Any) -> None:
-        self.natives, self.backend = natives, backend
 
 
 _UNCHANGED = nullcontext()
@@ -61,8 +53,7 @@ def differentiate(
         finally:
             put_back(kept)
 
-    leaves: Any = _Natives(natives, backend)
-    value, rest, gradients = run("value_and_gradients", flat, leaves)
+    value, rest, gradients = run("value_and_gradients", flat, backend, natives)
     if not buffers:
         return value, rest, gradients
     count = len(rest) - len(buffers)

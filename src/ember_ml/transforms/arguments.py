@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any
 
 from ember_ml.autodiff import tape as tapes
 from ember_ml.autodiff.reverse_pass import unbroadcast
-from ember_ml.autodiff.tape_engine import TapeEngine, engine_of, tape_engine
-from ember_ml.backend import selection as backends
 from ember_ml.backend.contract import is_compiling
 from ember_ml.core import trees
 from ember_ml.dispatch.declare import OPS
@@ -30,8 +27,6 @@ __all__ = [
     "is_tensor_of",
     "matched",
     "one_number",
-    "run",
-    "while_on",
 ]
 
 Argument = int | str
@@ -279,31 +274,3 @@ def fitted(gradient: Any, x: Any, backend: Any, name: str) -> Any:
     if dtype.kind == "float" and _dtype_of(native, backend).kind == "complex":
         native = OPS["real"].function(native)
     return OPS["cast"].function(native, dtype)
-
-
-class _Recorded(Exception):
-    """What a function gave is on the tape, which the library's own engine does not know."""
-
-
-def run(method: str, flat: Callable[..., Any], leaves: Leaves, *rest: Any) -> Any:
-    """``flat`` differentiated by what differentiates on the backend of ``leaves``."""
-    backend, natives = leaves.backend, leaves.natives
-    engine = engine_of(backend, natives)
-    if backend.name not in tapes.live_on or type(engine) is TapeEngine or hasattr(engine, "variable"):
-        return getattr(engine, method)(flat, natives, *rest)
-
-    def checked(*variables: Any) -> Any:
-        results = flat(*variables)
-        if any(type(x) is Var for x in trees.flatten(results)[0]):
-            raise _Recorded
-        return results
-
-    try:
-        return getattr(engine, method)(checked, natives, *rest)
-    except _Recorded:  # it closes over variables of backward()
-        return getattr(tape_engine(backend), method)(flat, natives, *rest)
-
-
-def while_on(backend: Any) -> AbstractContextManager[Any]:
-    """A block in which ``backend`` is the active one: what runs later must run where the first part ran."""
-    return nullcontext() if backends.is_active(backend) else backends.use_backend(backend.name)

@@ -12,6 +12,7 @@ from functools import partial, wraps
 from typing import Any
 
 from ember_ml.autodiff.captured_tensors import Closure, open_closure
+from ember_ml.autodiff.engines import run, while_on
 from ember_ml.backend.random.generator import bookmark, streaming
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
@@ -29,8 +30,6 @@ from ember_ml.transforms.arguments import (
     is_tensor_of,
     matched,
     one_number,
-    run,
-    while_on,
 )
 from ember_ml.transforms.captured_variables import Holder
 
@@ -92,7 +91,7 @@ def value_and_grad(
             is_portable = type(value) is EmberTensor
             return one_number(value, backend), rest
 
-        value, rest, gradients = run("value_and_gradients", flat, leaves)
+        value, rest, gradients = run("value_and_gradients", flat, backend, leaves.natives)
         value = in_kind(value, is_portable, backend)
         return value if outputs is None else (value, outputs.tree(rest)), leaves.tree(gradients)
 
@@ -168,7 +167,7 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     def flat(*natives: Any) -> list[Any]:
         return outputs.take(f(*leaves.tree(natives)), strict=True)
 
-    results, pull = run("pullback", flat, leaves)
+    results, pull = run("pullback", flat, backend, leaves.natives)
     value = outputs.tree(results)
 
     def pull_tree(cotangents: Any) -> tuple[Any, ...]:
@@ -198,7 +197,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     def flat(*natives: Any) -> list[Any]:
         return outputs.take(f(*leaves.tree(natives)), strict=True)
 
-    results, changes = run("pushforward", flat, leaves, directions)
+    results, changes = run("pushforward", flat, backend, leaves.natives, directions)
     return outputs.tree(results), outputs.tree(changes)
 
 
@@ -224,7 +223,7 @@ def jacobian(f: Callable[..., Any], argnums: Argument | Sequence[Argument] = 0) 
             new_args, new_kwargs = arguments.put(leaves.tree(natives), args, kwargs)
             return outputs.take(f(*new_args, **new_kwargs), strict=True, what="jacobian")
 
-        rows = run("jacobian", flat, leaves)
+        rows = run("jacobian", flat, backend, leaves.natives)
         return outputs.structure([leaves.tree(list(row)) for row in rows])
 
     return derivatives
@@ -273,7 +272,7 @@ def vmap(
         def flat(*natives: Any) -> list[Any]:
             return outputs.take(f(*leaves.tree(natives)), strict=True)
 
-        return outputs.tree(run("vmap", flat, leaves, axes, out_axes))
+        return outputs.tree(run("vmap", flat, backend, leaves.natives, axes, out_axes))
 
     return mapped
 
@@ -322,7 +321,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
             return results, pull
 
-        return outputs.tree(list(run("custom", flat, leaves)))
+        return outputs.tree(list(run("custom", flat, backend, leaves.natives)))
 
     return with_own_gradient
 
@@ -376,6 +375,6 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             with while_on(backend), streaming(again()):  # it draws the same random numbers again
                 return once(natives)
 
-        return outputs.tree(list(run("checkpoint", flat, leaves, closure.is_complete)))
+        return outputs.tree(list(run("checkpoint", flat, backend, leaves.natives, closure.is_complete)))
 
     return computed_again
