@@ -232,7 +232,9 @@ def test_copies_leave_the_recording(backend: str) -> None:
 
 @pytest.mark.parametrize("transform", ["jacobian", "jvp", "vjp", "hessian"])
 def test_no_transform_lets_gradients_cross(transform: str, backend: str) -> None:
-    other = next(name for name in installed_backends() if name != backend)
+    other = next((name for name in installed_backends() if name != backend), None)
+    if other is None:
+        pytest.skip("gradients cross between two backends, and one is installed")
 
     def f(x: Any) -> Any:
         with ember_ml.use_backend(other):
