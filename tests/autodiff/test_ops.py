@@ -59,10 +59,12 @@ def _weighted(result: Any) -> Any:
         if dtype.kind not in ("float", "complex"):
             continue
         size = ops.size(part)
-        real = ops.array([rng.uniform(0.5, 1.5) for _ in range(size)], dtype=dtype)
+        real = ops.array([rng.uniform(0.5, 1.5) for _ in range(size)], dtype=dtype, device=ops.get_device(part))
         flat = ops.reshape(part, (size,))
         if dtype.kind == "complex":
-            imaginary = ops.array([rng.uniform(0.5, 1.5) for _ in range(size)], dtype=dtype)
+            imaginary = ops.array(
+                [rng.uniform(0.5, 1.5) for _ in range(size)], dtype=dtype, device=ops.get_device(part)
+            )
             total = ops.add(ops.sum(ops.multiply(ops.imag(flat), ops.real(imaginary))), total)
             flat, real = ops.real(flat), ops.real(real)
         total = ops.add(ops.sum(ops.multiply(flat, real)), total)

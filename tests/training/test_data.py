@@ -31,7 +31,7 @@ def _lists(batch: Any) -> Any:
         return {key: _lists(value) for key, value in batch.items()}
     if isinstance(batch, tuple):
         return tuple(map(_lists, batch))
-    assert ember_ml.backend.active().is_native(batch)
+    assert ember_ml.get_backend_module().is_native(batch)
     return ops.to_numpy(batch).tolist()
 
 
@@ -207,7 +207,7 @@ def test_tensors_on_a_device_stay_there(
     x = ops.reshape(ops.arange(20, dtype="float32"), (10, 2))
     expected = _epoch(DataLoader((x, ops.arange(10)), **settings))
     with monkeypatch.context() as patch:
-        patch.setattr(ember_ml.backend.active(), "device_of", lambda x: "elsewhere")
+        patch.setattr(ember_ml.get_backend_module(), "device_of", lambda x: "elsewhere")
         loader = DataLoader((x, ops.arange(10)), **settings)
     monkeypatch.setattr("ember_ml.training.sources.as_host", lambda *_: pytest.fail("the tensor left its device"))
     assert _epoch(loader) == expected

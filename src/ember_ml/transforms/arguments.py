@@ -86,10 +86,10 @@ def _floating_dtypes(backend: Any) -> frozenset[Any]:
     return found
 
 
-def _native(leaf: Any, backend: Any) -> Any:
+def _native(leaf: Any, backend: Any, device: str | None = None) -> Any:
     if type(leaf) is EmberTensor:
         leaf = leaf._array
-    return leaf if type(leaf) is Var else bring(leaf, backend)
+    return leaf if type(leaf) is Var else bring(leaf, backend, device)
 
 
 def _wrapped(x: Any, backend: Any) -> Any:
@@ -251,7 +251,10 @@ def one_number(value: Any, backend: Any) -> Any:
 
 def matched(tree: Any, structure: Any, like: Sequence[Any], backend: Any) -> list[Any]:
     """The leaves of ``tree`` as native tensors of the dtypes and shapes of ``like``."""
-    natives = [_native(leaf, backend) for leaf in structure.leaves(tree)]
+    natives = [
+        _native(leaf, backend, backend.device_of(other))
+        for leaf, other in zip(structure.leaves(tree), like, strict=True)
+    ]
     for native, other in zip(natives, like, strict=True):
         if tuple(native.shape) != tuple(other.shape):
             raise ValueError(f"a tensor of shape {tuple(native.shape)} stands where {tuple(other.shape)} is needed")

@@ -205,8 +205,8 @@ def _gcd_uint64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     a, b = torch.broadcast_tensors(x, y)
     for _ in range(93):  # as many steps as Euclid's algorithm can need in 64 bits
         rest = _uint64_remainder(a, b)
-        is_done = b.view(torch.int64) == 0
-        a, b = torch.where(is_done, a, b), rest
+        signed_a, signed_b = a.view(torch.int64), b.view(torch.int64)  # torch 2.11: no where of uint64 on CUDA
+        a, b = torch.where(signed_b == 0, signed_a, signed_b).view(torch.uint64), rest
     return a
 
 

@@ -93,7 +93,13 @@ def qr(x: torch.Tensor, mode: str) -> QRResult:
     check_matrix(x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode must be 'reduced' or 'complete', not {mode!r}")
+    if x.is_cuda and x.ndim > 2 and x.dtype in _WIDER:
+        # torch 2.11: cuBLAS' batched QR of float32 loses the orthogonality of Q where a matrix lacks full rank
+        return QRResult(*(part.to(x.dtype) for part in torch.linalg.qr(x.to(_WIDER[x.dtype]), mode)))
     return QRResult(*torch.linalg.qr(x, mode))
+
+
+_WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 
 def cholesky(x: torch.Tensor, upper: bool) -> torch.Tensor:

@@ -8,8 +8,16 @@ import torch
 
 from ember_ml.backend.common.signal import check_norm, lengths_and_axes
 
+
+def _irfftn(x: torch.Tensor, s: Sequence[int], axes: Sequence[int], norm: str) -> torch.Tensor:
+    """Transform the last axis last: cuFFT's transform of several axes is another one unless its input is Hermitian."""
+    if not x.is_cuda or len(axes) < 2:
+        return torch.fft.irfftn(x, s, axes, norm)
+    return torch.fft.irfft(torch.fft.ifftn(x, s[:-1], axes[:-1], norm), s[-1], axes[-1], norm)
+
+
 _HALF_OUT = (torch.fft.rfft, torch.fft.rfftn)
-_HALF_IN = (torch.fft.irfft, torch.fft.irfftn)
+_HALF_IN = (torch.fft.irfft, _irfftn)
 
 
 def _one(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -52,4 +60,4 @@ irfft = _one(torch.fft.irfft)
 fftn = _several(torch.fft.fftn)
 ifftn = _several(torch.fft.ifftn)
 rfftn = _several(torch.fft.rfftn)
-irfftn = _several(torch.fft.irfftn)
+irfftn = _several(_irfftn)

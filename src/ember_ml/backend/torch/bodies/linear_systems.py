@@ -10,6 +10,7 @@ from ember_ml.backend.common.linalg import NOT_FINITE, SINGULAR, check_matrix, c
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.named_results import LstsqResult, SlogdetResult
 from ember_ml.backend.torch.bodies.factorizations import is_finite, of_finite, or_nan, svd, values_are_read
+from ember_ml.backend.torch.gradients import is_inside_transform
 from ember_ml.errors import LinAlgError
 
 
@@ -48,9 +49,14 @@ def solve_triangular(a: torch.Tensor, b: torch.Tensor, lower: bool) -> torch.Ten
 
 def det(x: torch.Tensor) -> torch.Tensor:
     check_square(x)
-    result = torch.linalg.det(x)
+    result = _nan_for_nan(torch.linalg.det(x), x)
     has_singular = values_are_read(result) and bool((result == 0).any())
     return _DetOfAny.apply(x) if has_singular else result
+
+
+def _nan_for_nan(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Make the determinants of matrices with NaN NaN: torch 2.11 on CUDA takes NaN for 0 when it looks for pivots."""
+    return torch.where(x.isnan().flatten(-2).any(-1), torch.nan, result) if x.is_cuda else result
 
 
 class _DetOfAny(torch.autograd.Function):
@@ -101,6 +107,7 @@ def expm(x: torch.Tensor) -> torch.Tensor:
 def slogdet(x: torch.Tensor) -> SlogdetResult:
     check_square(x)
     sign, logabsdet = torch.linalg.slogdet(x)
+    logabsdet = _nan_for_nan(logabsdet, x)
     return SlogdetResult(torch.where(logabsdet.isnan(), torch.nan, sign), logabsdet)  # PyTorch gives NaN the sign 0
 
 
@@ -127,7 +134,10 @@ def _lstsq_by_svd(a: torch.Tensor, b: torch.Tensor, rcond: float) -> tuple[torch
     u, s, vh = svd(a, False)
     counted = s > rcond * s.amax(dim=-1, keepdim=True) if s.numel() else s > 0
     inverse = torch.where(counted, 1 / torch.where(counted, s, 1), 0)
-    solution = vh.mH @ (inverse[:, None] * (u.mH @ b))
+    if a.requires_grad or is_inside_transform():  # by the parts of the SVD it is NaN where singular values are equal
+        solution = torch.linalg.pinv(a, rtol=rcond) @ b
+    else:
+        solution = vh.mH @ (inverse[:, None] * (u.mH @ b))
     rank = counted.sum()
     full = a.shape[0] > a.shape[1] and int(rank) == a.shape[1]
     residuals = (b - a @ solution).abs().square().sum(dim=0) if full else s.new_zeros(0)

@@ -48,9 +48,10 @@ def _moments_by_kernel(
     x: torch.Tensor, place: int, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
 ) -> tuple[torch.Tensor, ...]:
     second = x.movedim(place, 1)
-    result, mean, root = torch.native_batch_norm(second, scale, offset, None, None, True, 0.0, epsilon)
-    variance = (root.detach().double().square().reciprocal() - epsilon).clamp(min=0.0)
-    return result.movedim(1, place), mean.detach(), variance.to(x.dtype)
+    result, mean, _ = torch.native_batch_norm(second, scale, offset, None, None, True, 0.0, epsilon)
+    # the kernel returns 1 / sqrt(variance + epsilon), in which a small variance is lost
+    others = tuple(i for i in range(second.ndim) if i != 1)
+    return result.movedim(1, place), mean.detach(), torch.var(second.detach(), others, correction=0)
 
 
 def moments_normalization(

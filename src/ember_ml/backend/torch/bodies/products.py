@@ -21,6 +21,8 @@ def _matmul_integers(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """PyTorch multiplies integers on the CPU alone; elsewhere they are split into pieces that floats hold exactly."""
     if x.device.type == "cpu":
         return torch.matmul(x, y)
+    if not (x.ndim and y.ndim):
+        raise ValueError("a product of matrices needs at least one dimension on each side")
     if x.device.type == "mps":  # no float64 there
         return torch.matmul(x.cpu(), y.cpu()).to(x.device)
     if x.shape[-1] > _MOST_TERMS:

@@ -42,7 +42,7 @@ def _sort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
         return result.flip(axis) if descending and x.ndim else result
     if x.is_complex():
         return torch.take_along_dim(x, _argsort(x, axis, descending, stable), axis) if x.ndim else x
-    return torch.sort(x, axis, descending).values
+    return torch.sort(_comparable(x), axis, descending).values
 
 
 def _argsort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
@@ -50,12 +50,12 @@ def _argsort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
     if array is not None:
         return torch.from_numpy(np.ascontiguousarray(host._argsort(array, axis, descending, stable)))
     if x.is_complex() and x.ndim:
-        by_imag = torch.argsort(x.imag, dim=axis, descending=descending, stable=True)
+        by_imag = torch.argsort(_comparable(x.imag), dim=axis, descending=descending, stable=True)
         by_real = torch.argsort(
-            torch.take_along_dim(x.real, by_imag, axis), dim=axis, descending=descending, stable=True
+            torch.take_along_dim(_comparable(x.real), by_imag, axis), dim=axis, descending=descending, stable=True
         )
         return torch.take_along_dim(by_imag, by_real, axis)
-    return torch.argsort(x.real, dim=axis, descending=descending, stable=stable)
+    return torch.argsort(_comparable(x.real), dim=axis, descending=descending, stable=stable)
 
 
 def _argpartition(x: Tensor, kth: int, axis: int) -> Tensor:
@@ -64,7 +64,14 @@ def _argpartition(x: Tensor, kth: int, axis: int) -> Tensor:
     array = _shared(x)
     if array is not None:
         return torch.from_numpy(host._argpartition(array, kth, axis))
-    return torch.argsort(x, axis)
+    return torch.argsort(_comparable(x), axis)
+
+
+def _comparable(x: Tensor) -> Tensor:
+    """Make equal elements equal bit by bit: torch 2.11 on CUDA sorts by bits, -0 before 0 and negative NaN first."""
+    if not x.is_cuda or not x.is_floating_point():
+        return x
+    return torch.where(x.isnan(), torch.nan, x + 0.0)
 
 
 def _top_k(x: Tensor, k: int, axis: int, sorted: bool) -> tuple[Tensor, Tensor]:
@@ -81,7 +88,7 @@ def _first_largest(rows: Tensor, k: int) -> Tensor:
     """The indices of the ``k`` largest; torch says nothing about which of equals it takes, nor in which order."""
     if rows.dtype is torch.bool:
         rows = rows.to(torch.uint8)
-    n = rows.shape[-1]
+    rows, n = _comparable(rows), rows.shape[-1]
     if not k or not rows.numel():
         return torch.zeros((*rows.shape[:-1], k), dtype=torch.int64, device=rows.device)
     values, indices = torch.topk(rows, min(k + 1, n))

@@ -9,8 +9,6 @@ from ember_ml.backend.contract import ByDType
 from ember_ml.backend.torch.half_precision import in_float32
 from ember_ml.core import dtypes as dt
 
-sin = torch.sin
-cos = torch.cos
 tan = torch.tan
 arcsin = torch.arcsin
 arctan = torch.arctan
@@ -22,6 +20,29 @@ arccosh = torch.arccosh
 arctanh = torch.arctanh
 deg2rad = torch.deg2rad
 rad2deg = torch.rad2deg
+
+
+def _complex_sin(x: torch.Tensor) -> torch.Tensor:
+    if not x.is_cuda:
+        return torch.sin(x)
+    sine, cosine = torch.sin(x.real), torch.cos(x.real)
+    return torch.complex(_times(sine, torch.cosh(x.imag)), _times(cosine, torch.sinh(x.imag)))
+
+
+def _complex_cos(x: torch.Tensor) -> torch.Tensor:
+    if not x.is_cuda:
+        return torch.cos(x)
+    sine, cosine = torch.sin(x.real), torch.cos(x.real)
+    return torch.complex(_times(cosine, torch.cosh(x.imag)), -_times(sine, torch.sinh(x.imag)))
+
+
+def _times(circular: torch.Tensor, hyperbolic: torch.Tensor) -> torch.Tensor:
+    """Multiply, with 0 times infinity as 0: torch 2.11 on CUDA makes it NaN."""
+    return torch.where(circular == 0, torch.where(hyperbolic < 0, -circular, circular), circular * hyperbolic)
+
+
+sin = ByDType(torch.sin, dict.fromkeys(dt.COMPLEX, _complex_sin))
+cos = ByDType(torch.cos, dict.fromkeys(dt.COMPLEX, _complex_cos))
 
 
 def hypot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
