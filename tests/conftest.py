@@ -7,8 +7,8 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # SciPy reads it when it is impor
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has one core; threads that wait for each other cost more
 # torch 2.13: oneDNN's bfloat16 kernels for AMX die by an illegal instruction on virtual machines that announce AMX only
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-# MKL adds up in an order that depends on the processor and on the alignment of the memory; some tests compare bits
-os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
+# MKL adds up in an order that depends on the alignment of the memory; some tests compare bits
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -58,8 +58,8 @@ def _weighted(result: Any) -> Any:
         dtype = ops.dtype(part)
         if dtype.kind not in ("float", "complex"):
             continue
-        size = ops.size(part)
-        real = ops.array([rng.uniform(0.5, 1.5) for _ in range(size)], dtype=dtype, device=ops.get_device(part))
+        size, device = ops.size(part), ops.get_device(part)
+        real = ops.array([rng.uniform(0.5, 1.5) for _ in range(size)], dtype=dtype, device=device)
         flat = ops.reshape(part, (size,))
         if dtype.kind == "complex":
             imaginary = ops.array(
