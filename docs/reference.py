@@ -181,7 +181,7 @@ def _backend_row(entry: Entry, backend: Any, lacking: list[Gap]) -> str:
     said = [f"{dtype}: {reason}" for dtype, reason in missing.items()]
     if status in ("native", "own"):
         said += _notes(op, backend)
-    if op.name in getattr(getattr(backend, "gradients", None), "WITHOUT_GRADIENT", {}):
+    if backend.gradients is not None and op.name in backend.gradients.without_gradient:
         said.append("differentiated by the rules of Ember ML, since the library has no gradient or NaN")
     return f"| {backend.name} | {how} | {'; '.join(said)} |"
 

@@ -114,9 +114,7 @@ def _backend_facts(name: str) -> dict[str, Any]:
     facts["default device"] = default_device(module)
     facts["dtypes"] = sorted(dtype.name for dtype in module.dtypes)
     facts["missing dtypes"] = sorted(dtype.name for dtype in dt.ALL if dtype not in module.dtypes)
-    if hasattr(module, "blas"):
-        facts["blas"] = module.blas.library or "the library's own"
-    return facts
+    return {**facts, **module.notes}
 
 
 def _print_doctor(facts: dict[str, Any]) -> None:

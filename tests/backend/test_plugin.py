@@ -15,7 +15,7 @@ import pytest
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import selection as backends
-from ember_ml.backend.contract import BackendModule
+from ember_ml.backend.contract import Backend
 from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.inventory import inventory
 from ember_ml.errors import BrokenBackend, UnknownBackend, UnsupportedDType, UnsupportedOp
@@ -91,7 +91,7 @@ def test_derived_ops_work_without_a_body(counting: Any) -> None:
 
 
 def test_the_example_fulfils_the_whole_contract(counting: Any) -> None:
-    wanted = {name for name in (*BackendModule.__annotations__, *vars(BackendModule)) if not name.startswith("_")}
+    wanted = {name for name in (*Backend.__annotations__, *vars(Backend)) if not name.startswith("_")}
     assert {name for name in wanted if not hasattr(counting, name)} == set()
 
 

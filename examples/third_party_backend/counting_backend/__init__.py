@@ -1,7 +1,7 @@
 """A backend for Ember ML that computes with NumPy and counts its calls: the smallest complete example.
 
 ``ember_ml.set_backend("counting")`` works once this package is installed. The attributes and functions below are the
-contract of ``ember_ml.backend.contract.BackendModule``; the bodies of the ops are in ``bodies.py``.
+contract of ``ember_ml.backend.contract.Backend``; the bodies of the ops are in ``bodies.py``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from ember_ml.core.dtypes import EmberDType, as_dtype
 
 __all__ = ["Counted", "calls"]
 
-name = "counting"
+name = key = "counting"
+is_tape = False
 tensor_type = Counted
 dtypes: dict[EmberDType, Any] = {
     dtype: np.dtype(dtype.name) for dtype in (dt.bool_, dt.int32, dt.int64, dt.float32, dt.float64)
 }
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = (bodies,)
+notes: dict[str, str] = {}
+# the capabilities of ember_ml.backend.capabilities: none, so that the portable ways serve
+gradients = tape_kernels = compilation = control_flow = optimizer_kernels = recurrent = None
+random = processes = sharding = laziness = bench_calls = None
 
 
 def fast_path(op: Any, body: Any) -> FastPath:
@@ -105,5 +110,13 @@ def memory_info(device: str) -> dict[str, int | None]:
     return {"allocated": None, "peak": None, "total": None}
 
 
+def is_tracing() -> bool:
+    return False
+
+
 def is_traced(x: Counted) -> bool:
+    return False
+
+
+def is_recorded(x: Counted) -> bool:
     return False

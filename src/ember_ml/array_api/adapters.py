@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.slow_path import dispatch
@@ -37,7 +38,7 @@ def reshape(x: EmberTensor, /, shape: tuple[int, ...], *, copy: bool | None = No
     return (x.copy() if copy else x).reshape(shape)
 
 
-def adapters(backend: Any) -> dict[str, Callable[..., Any]]:
+def adapters(backend: Backend) -> dict[str, Callable[..., Any]]:
     """The functions for the namespace of ``backend``."""
 
     def asarray(

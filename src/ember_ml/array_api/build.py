@@ -12,6 +12,7 @@ from typing import Any
 from ember_ml.array_api.adapters import adapters
 from ember_ml.array_api.info import Info
 from ember_ml.array_api.signatures import FFT, LINALG, MAIN
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import load
 from ember_ml.dispatch.declare import OPS, Op
 from ember_ml.dispatch.portable import on_own_backend
@@ -25,7 +26,7 @@ _CONVERSIONS = {"asarray", "from_dlpack"}
 _OP_NAMES = {alias: op.name for op in OPS.values() for alias in op.aliases}
 
 
-def _caller(backend: Any) -> Callable[[Op, tuple[Any, ...]], Any]:
+def _caller(backend: Backend) -> Callable[[Op, tuple[Any, ...]], Any]:
     def call(op: Op, args: tuple[Any, ...]) -> Any:
         if op.name in _CONVERSIONS:  # these bring data to the namespace's backend, wherever it was
             return dispatch(op, args, backend, portable=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
@@ -27,7 +28,7 @@ class Info:
 
     __slots__ = ("_backend",)
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def capabilities(self) -> dict[str, Any]:

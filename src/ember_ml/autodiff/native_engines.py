@@ -9,7 +9,7 @@ from typing import Any
 from ember_ml.autodiff.engines import while_on
 from ember_ml.autodiff.recorder import is_tracked, not_differentiable
 from ember_ml.autodiff.reverse_pass import conjugated, unbroadcast
-from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.contract import Backend, Body, ByDType
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.dispatch.declare import OPS, TENSOR, Op, read_names
 from ember_ml.tensor.ember_tensor import EmberTensor
@@ -17,7 +17,7 @@ from ember_ml.tensor.ember_tensor import EmberTensor
 __all__ = ["refusing", "with_rules"]
 
 
-def refusing(op: Op, body: Body | ByDType, backend: Any) -> Body | ByDType:
+def refusing(op: Op, body: Body | ByDType, backend: Backend) -> Body | ByDType:
     """``body`` of an op that has no gradient, which says so rather than give zeros."""
     tensors = [index for index, role in op.roles if role is TENSOR]
 
@@ -38,7 +38,7 @@ def refusing(op: Op, body: Body | ByDType, backend: Any) -> Body | ByDType:
     return ByDType(refused(body.native), others, body.general and refused(body.general), body.when)
 
 
-def with_rules(op: Op, body: Body | ByDType, backend: Any, dtypes: frozenset[EmberDType]) -> Body | ByDType:
+def with_rules(op: Op, body: Body | ByDType, backend: Backend, dtypes: frozenset[EmberDType]) -> Body | ByDType:
     """``body``, which the backend's engine differentiates by the gradient rules of ``op``, for these dtypes."""
     given = body if isinstance(body, ByDType) else ByDType(body)
 
@@ -54,9 +54,12 @@ def with_rules(op: Op, body: Body | ByDType, backend: Any, dtypes: frozenset[Emb
     return ByDType(given.native, others, given.general, given.when)
 
 
-def _with_rules(op: Op, body: Body, backend: Any) -> Body:
+def _with_rules(op: Op, body: Body, backend: Backend) -> Body:
     tensors = [index for index, role in op.roles if role is TENSOR]
     rules = [op.gradients[op.parameters[index]] for index in tensors]
+    assert backend.gradients is not None
+    assert backend.gradients.ruled is not None
+    compute = backend.gradients.ruled
     names = (*op.parameters, "r")
     reads = [() if rule is None else [names.index(n.removeprefix("_")) for n in read_names(rule, 1)] for rule in rules]
 
@@ -92,7 +95,7 @@ def _with_rules(op: Op, body: Body, backend: Any) -> Body:
                     for rule, read, x in zip(rules, reads, leaves, strict=True)
                 ]
 
-        outputs = backend.gradients.ruled(outputs_of, pull, leaves_of(args))
+        outputs = compute(outputs_of, pull, leaves_of(args))
         return outputs[0] if form is None else form(*outputs)
 
     return ruled

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml.backend import selection as backends
+from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import EmberDType, float32, float64
 from ember_ml.dispatch.declare import DTYPE, INDEX, MASK, TENSOR, Op, read_names
 from ember_ml.tensor.var import Node, Var, next_order
@@ -156,7 +157,7 @@ def _outline(x: Any) -> Any:
     return x
 
 
-def is_tracked(result: Any, base: Any) -> bool:
+def is_tracked(result: Any, base: Backend) -> bool:
     """Whether a gradient could flow out of ``result``."""
     if isinstance(result, list | tuple):
         return any(is_tracked(part, base) for part in result)
@@ -200,7 +201,7 @@ _SHORT_ROLES = {TENSOR, INDEX, MASK, DTYPE}
 _short: dict[tuple[str, str], Callable[..., Any] | None] = {}
 
 
-def short_recorder_of(op: Op, base: Any) -> Callable[..., Any] | None:
+def short_recorder_of(op: Op, base: Backend) -> Callable[..., Any] | None:
     """A function that records a call of ``op`` on a tape of ``base``, or None where there is no short way.
 
     It gives NotImplemented for arguments that dispatch must prepare.
@@ -212,7 +213,7 @@ def short_recorder_of(op: Op, base: Any) -> Callable[..., Any] | None:
     return found
 
 
-def _short_recorder(op: Op, base: Any) -> Callable[..., Any] | None:
+def _short_recorder(op: Op, base: Backend) -> Callable[..., Any] | None:
     from ember_ml.dispatch.codegen import compile_function
 
     roles = {op.parameters[place]: role for place, role in op.roles}
@@ -223,7 +224,8 @@ def _short_recorder(op: Op, base: Any) -> Callable[..., Any] | None:
         return None
     if any(name not in op.gradients for name in tensors) or not any(op.gradients.values()):
         return None
-    forward, vjp = getattr(base, "ADJOINTS", {}).get(op.name, (None, None))
+    vjps = base.tape_kernels.vjps if base.tape_kernels is not None else {}
+    forward, vjp = vjps.get(op.name, (None, None))
     residuals = _Residuals(op, vjp)
     ruled = [name for name in tensors if op.gradients[name] is not None]
     rules: tuple[Any, ...] = tuple((op.gradients[name], residuals.reads[name], None) for name in ruled)

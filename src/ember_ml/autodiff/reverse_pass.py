@@ -9,6 +9,7 @@ from typing import Any
 
 from ember_ml.autodiff.recorder import Outline
 from ember_ml.backend import selection as backends
+from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import OPS
 from ember_ml.tensor.var import Node, next_order
@@ -19,7 +20,7 @@ Slots = dict[Node, list[Any]]
 """For each node the gradients of its outputs."""
 
 
-def backpropagate(seeds: Sequence[tuple[Node, int, Any]], base: Any, retain: bool = True) -> Slots:
+def backpropagate(seeds: Sequence[tuple[Node, int, Any]], base: Backend, retain: bool = True) -> Slots:
     """The gradients that reach each leaf, of the outputs named by (node, index, gradient), computed on ``base``.
 
     Without ``retain`` the tape is used up: what each call kept is let go as soon as it was used.
@@ -30,9 +31,9 @@ def backpropagate(seeds: Sequence[tuple[Node, int, Any]], base: Any, retain: boo
         return propagate(seeds, 0, retain, base)
 
 
-def propagate(seeds: Sequence[tuple[Node, int, Any]], until: int, retain: bool, base: Any) -> Slots:
+def propagate(seeds: Sequence[tuple[Node, int, Any]], until: int, retain: bool, base: Backend) -> Slots:
     """The gradients that reach each leaf, and each node recorded before ``until``, at which it stops."""
-    accumulate = getattr(getattr(base, "gradients", None), "accumulate", None)
+    accumulate = base.tape_kernels.accumulate if base.tape_kernels is not None else None
     native = base.tensor_type
     pending: Slots = {}
     reached: Slots = {}

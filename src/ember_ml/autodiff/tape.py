@@ -8,11 +8,13 @@ differentiated through its body, and an op with gradient rules by those. Rules a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
 from ember_ml.autodiff.recorder import recorder, short_recorder_of
+from ember_ml.backend.contract import Backend, FastPath
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.dispatch.declare import OPS, Op
 from ember_ml.tensor.ember_tensor import EmberTensor
@@ -33,33 +35,58 @@ class Tape:
 
     is_tape: bool = True
     tensor_type: type = Var
-    base: Any
+    base: Backend
     level: int
     name: str
     key: str
     dtypes: dict[EmberDType, EmberDType]
     weak_dtypes: frozenset[EmberDType]
     families: tuple[Any, ...]
-    available_devices: Callable[[], tuple[str, ...]]
-    initial_device: Callable[[], str]
-    device_scope: Callable[[str], Any]
-    set_device: Callable[[str], None]
-    synchronize: Callable[[str | None], None]
-    memory_info: Callable[[str], dict[str, int | None]]
+    notes: Mapping[str, str]
+    # none of the library's abilities is one of recorded tensors
+    gradients: None = None
+    tape_kernels: None = None
+    compilation: None = None
+    control_flow: None = None
+    optimizer_kernels: None = None
+    recurrent: None = None
+    random: None = None
+    processes: None = None
+    sharding: None = None
+    laziness: None = None
+    bench_calls: None = None
 
-    def __init__(self, base: Any, level: int) -> None:
+    def __init__(self, base: Backend, level: int) -> None:
         self.base, self.level, self.name = base, level, base.name
         self.key = f"{base.name}, tape {level}"
         self.dtypes = {dtype: dtype for dtype in base.dtypes}
         self.weak_dtypes = base.weak_dtypes
-        self.families = base.families
-        self.available_devices, self.initial_device = base.available_devices, base.initial_device
-        self.device_scope, self.set_device = base.device_scope, base.set_device
-        self.synchronize, self.memory_info = base.synchronize, base.memory_info
+        self.families, self.notes = base.families, base.notes
         self._bodies: dict[str, Callable[..., Any]] = {}
 
     def __repr__(self) -> str:
         return f"<tape {self.level} on {self.name}>"
+
+    def fast_path(self, op: Op, body: Any) -> FastPath:
+        return self.base.fast_path(op, body)
+
+    def available_devices(self) -> tuple[str, ...]:
+        return self.base.available_devices()
+
+    def initial_device(self) -> str:
+        return self.base.initial_device()
+
+    def set_device(self, device: str) -> None:
+        self.base.set_device(device)
+
+    def device_scope(self, device: str) -> AbstractContextManager[Any]:
+        return self.base.device_scope(device)
+
+    def synchronize(self, device: str | None) -> None:
+        self.base.synchronize(device)
+
+    def memory_info(self, device: str) -> dict[str, int | None]:
+        return self.base.memory_info(device)
 
     def is_native(self, x: Any) -> bool:
         return type(x) is Var and x.tape is self
@@ -108,6 +135,9 @@ class Tape:
     def translate(self, error: Exception) -> Exception | None:
         return self.base.translate(error)
 
+    def is_tracing(self) -> bool:
+        return self.base.is_tracing()
+
     def is_traced(self, x: Any) -> bool:
         return self.base.is_traced(x.plain() if type(x) is Var else x)
 
@@ -117,8 +147,7 @@ class Tape:
             if x.node is not None:
                 return True
             x = x.value
-        found = getattr(self.base, "is_recorded", None)
-        return found is not None and found(x)
+        return self.base.is_recorded(x)
 
     def call(self, name: str, args: tuple[Any, ...]) -> Any:
         """The op called ``name`` on this tape."""
@@ -160,7 +189,7 @@ def _named(name: str) -> Op | None:
 
 
 @cache
-def tape_for(base: Any, level: int) -> Tape:
+def tape_for(base: Backend, level: int) -> Tape:
     """The tape of a backend at a level; ``requires_grad`` records at level 0, ``grad`` above it."""
     global is_live, has_variables
     is_live = True
@@ -182,7 +211,7 @@ def leaf(value: Any, tape: Tape) -> Var:
     return var
 
 
-def find_tape(args: Iterable[Any], base: Any, best: Tape | None = None) -> Tape | None:
+def find_tape(args: Iterable[Any], base: Backend, best: Tape | None = None) -> Tape | None:
     """The innermost tape on ``base`` among recorded values in ``args``, or None where nothing in it is recorded."""
     for value in args:
         kind = type(value)

@@ -10,6 +10,7 @@ from typing import Any
 from ember_ml.autodiff.recorder import Outline, Plan
 from ember_ml.autodiff.reverse_pass import backpropagate, mark, propagate, sources_of
 from ember_ml.autodiff.tape import Tape, leaf, tape_for
+from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import OPS
 from ember_ml.tensor.var import Node, Var
@@ -22,7 +23,7 @@ _level: ContextVar[int] = ContextVar("ember_ml_tape_level", default=0)
 class TapeEngine:
     """Gradients of functions of a backend's tensors, recorded on tapes."""
 
-    def __init__(self, base: Any) -> None:
+    def __init__(self, base: Backend) -> None:
         self.base = base
 
     @contextmanager
@@ -184,7 +185,7 @@ def _pull(gradients: Any, pull: Any, tape: Tape, depth: int) -> Any:
     return [_beneath(x, tape) for x in found]  # the rule may close over values of the tape
 
 
-def _rerun(gradients: Any, function: Any, leaves: Any, sources: Any, depth: int, base: Any) -> list[Any]:
+def _rerun(gradients: Any, function: Any, leaves: Any, sources: Any, depth: int, base: Backend) -> list[Any]:
     """The gradients of what a checkpointed function was computed from: it runs again, now recorded to its end."""
     start = mark()
     with _at_least(depth):
@@ -234,7 +235,7 @@ def _none_of(part: Any, axis: int) -> Any:
     return OPS["zeros"].function(tuple(shape), as_dtype(part.dtype))
 
 
-def _one_like(x: Any, base: Any) -> Any:
+def _one_like(x: Any, base: Backend) -> Any:
     """The number 1 like the number ``x``."""
     return OPS["ones_like"].function(x) if type(x) is Var else base.scalar(1.0, x.dtype, base.device_of(x))
 

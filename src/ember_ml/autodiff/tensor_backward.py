@@ -10,6 +10,7 @@ from typing import Any
 
 from ember_ml.autodiff.reverse_pass import backpropagate
 from ember_ml.autodiff.tape import Tape, leaf, tape_for
+from ember_ml.backend.contract import Backend
 from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.slow_path import dispatch
 from ember_ml.tensor.ember_tensor import EmberTensor, record_with, wrap, wrap_native
@@ -24,7 +25,7 @@ def _record(tensor: EmberTensor, value: bool) -> None:
     """Make a tensor a variable of the tape, or a plain tensor again."""
     array = tensor._array
     native = array.plain() if type(array) is Var else array
-    base = tensor._kind.backend.base if type(array) is Var else tensor._kind.backend
+    base = array.tape.base if type(array) is Var else tensor._kind.backend
     tensor._array = leaf(native, tape_for(base, 0)) if value else native
     tensor._kind = kind_of(tape_for(base, 0) if value else base, tensor._array)
 
@@ -61,7 +62,7 @@ def _backward(self: EmberTensor, gradient: TensorLike | None = None) -> None:
         variable.grad = slots[0] if old is None else dispatch(OPS["add"], (old, slots[0]), tape.base)
 
 
-def _seed(gradient: Any, tensor: EmberTensor, base: Any) -> Any:
+def _seed(gradient: Any, tensor: EmberTensor, base: Backend) -> Any:
     native = EmberTensor(gradient, tensor.dtype)
     if native.shape != tensor.shape:
         raise ValueError(f"the gradient has shape {native.shape}, and the tensor {tensor.shape}")

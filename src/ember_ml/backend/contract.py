@@ -1,9 +1,8 @@
 """What a backend must provide, and the form in which its bodies may come.
 
-A backend is a package with the attributes of :class:`BackendModule`, and one module per family of ops. A module
-function named like an op is that op's body. Bodies get every declared argument, positionally, in declared order;
-tensors arrive native, on one device, in the dtype that the op's rule settled; ``dtype`` arguments arrive as native
-dtypes.
+A backend is a package with the attributes of :class:`Backend`, and one module per family of ops. A module function
+named like an op is that op's body. Bodies get every declared argument, positionally, in declared order; tensors arrive
+native, on one device, in the dtype that the op's rule settled; ``dtype`` arguments arrive as native dtypes.
 """
 
 from __future__ import annotations
@@ -18,10 +17,24 @@ from ember_ml.core.dtypes import EmberDType
 
 if TYPE_CHECKING:
     from typing import Protocol
-else:
-    Protocol = object  # a protocol takes a millisecond to make, and is asked for nothing at run time
 
-__all__ = ["BackendModule", "Body", "ByDType", "FastPath", "is_compiling", "key_of", "load_bodies"]
+    from ember_ml.backend.capabilities import (
+        BenchCalls,
+        Compilation,
+        ControlFlow,
+        Gradients,
+        Laziness,
+        NativeRandom,
+        OptimizerKernels,
+        Processes,
+        Recurrent,
+        Sharding,
+        TapeKernels,
+    )
+else:
+    Protocol = object  # making a protocol takes a millisecond, and nothing asks for one at run time
+
+__all__ = ["Backend", "Body", "ByDType", "FastPath", "TapeBackend", "load_bodies"]
 
 Body = Callable[..., Any]
 
@@ -32,17 +45,6 @@ def load_bodies(package: str) -> tuple[ModuleType, ...]:
 
     path = import_module(package).__path__
     return tuple(import_module(f"{package}.{name}") for name in sorted(module.name for module in iter_modules(path)))
-
-
-def key_of(backend: Any) -> str:
-    """What stands for the backend in tables: torch.compile cannot trace those that are keyed by modules."""
-    return getattr(backend, "key", None) or backend.name
-
-
-def is_compiling(backend: Any) -> bool:
-    """Whether the backend traces a function for its compiler now; a backend that has none need not say so."""
-    found = getattr(backend, "is_compiling", None)
-    return found is not None and found()
 
 
 class ByDType:
@@ -101,18 +103,35 @@ class FastPath(NamedTuple):
     )
 
 
-class BackendModule(Protocol):
-    """The attributes of a backend package; ``ember_ml.backend.numpy`` is the simplest example."""
+class Backend(Protocol):
+    """Everything that a backend must have; ``ember_ml.backend.numpy`` is the simplest example.
+
+    A tape is a backend too: its tensors are recorded ones (``ember_ml.autodiff.tape``).
+    """
 
     name: str
+    key: str
+    """Stands for the backend in tables, where torch.compile can trace no module: the name, except for tapes."""
+    is_tape: bool
     tensor_type: type
-    dtypes: Mapping[EmberDType, Any]
-    """The dtypes that the library holds, with its own object for each."""
     weak_dtypes: frozenset[EmberDType]
     """Dtypes whose tensors take Python numbers in native calls exactly as the contract says."""
     families: tuple[ModuleType, ...]
-    fast_path: Callable[[Any, Any], FastPath]
-    """Gets the op and its body; gives the lines of its hot path."""
+    """The modules that have the bodies of ops."""
+
+    @property
+    def dtypes(self) -> Mapping[EmberDType, Any]:
+        """The dtypes that the library has, with its own object for each."""
+        ...
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """What ``ember-ml doctor`` says about the library on this machine."""
+        ...
+
+    def fast_path(self, op: Any, body: Any) -> FastPath:
+        """Return the lines of an op's hot path, given its body."""
+        ...
 
     def is_native(self, x: Any) -> bool:
         """Whether ``x`` is a tensor of this library, subclasses included."""
@@ -121,41 +140,41 @@ class BackendModule(Protocol):
     def dtype_of(self, x: Any) -> EmberDType: ...
     def device_of(self, x: Any) -> str: ...
     def from_host(self, array: Any, device: str | None, copy: bool = False) -> Any:
-        """A native tensor of a NumPy array, dtype kept, memory shared only where both sides may be changed safely.
+        """Return a native tensor of a NumPy array, dtype kept; memory is shared only where both may be changed safely.
 
         With ``copy`` no memory is shared.
         """
         ...
 
     def to_host(self, x: Any) -> Any:
-        """A NumPy array of a native tensor; read-only where it shares memory with an immutable tensor."""
+        """Return a NumPy array of a native tensor; read-only where it shares memory with an immutable tensor."""
         ...
 
     def cast(self, x: Any, dtype: Any) -> Any:
-        """``x`` in another native dtype: float to integer saturates and NaN gives 0, integers wrap."""
+        """Return ``x`` in another native dtype: float to integer saturates, NaN becomes 0, integers wrap."""
         ...
 
     def scalar(self, value: Any, dtype: Any, device: str | None) -> Any:
-        """A 0-d tensor of a Python number that is known to fit."""
+        """Return a 0-d tensor of a Python number that is known to fit."""
         ...
 
     def finish(self, result: Any) -> Any:
-        """What a body gave, as a native tensor where the library gave something lesser (NumPy scalars)."""
+        """Return what a body returned, as a native tensor where the library made something else (NumPy scalars)."""
         ...
 
     def translate(self, error: Exception) -> Exception | None:
-        """The contract's exception for one that the library raised, or None where it is right as it is."""
+        """Return the contract's exception for one that the library raised, or None where it is right as it is."""
         ...
 
     def to_dlpack(self, x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-        """The DLPack capsule of ``x``; of an immutable tensor that of a copy, unless the caller insists on none."""
+        """Return the DLPack capsule of ``x``; of an immutable tensor that of a copy, unless ``copy`` is False."""
         ...
 
     def dlpack_device(self, x: Any) -> tuple[Any, int]: ...
     def to_device(self, x: Any, device: str) -> Any: ...
     def available_devices(self) -> tuple[str, ...]: ...
     def initial_device(self) -> str:
-        """Where new tensors go until the user says otherwise: the accelerator where there is one."""
+        """Return the device of new tensors until the user says otherwise: the accelerator where there is one."""
         ...
 
     def set_device(self, device: str) -> None:
@@ -168,10 +187,51 @@ class BackendModule(Protocol):
 
     def synchronize(self, device: str | None) -> None: ...
     def memory_info(self, device: str) -> dict[str, int | None]: ...
-    def is_traced(self, x: Any) -> bool:
-        """Whether the value of ``x`` cannot be read now, because a compiled function is being traced."""
+    def is_tracing(self) -> bool:
+        """Whether a function is being traced for the backend's compiler now, in this thread."""
         ...
 
-    # A library that differentiates also has ``is_recorded(x)``: whether a gradient could flow through ``x``. One that
-    # computes lazily has ``evaluate(*tensors)``, which computes them now, and ``start(*tensors)``, which does not wait.
-    # One that leaves gradients to the tape may have ``ADJOINTS``: of some ops a quicker way back than their rules.
+    def is_traced(self, x: Any) -> bool:
+        """Whether the value of ``x`` cannot be read now: a function is traced, or vectorized, over it."""
+        ...
+
+    def is_recorded(self, x: Any) -> bool:
+        """Whether a gradient could flow through ``x``."""
+        ...
+
+    # The capabilities: None where the backend has none.
+
+    @property
+    def gradients(self) -> Gradients | None: ...
+    @property
+    def tape_kernels(self) -> TapeKernels | None: ...
+    @property
+    def compilation(self) -> Compilation | None: ...
+    @property
+    def control_flow(self) -> ControlFlow | None: ...
+    @property
+    def optimizer_kernels(self) -> OptimizerKernels | None: ...
+    @property
+    def recurrent(self) -> Recurrent | None: ...
+    @property
+    def random(self) -> NativeRandom | None: ...
+    @property
+    def processes(self) -> Processes | None: ...
+    @property
+    def sharding(self) -> Sharding | None: ...
+    @property
+    def laziness(self) -> Laziness | None: ...
+    @property
+    def bench_calls(self) -> BenchCalls | None: ...
+
+
+class TapeBackend(Backend, Protocol):
+    """A backend whose tensors are recorded, and whose bodies record; ``base`` computes."""
+
+    base: Backend
+    level: int
+    """Within how many gradients it records."""
+
+    def body(self, op: Any) -> Body:
+        """Return the function that computes and records ``op``."""
+        ...

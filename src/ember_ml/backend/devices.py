@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
 
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.errors import DeviceError
 
@@ -30,7 +30,7 @@ _warned: set[tuple[str, str]] = set()
 _ACCELERATORS = ("cuda", "mps", "gpu", "metal")
 
 
-def nearest_device(backend: Any, device: str) -> str | None:
+def nearest_device(backend: Backend, device: str) -> str | None:
     """The backend's own name for ``device`` on this machine, or None where it has nothing like it."""
     available = backend.available_devices()
     if device in available:
@@ -45,7 +45,7 @@ def nearest_device(backend: Any, device: str) -> str | None:
     return None
 
 
-def resolve_device(backend: Any, device: str | None, strict: bool = False) -> str:
+def resolve_device(backend: Backend, device: str | None, strict: bool = False) -> str:
     """The device that ``device`` means on ``backend``; the nearest one, with one warning, where it is not there.
 
     None means the default device. With ``strict`` a device that this machine lacks raises ``DeviceError``.
@@ -67,7 +67,7 @@ def resolve_device(backend: Any, device: str | None, strict: bool = False) -> st
     return nearest
 
 
-def default_device(backend: Any) -> str:
+def default_device(backend: Backend) -> str:
     """Where the backend puts new tensors: the scope's device, else the default that was set, else its own choice."""
     scoped = _scope.get() if _open_scopes else None
     if scoped is not None:
@@ -75,7 +75,7 @@ def default_device(backend: Any) -> str:
     return _defaults.get(backend.name) or backend.initial_device()
 
 
-def set_default(backend: Any, device: str, strict: bool = False) -> None:
+def set_default(backend: Backend, device: str, strict: bool = False) -> None:
     """Make ``device`` the one on which ``backend`` creates tensors outside of scopes."""
     found = resolve_device(backend, device, strict)
     backend.set_device(found)

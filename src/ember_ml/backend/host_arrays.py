@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import backend_of
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, find_dtype
@@ -192,10 +193,9 @@ def _opened(data: Any) -> tuple[Any, Any]:
     return backend_of(data), data
 
 
-def keep_gradient(native: Any, backend: Any) -> None:
+def keep_gradient(native: Any, backend: Backend) -> None:
     """Raise where ``native``, a tensor of ``backend``, is being differentiated and would become plain data."""
-    is_recorded = getattr(backend, "is_recorded", None)
-    if is_recorded is not None and is_recorded(native):
+    if backend.is_recorded(native):
         raise LostGradient(
             f"a tensor that is being differentiated on {backend.name} would lose its gradient here: it cannot go to "
             "another library or backend, or into a list of numbers; compute with ops on its own backend (ops.stack "

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import find_dtype
 from ember_ml.core.trees import known_leaves
 from ember_ml.errors import BrokenBackend, ConfigError, MissingBackend, UnknownBackend
@@ -51,14 +52,14 @@ VARIABLE = "EMBER_ML_BACKEND"
 # name: the package that computes for it
 _BUILT_IN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
 
-_loaded: dict[str, Any] = {}
-_owners: dict[type, Any] = {}
-_process: Any = None
+_loaded: dict[str, Backend] = {}
+_owners: dict[type, Backend] = {}
+_process: Backend | None = None
 _chosen_by = ""
-_scope: ContextVar[Any] = ContextVar("ember_ml_backend", default=None)
+_scope: ContextVar[Backend | None] = ContextVar("ember_ml_backend", default=None)
 _open_scopes = 0
 _lock = threading.RLock()
-_listeners: list[Callable[[Any], None]] = []
+_listeners: list[Callable[[Backend | None], None]] = []
 
 
 def _plugins() -> dict[str, EntryPoint]:
@@ -97,7 +98,7 @@ def installed_backends() -> tuple[str, ...]:
     return tuple(name for name in backend_names() if is_installed(name))
 
 
-def load(name: str) -> Any:
+def load(name: str) -> Backend:
     """The backend's module, imported at the first request.
 
     Raises ``UnknownBackend`` for a name that nobody registered, ``MissingBackend`` with the extra to install where the
@@ -117,7 +118,7 @@ def load(name: str) -> Any:
         return _loaded[name]
 
 
-def _import(name: str) -> ModuleType:
+def _import(name: str) -> Any:
     if name in _BUILT_IN:
         if not is_installed(name):
             raise MissingBackend(
@@ -142,7 +143,7 @@ def _import(name: str) -> ModuleType:
         ) from error
 
 
-def backend_of(x: Any) -> Any:
+def backend_of(x: Any) -> Backend | None:
     """The backend module whose native tensor ``x`` is, or None where ``x`` is no tensor of any library.
 
     A library that the program has imported by itself is recognised too.
@@ -227,7 +228,7 @@ def starting_backend() -> str:
     return _choose()[0]
 
 
-def active() -> Any:
+def active() -> Backend:
     """The module of the backend that computes for this thread or task."""
     if _open_scopes:
         scoped = _scope.get()
@@ -241,21 +242,22 @@ def is_started() -> bool:
     return _process is not None or _open_scopes > 0
 
 
-def is_active(backend: Any) -> bool:
+def is_active(backend: Backend) -> bool:
     """Whether ``backend`` computes for this thread or task; asking does not choose one."""
     scoped = _scope.get() if _open_scopes else None
     return (scoped or _process) is backend
 
 
-def _start() -> Any:
+def _start() -> Backend:
     name, reason = _choose()
     with _lock:
         if _process is None:
             _switch(load(name), reason)
+        assert _process is not None
         return _process
 
 
-def _switch(backend: Any, reason: str) -> None:
+def _switch(backend: Backend, reason: str) -> None:
     global _process, _chosen_by
     _process, _chosen_by = backend, reason
     _notify()
@@ -268,7 +270,7 @@ def _notify() -> None:
         listener(fast)
 
 
-def on_switch(listener: Callable[[Any], None]) -> None:
+def on_switch(listener: Callable[[Backend | None], None]) -> None:
     """Call ``listener`` with the backend module after every switch, and with None while a scope is open anywhere."""
     _listeners.append(listener)
 
@@ -291,7 +293,7 @@ def get_backend() -> str:
 
 def get_backend_module() -> ModuleType:
     """The module of the active backend, ``ember_ml.backend.<name>``."""
-    return active()
+    return cast(ModuleType, active())
 
 
 def set_backend(backend: str, persist: bool = False) -> None:
@@ -313,10 +315,10 @@ def set_backend(backend: str, persist: bool = False) -> None:
         _write_file(backend)
 
 
-def _checked(backend: Any) -> str:
-    if not isinstance(backend, str):
-        raise TypeError(f"a backend is named by a string such as 'torch', not by {backend!r}")
-    return backend
+def _checked(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a backend is named by a string such as 'torch', not by {name!r}")
+    return name
 
 
 def _write_file(backend: str) -> None:

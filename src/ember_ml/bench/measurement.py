@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import get_backend, load, set_backend
 
 __all__ = ["Measurement", "active_backend", "evaluator", "machine", "native_calls"]
@@ -57,7 +57,7 @@ def _version(distribution: str) -> str | None:
 
 
 @contextmanager
-def active_backend(name: str) -> Iterator[Any]:
+def active_backend(name: str) -> Iterator[Backend]:
     """Make ``name`` the backend of the process inside the block; unlike a scope, this leaves the ops their hot path."""
     before = get_backend()
     set_backend(name)
@@ -67,23 +67,14 @@ def active_backend(name: str) -> Iterator[Any]:
         set_backend(before)
 
 
-def native_calls(backend: Any) -> dict[str, Callable[..., Any]]:
+def native_calls(backend: Backend) -> Mapping[str, Callable[..., Any]]:
     """The library's own function for each compared op; empty for a backend that does not say."""
-    found = _natives(backend)
-    return {} if found is None else found.calls
+    return {} if backend.bench_calls is None else backend.bench_calls.calls
 
 
-def evaluator(backend: Any) -> Callable[[Any], Any]:
+def evaluator(backend: Backend) -> Callable[[Any], Any]:
     """The function that waits until a native tensor has been computed."""
-    found = _natives(backend)
-    return _as_it_is if found is None else found.evaluate
-
-
-def _natives(backend: Any) -> Any:
-    try:
-        return importlib.import_module(f"{backend.__name__}.bench_calls")
-    except ModuleNotFoundError:
-        return None
+    return _as_it_is if backend.bench_calls is None else backend.bench_calls.evaluate
 
 
 def _as_it_is(x: Any) -> Any:

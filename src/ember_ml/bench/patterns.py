@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import load
 from ember_ml.bench.measurement import Measurement, active_backend, evaluator, native_calls
 from ember_ml.bench.timing import Timed, best_times
@@ -162,7 +163,7 @@ def measure_patterns(name: str, groups: frozenset[str], size: int, seconds: floa
     return found
 
 
-def _inputs(backend: Any, size: int) -> dict[str, dict[str, Any]]:
+def _inputs(backend: Backend, size: int) -> dict[str, dict[str, Any]]:
     a = ops.sin(ops.arange(size, dtype="float32"))
     vectors = {"a": a, "b": ops.add(a, 2.0), "c": ops.multiply(a, 0.5)}
     for tensor in vectors.values():

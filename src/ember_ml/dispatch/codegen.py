@@ -16,7 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ember_ml.autodiff.recorder import short_recorder_of
-from ember_ml.backend.contract import ByDType, FastPath
+from ember_ml.backend.contract import Backend, ByDType, FastPath
 from ember_ml.backend.selection import is_started
 from ember_ml.core import dtypes as dt
 from ember_ml.dispatch.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, SEQUENCE, TENSOR, VALUE, Op
@@ -31,7 +31,7 @@ _SLOW_ROLES = {INDICES, MASKS, KEY, VALUE, DATA}  # they have rules of their own
 _TENSOR_ROLES = (TENSOR, INDEX, MASK)
 
 
-def code_for(op: Op, backend: Any) -> CodeType:
+def code_for(op: Op, backend: Backend | None) -> CodeType:
     """The code of ``op`` for a backend, or the general one for None."""
     key = "CODE" if backend is None else f"CODE_{backend.name}"
     found = op.namespace.get(key)
@@ -97,7 +97,7 @@ def _signature(op: Op) -> str:
     return ", ".join(parts + [f"{p}=None" if p in defaults else p for p in code.co_varnames[places:last]])
 
 
-def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
+def _hot_lines(op: Op, backend: Backend) -> tuple[str, ...]:
     """The source lines that try the native call, or nothing where this op has no hot path."""
     body = op.body(backend)
     native = body.native if isinstance(body, ByDType) else body
@@ -155,9 +155,9 @@ def _hot_lines(op: Op, backend: Any) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _recorded(op: Op, backend: Any) -> tuple[str, ...]:
+def _recorded(op: Op, backend: Backend) -> tuple[str, ...]:
     """The tensor parameters whose being recorded is worth a look, on a backend that has only the tape for gradients."""
-    if hasattr(getattr(backend, "gradients", None), "value_and_gradients") or not op.gradients:
+    if backend.gradients is not None or not op.gradients:
         return ()
 
     def record(*args: Any) -> Any:

@@ -11,10 +11,10 @@ import functools
 import inspect
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ember_ml.backend import selection as backends
-from ember_ml.backend.contract import ByDType, is_compiling, key_of
+from ember_ml.backend.contract import Backend, ByDType, TapeBackend
 from ember_ml.dispatch.dtype_rules import KEEP, Rule
 from ember_ml.errors import UnsupportedOp
 
@@ -145,37 +145,39 @@ class Op:
     def signature(self) -> inspect.Signature:
         return inspect.signature(self.declaration)
 
-    def body(self, backend: Any) -> ByDType | Callable[..., Any]:
+    def body(self, backend: Backend) -> ByDType | Callable[..., Any]:
         """The backend's body; the derived one where it has none; one that raises where there is neither."""
-        key = key_of(backend)
+        key = backend.key
         found = self.bodies.get(key)
         if found is None:
             found = self.declaration if self.is_plain else self._find(backend)
-            if not is_compiling(backend):
+            if not backend.is_tracing():
                 self.bodies[key] = found
         return found
 
-    def has_own_body(self, backend: Any) -> bool:
+    def has_own_body(self, backend: Backend) -> bool:
         """Whether the backend itself brings a body, rather than inheriting the derived one or lacking it."""
         return any(self.name in vars(family) for family in self._places(backend))
 
-    def _places(self, backend: Any) -> list[Any]:
+    def _places(self, backend: Backend) -> list[Any]:
         """The backend's module named like this op's family; all of its modules where none is so named."""
         named = [family for family in backend.families if family.__name__.rpartition(".")[2] == self.family]
         return named or list(backend.families)
 
-    def _find(self, backend: Any) -> ByDType | Callable[..., Any]:
-        if hasattr(backend, "is_tape"):
-            return backend.body(self)
+    def _find(self, backend: Backend) -> ByDType | Callable[..., Any]:
+        if backend.is_tape:
+            return cast(TapeBackend, backend).body(self)
         found = next((vars(family)[self.name] for family in self._places(backend) if self.name in vars(family)), None)
         if found is None:
             found = self.declaration if self.derived else _missing(self.name, backend.name)
-        lacking = getattr(getattr(backend, "gradients", None), "WITHOUT_GRADIENT", {}).get(self.name)
+        if backend.gradients is None:
+            return found
+        lacking = backend.gradients.without_gradient.get(self.name)
         if lacking:
             from ember_ml.autodiff.native_engines import with_rules
 
             return with_rules(self, found, backend, lacking)
-        if hasattr(backend, "is_recorded") and self._has_no_gradient():
+        if self._has_no_gradient():
             from ember_ml.autodiff.native_engines import refusing
 
             return refusing(self, found, backend)
@@ -271,7 +273,7 @@ def read_names(rule: Callable[..., Any], first: int) -> tuple[str, ...]:
     return code.co_varnames[first : code.co_argcount]
 
 
-def install(backend: Any) -> None:
+def install(backend: Backend | None) -> None:
     """Give every op the code for ``backend``; for None, code that asks for the backend at each call."""
     from ember_ml.dispatch.codegen import code_for, complete_bound
 

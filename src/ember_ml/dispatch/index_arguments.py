@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.host_arrays import as_host, as_host_for, host_dtypes
 from ember_ml.core.dtypes import EmberDType, int64
 from ember_ml.core.promotion import can_hold, check_scalar
@@ -13,7 +14,7 @@ __all__ = ["read_index", "read_key", "read_value"]
 _SCALARS = frozenset({bool, int, float, complex})
 
 
-def read_key(item: Any, backend: Any, device: str | None) -> Any:
+def read_key(item: Any, backend: Backend, device: str | None) -> Any:
     """One item of a key: an int, a slice of ints, None, Ellipsis, or a native tensor of integers or bools."""
     kind = type(item)
     if kind is int or item is None or item is Ellipsis:
@@ -30,7 +31,7 @@ def read_key(item: Any, backend: Any, device: str | None) -> Any:
     return item
 
 
-def read_index(item: Any, backend: Any, device: str | None) -> Any:
+def read_index(item: Any, backend: Backend, device: str | None) -> Any:
     """A native tensor of integers; ``IndexError`` where ``item`` holds anything else."""
     if not (type(item) is backend.tensor_type or backend.is_native(item)):
         item = backend.from_host(_as_indices(item), device)
@@ -62,7 +63,7 @@ def _as_indices(item: Any) -> Any:
     return host.astype(host_dtypes[int64]) if host.size == 0 and isinstance(item, list | tuple) else host
 
 
-def read_value(op: str, value: Any, dtype: EmberDType, backend: Any, device: str | None) -> Any:
+def read_value(op: str, value: Any, dtype: EmberDType, backend: Backend, device: str | None) -> Any:
     """``value`` as a native tensor of ``dtype``, the dtype of the tensor that it goes into; ``TypeError`` for a loss.
 
     Python numbers, alone or in lists, take that dtype unless their kind is higher.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ember_ml.backend.contract import ByDType
+from ember_ml.backend.contract import Backend, ByDType
 from ember_ml.core import dtypes as dt
 from ember_ml.dispatch.declare import OPS, Op
 from ember_ml.dispatch.gaps import ANY, GAPS
@@ -69,7 +69,7 @@ def _entry(op: Op, backends: tuple[Any, ...]) -> Entry:
     )
 
 
-def _status(op: Op, backend: Any) -> str:
+def _status(op: Op, backend: Backend) -> str:
     if op.is_plain:
         return PLAIN
     if not op.has_own_body(backend):
@@ -79,18 +79,18 @@ def _status(op: Op, backend: Any) -> str:
     return OWN if _is_written_by(backend, native) else NATIVE
 
 
-def _is_written_by(backend: Any, body: Any) -> bool:
+def _is_written_by(backend: Backend, body: Any) -> bool:
     """Whether the body is Python code of the backend's own package rather than the library's function."""
     body = inspect.unwrap(getattr(body, "func", body))
-    return (getattr(body, "__module__", None) or "").startswith(backend.__name__.partition(".")[0])
+    return (getattr(body, "__module__", None) or "").startswith(backend.families[0].__name__.partition(".")[0])
 
 
-def _corrected(op: Op, backend: Any) -> tuple[str, ...]:
+def _corrected(op: Op, backend: Backend) -> tuple[str, ...]:
     body = op.body(backend)
     return tuple(sorted(dtype.name for dtype in body.others)) if isinstance(body, ByDType) else ()
 
 
-def gaps(backend: Any) -> list[Gap]:
+def gaps(backend: Backend) -> list[Gap]:
     """What the backend cannot do: the known gaps with their reasons, and whatever else its code lacks."""
     found = [Gap(*key, reason) for key, reason in GAPS.items() if key[0] == backend.name]
     known = {(gap.op, gap.dtype) for gap in found}

@@ -21,8 +21,8 @@ def _owner(item: Any) -> Any:
     """The backend that holds ``item``; of a recorded tensor the one that computes."""
     if type(item) is not EmberTensor:
         return item.tape.base if type(item) is Var else backend_of(item)
-    backend = item._kind.backend
-    return backend.base if type(item._array) is Var else backend
+    array = item._array
+    return array.tape.base if type(array) is Var else item._kind.backend
 
 
 def on_own_backend(op: Op, args: tuple[Any, ...], otherwise: Any = None) -> Any:

@@ -12,7 +12,7 @@ from ember_ml.autodiff import tape as tapes
 from ember_ml.autodiff.recorder import short_recorder_of
 from ember_ml.autodiff.tape import Tape
 from ember_ml.backend import selection as backends
-from ember_ml.backend.contract import ByDType, is_compiling, key_of
+from ember_ml.backend.contract import Backend, ByDType
 from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.core import dtypes as dt
@@ -44,7 +44,7 @@ _SCALARS = frozenset({bool, int, float, complex})
 _PYTHON_DATA = _SCALARS | {list, tuple}
 
 
-def native_dtype(backend: Any, dtype: EmberDType) -> Any:
+def native_dtype(backend: Backend, dtype: EmberDType) -> Any:
     """The backend's own object for ``dtype``; ``UnsupportedDType`` where it has none."""
     found = backend.dtypes.get(dtype)
     if found is None:
@@ -52,7 +52,7 @@ def native_dtype(backend: Any, dtype: EmberDType) -> Any:
     return found
 
 
-def bring(value: Any, backend: Any, device: str | None = None) -> Any:
+def bring(value: Any, backend: Backend, device: str | None = None) -> Any:
     """``value`` as a native tensor of ``backend``, without a copy where that is safe."""
     if type(value) is EmberTensor:
         value = value._array
@@ -60,8 +60,8 @@ def bring(value: Any, backend: Any, device: str | None = None) -> Any:
         return value
     if type(backend) is Tape:
         return backend.adopt(value, device)
-    if type(value) in _PYTHON_DATA and is_compiling(backend):
-        return backend.from_python(value, None, device)
+    if type(value) in _PYTHON_DATA and backend.compilation is not None and backend.is_tracing():
+        return backend.compilation.from_python(value, None, device)
     host = as_host(value)
     native_dtype(backend, as_dtype(host.dtype))
     return backend.from_host(host, device)
@@ -72,7 +72,7 @@ class _Call:
 
     __slots__ = ("backend", "device", "op", "portable")
 
-    def __init__(self, op: Op, backend: Any, portable: bool) -> None:
+    def __init__(self, op: Op, backend: Backend, portable: bool) -> None:
         self.op, self.backend, self.portable, self.device = op, backend, portable, None
 
     def take(self, value: Any) -> Any:
@@ -101,14 +101,13 @@ class _Call:
         return bring(value, self.backend, self.device)
 
 
-def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool = False) -> Any:
+def dispatch(op: Op, args: tuple[Any, ...], on: Backend | None = None, portable: bool = False) -> Any:
     """Run ``op`` on any arguments; the result is portable if ``portable`` or any tensor argument is."""
-    if backend is None:
-        backend = backends.active()
-        if tapes.is_live:
-            result = _recorded_shortly(op, args, backend)
-            if result is not NotImplemented:
-                return result
+    backend = backends.active() if on is None else on
+    if on is None and tapes.is_live:
+        result = _recorded_shortly(op, args, backend)
+        if result is not NotImplemented:
+            return result
     if tapes.is_live:
         tape = tapes.find_tape(args, backend.base if type(backend) is Tape else backend)
         if tape is not None:
@@ -136,7 +135,7 @@ def dispatch(op: Op, args: tuple[Any, ...], backend: Any = None, portable: bool 
     return wrap(result, backend) if call.portable else result
 
 
-def _recorded_shortly(op: Op, args: tuple[Any, ...], backend: Any) -> Any:
+def _recorded_shortly(op: Op, args: tuple[Any, ...], backend: Backend) -> Any:
     """What ``op`` gives, recorded the short way on a tape of the active ``backend``, or NotImplemented."""
     for value in args:
         if type(value) is EmberTensor:
@@ -168,11 +167,11 @@ def _select(body: Any, settled: EmberDType | None) -> Any:
 _one_device: dict[str, bool] = {}  # by hand, because torch.compile does not see through functools.cache
 
 
-def _has_one_device(backend: Any) -> bool:
+def _has_one_device(backend: Backend) -> bool:
     found = _one_device.get(backend.name)
     if found is None:
         found = len(backend.available_devices()) == 1
-        if not is_compiling(backend):
+        if not backend.is_tracing():
             _one_device[backend.name] = found
     return found
 
@@ -219,15 +218,15 @@ def _prepare_group(call: _Call, values: list[Any]) -> Any:
         else:
             value = values[index] = bring(value, backend)
             key.append(value.dtype)
-    memory = op.settled.get(key_of(backend), _NOTHING_SETTLED)
+    memory = op.settled.get(backend.key, _NOTHING_SETTLED)
     found = memory.get(tuple(key))
     if found is None:
         tensors = [values[index] for (index, _), own in zip(op.roles, key, strict=True) if own not in _NO_TENSORS]
         if not all(map(backend.is_native, tensors)):  # NumPy arrays of odd dtypes
             return _select(op.body(backend), _prepare(call, values))
         found = _settle(op, backend, key)
-        if not is_compiling(backend):  # PyTorch traces no branch or loop that remembers something
-            op.settled.setdefault(key_of(backend), {})[tuple(key)] = found
+        if not backend.is_tracing():  # PyTorch traces no branch or loop that remembers something
+            op.settled.setdefault(backend.key, {})[tuple(key)] = found
     dtype, body, bounds = found
     for (index, _), own in zip(op.roles, key, strict=True):
         if own in _SCALARS:
@@ -245,7 +244,7 @@ _NONE = type(None)
 _NO_TENSORS = _SCALARS | {_NONE}
 
 
-def _settle(op: Op, backend: Any, key: list[Any]) -> tuple[Any, Any, tuple[int, int] | None]:
+def _settle(op: Op, backend: Backend, key: list[Any]) -> tuple[Any, Any, tuple[int, int] | None]:
     """The native dtype that these dtypes and scalar types settle, the body for it, and the range of its integers."""
     scalars = [own for own in key if own in _SCALARS]
     tensors = [as_dtype(own) for own in key if own not in _SCALARS and own is not _NONE]
@@ -263,7 +262,7 @@ def _overflow(op: Op, value: int, bounds: tuple[int, int]) -> OverflowError:
     return OverflowError(f"ops.{op.name}: the integer {value} does not fit its tensor's dtype ({low} to {high})")
 
 
-def _finish(result: Any, backend: Any) -> Any:
+def _finish(result: Any, backend: Backend) -> Any:
     if isinstance(result, tuple):
         parts = [_finish(part, backend) for part in result]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
@@ -383,7 +382,7 @@ def _promote(call: _Call, values: list[Any], group: list[Any]) -> EmberDType | N
     return settled
 
 
-def _comparable(x: Any, y: Any, backend: Any) -> list[Any]:
+def _comparable(x: Any, y: Any, backend: Backend) -> list[Any]:
     """``x`` and ``y`` as they are, or small integers that compare alike where no dtype holds the values of both."""
     if type(x) in _SCALARS or type(y) in _SCALARS:
         if type(y) is int and _is_beyond(y, x, backend):
@@ -399,7 +398,7 @@ def _comparable(x: Any, y: Any, backend: Any) -> list[Any]:
     return [x, y]
 
 
-def _is_beyond(number: int, tensor: Any, backend: Any) -> bool:
+def _is_beyond(number: int, tensor: Any, backend: Backend) -> bool:
     """Whether the dtype in which ``number`` and ``tensor`` would be compared cannot hold ``number``."""
     if type(tensor) in _SCALARS:
         return False
@@ -410,11 +409,11 @@ def _is_beyond(number: int, tensor: Any, backend: Any) -> bool:
     return not low <= number <= high
 
 
-def _zeros(x: Any, backend: Any) -> Any:
+def _zeros(x: Any, backend: Backend) -> Any:
     return backend.cast(x, backend.dtypes[dt.int8]) * 0
 
 
-def _signs_of_difference(unsigned: Any, signed: Any, backend: Any) -> Any:
+def _signs_of_difference(unsigned: Any, signed: Any, backend: Backend) -> Any:
     """The signs of ``unsigned - signed``: 1 where the signed number is negative, else it fits the unsigned dtype."""
     small = backend.dtypes[dt.int8]
     fitting = backend.cast(backend.cast(signed, backend.dtypes[dt.int64]), backend.dtypes[dt.uint64])
@@ -425,7 +424,7 @@ def _signs_of_difference(unsigned: Any, signed: Any, backend: Any) -> Any:
     return dispatch(OPS["maximum"], (above - below, negative), backend)
 
 
-def _describe(value: Any, backend: Any) -> str:
+def _describe(value: Any, backend: Backend) -> str:
     if backend.is_native(value):
         return f"{backend.dtype_of(value)}{tuple(value.shape)}"
     if isinstance(value, list | tuple):

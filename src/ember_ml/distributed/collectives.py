@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.host_arrays import keep_gradient
 from ember_ml.backend.selection import active
 from ember_ml.core import dtypes as dt
@@ -21,7 +22,6 @@ from ember_ml.distributed.groups import group
 from ember_ml.distributed.heartbeat import waiting
 from ember_ml.errors import EmberError, PeerLost
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
-from ember_ml.transforms.captured_variables import is_tracing
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = [
@@ -234,8 +234,8 @@ def _run(what: str, function: Callable[[], Any]) -> Any:
         ) from error
 
 
-def _check_traced(backend: Any, what: str) -> None:
-    if is_tracing(backend):
+def _check_traced(backend: Backend, what: str) -> None:
+    if backend.is_tracing():
         raise TypeError(f"{what} cannot be a part of a compiled function; compile what comes before and after it")
 
 

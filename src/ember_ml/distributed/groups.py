@@ -6,11 +6,9 @@ import atexit
 import threading
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
-from typing import Any
 
 from ember_ml.backend import selection as backends
-from ember_ml.backend.contract import key_of
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import set_default
 from ember_ml.backend.processes.group import Bridge, Group, Place
 from ember_ml.distributed import heartbeat
@@ -70,24 +68,24 @@ def check_size(wanted: int | None) -> None:
 
 def is_initialized() -> bool:
     """Whether this process has joined the others over the active backend's engine."""
-    return key_of(backends.active()) in _groups
+    return backends.active().key in _groups
 
 
 def group() -> Group:
     """The group of the active backend's engine, joined at the first request."""
-    return _groups.get(key_of(backends.active())) or _joined(None)
+    return _groups.get(backends.active().key) or _joined(None)
 
 
 def _joined(timeout: float | None) -> Group:
     backend = backends.active()
     with _lock:
-        found = _groups.get(key_of(backend))
+        found = _groups.get(backend.key)
         if found is None:
-            found = _groups[key_of(backend)] = _connect(backend, timeout)
+            found = _groups[backend.key] = _connect(backend, timeout)
         return found
 
 
-def _connect(backend: Any, timeout: float | None) -> Group:
+def _connect(backend: Backend, timeout: float | None) -> Group:
     here = place() if timeout is None else replace(place(), timeout=timeout)
     if here.world_size == 1:
         return Single("none", 0, 1)
@@ -112,16 +110,11 @@ def _connect(backend: Any, timeout: float | None) -> Group:
     return found
 
 
-def _engine_of(backend: Any, here: Place) -> Group:
-    package = backend.__name__
-    try:
-        module = import_module(f"{package}.collectives")
-    except ModuleNotFoundError as error:
-        if error.name != f"{package}.collectives":
-            raise
-        with backends.use_backend("numpy"):  # which moves the tensors of a backend without an engine of its own
-            return Bridge(_joined(None), backends.active(), backend)
-    return module.connect(here)
+def _engine_of(backend: Backend, here: Place) -> Group:
+    if backend.processes is not None:
+        return backend.processes.connect(here)
+    with backends.use_backend("numpy"):  # which moves the tensors of a backend without an engine of its own
+        return Bridge(_joined(None), backends.active(), backend)
 
 
 def shutdown() -> None:

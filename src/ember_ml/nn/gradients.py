@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any
 
 from ember_ml.autodiff.engines import run
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor
@@ -25,7 +26,7 @@ def differentiate(
     function: Callable[[], tuple[Any, list[Any]]],
     variables: Sequence[Variable],
     buffers: Sequence[Variable],
-    backend: Any,
+    backend: Backend,
 ) -> tuple[Any, list[Any], Sequence[Any]]:
     """The value of ``function``, what else it gives, and the gradients with respect to ``variables``, which it reads.
 

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.host_arrays import as_host, from_bytes, keep_gradient, open_portable_with, text_of, to_python
 from ember_ml.backend.selection import active, is_installed, load
@@ -137,8 +138,8 @@ class EmberTensor(Operations):
             raise TypeError(f"a tensor of dtype {self.dtype} has no gradient; cast it to a float first")
         if bool(value) == self.requires_grad:
             return
-        engine: Any = getattr(self._kind.backend, "gradients", None)
-        if hasattr(engine, "variable"):  # a library that records by itself
+        engine = self._kind.backend.gradients
+        if engine is not None and engine.variable is not None:  # a library that records by itself
             self._array = engine.variable(self._array) if value else engine.stop_gradient(self._array)
         else:
             _record(self, value)
@@ -296,7 +297,7 @@ class EmberTensor(Operations):
         return to_native(self, load("mlx"), None, None)
 
 
-def to_native(data: Any, backend: Any, dtype: EmberDType | None, device: str | None) -> Any:
+def to_native(data: Any, backend: Backend, dtype: EmberDType | None, device: str | None) -> Any:
     """``data`` as a native tensor of ``backend``, without a copy where that is safe."""
     native = data._array if type(data) is EmberTensor else data
     if not backend.is_native(native):
@@ -337,7 +338,7 @@ def record_with(function: Callable[[EmberTensor, bool], None]) -> None:
     _record = function
 
 
-def wrap_native(native: Any, backend: Any) -> EmberTensor:
+def wrap_native(native: Any, backend: Backend) -> EmberTensor:
     """A portable tensor that holds ``native``, a tensor of ``backend``."""
     tensor = _new(EmberTensor)
     tensor._array = native
@@ -345,7 +346,7 @@ def wrap_native(native: Any, backend: Any) -> EmberTensor:
     return tensor
 
 
-def wrap(result: Any, backend: Any) -> Any:
+def wrap(result: Any, backend: Backend) -> Any:
     """Native tensors in ``result`` as portable ones, tuples and lists included; all else as it is."""
     if type(result) is backend.tensor_type or backend.is_native(result):
         return wrap_native(result, backend)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ember_ml.backend.contract import key_of
+from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import EmberDType, bool_, float32, float64
 
 __all__ = ["BINARY_OPERATORS", "COMPARISONS", "UNARY_OPERATORS", "Kind", "before_first_kind", "kind_of", "kinds_of"]
@@ -58,7 +58,7 @@ class Kind:
         *(BINARY_OPERATORS | COMPARISONS | UNARY_OPERATORS).values(),
     )
 
-    def __init__(self, backend: Any, dtype: EmberDType) -> None:
+    def __init__(self, backend: Backend, dtype: EmberDType) -> None:
         self.backend = backend
         self.dtype = dtype
         self.native: type = backend.tensor_type
@@ -79,19 +79,19 @@ def before_first_kind(function: Callable[[], None]) -> None:
     _waiting.append(function)
 
 
-def kinds_of(backend: Any) -> dict[EmberDType, Kind]:
+def kinds_of(backend: Backend) -> dict[EmberDType, Kind]:
     """The kinds of a backend by dtype."""
-    found = _KINDS.get(key_of(backend))
+    found = _KINDS.get(backend.key)
     if found is None:
         while _waiting:
             _waiting.pop()()
         found = {dtype: Kind(backend, dtype) for dtype in backend.dtypes}
         for kind in found.values():
             kind.boolean = found[bool_]
-        _KINDS[key_of(backend)] = found
+        _KINDS[backend.key] = found
     return found
 
 
-def kind_of(backend: Any, native: Any) -> Kind:
+def kind_of(backend: Backend, native: Any) -> Kind:
     """The kind of a native tensor of ``backend``."""
     return kinds_of(backend)[backend.dtype_of(native)]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.host_arrays import keep_gradient
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.tensor.operations import Operations
@@ -149,11 +150,10 @@ class Var(Operations):
         return self.tape.call_ufunc(ufunc.__name__, inputs)
 
 
-def read_if_known(native: Any, backend: Any) -> Any:
+def read_if_known(native: Any, backend: Backend) -> Any:
     """Return the value of a 0-d native tensor or Var, or None where a traced function does not know it yet."""
     if type(native) is Var:
         return native.item()  # emberlint: ignore[EMB302] what control flow is for
-    own = getattr(getattr(backend, "control", None), "read", None)
-    if own is not None:
-        return own(native)
+    if backend.control_flow is not None:
+        return backend.control_flow.read(native)
     return None if backend.is_traced(native) else backend.to_host(native).item()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ember_ml.backend import selection as backends
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.host_arrays import as_host
 
@@ -31,7 +32,7 @@ class Variable:
 
     held: Any
     """The native tensor. It is the variable's own: an optimizer may change it in place."""
-    home: Any
+    home: Backend
     """The backend of the native tensor."""
 
     def __init__(self, value: Any) -> None:
@@ -119,7 +120,7 @@ def _slots_of(cls: type) -> list[str]:
     return [name for base in cls.__mro__ for name in getattr(base, "__slots__", ()) if name != "__weakref__"]
 
 
-def own(value: Any, backend: Any) -> Any:
+def own(value: Any, backend: Backend) -> Any:
     """A native tensor of ``backend`` that shares memory with nothing; on its device, if it has one there."""
     device = backend.device_of(value) if backend.is_native(value) else resolve_device(backend, None)
     return backend.from_host(as_host(value, detach=True), device, copy=True)

@@ -229,9 +229,9 @@ def _computed(x: Any) -> Any:
     try:
         if type(x) is _Column:
             return as_host(x.values)
-        evaluate = getattr(backend_of(x), "evaluate", None)
-        if evaluate is not None:
-            evaluate(x)
+        backend = backend_of(x)
+        if backend is not None and backend.laziness is not None:
+            backend.laziness.evaluate(x)
     except RuntimeError:
         pass  # a lazy tensor can be computed by the thread that made it, and perhaps that is not this one
     return x

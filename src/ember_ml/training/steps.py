@@ -7,6 +7,7 @@ from typing import Any
 
 import ember_ml
 from ember_ml import ops
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.nn.gradients import build, differentiate
 from ember_ml.nn.modules.module import Module
@@ -52,12 +53,11 @@ class Objective:
         self._compiled_loss = ember_ml.compile(self.loss_of)
         self._compiled_gradients = ember_ml.compile(self.gradients)
 
-    def way(self, kernels: Any, is_compiled: bool) -> Callable[..., tuple[Tensor, Any, Sequence[Tensor]]]:
+    def way(self, backend: Backend, is_compiled: bool) -> Callable[..., tuple[Tensor, Any, Sequence[Tensor]]]:
         """How the gradients are computed."""
-        if not is_compiled:
+        if not is_compiled or backend.compilation is None:
             return self.gradients
-        # a library that changes tensors in place also differentiates what it has compiled, and better than inside
-        return self._gradients_of_compiled if getattr(kernels, "IS_IN_PLACE", False) else self._compiled_gradients
+        return self._gradients_of_compiled if backend.compilation.differentiates_programs else self._compiled_gradients
 
     def loss_of(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any]:
         """The loss of a batch, times ``scale`` if it is given, and the predictions if they are wanted."""
@@ -149,15 +149,13 @@ class TrainingStep:
             state = self.model.trained_state()
         if not state.named:
             raise ValueError("there is nothing to train: the model has no parameters, or all of them are frozen")
-        kernels = getattr(backend, "updates", None)
-        if self.is_compiled and self._is_whole(kernels):
+        if self.is_compiled and self._is_whole(backend):
             result = self._compiled_update(x, y, weight)
         else:
-            result = self._stepped(self.objective.way(kernels, self.is_compiled), x, y, weight, state.named)
-        settle = getattr(kernels, "settle", None)
-        if settle is not None:
+            result = self._stepped(self.objective.way(backend, self.is_compiled), x, y, weight, state.named)
+        if backend.laziness is not None:  # left to the next step, the graphs of all steps would pile up
             slots = [x for held in self.optimizer._state.values() for x in held.values()]
-            settle([result[0], *values_of(state.variables), *values_of(slots)])
+            backend.laziness.evaluate([result[0], *values_of(state.variables), *values_of(slots)])
         return result
 
     def prepare(self) -> None:
@@ -169,10 +167,10 @@ class TrainingStep:
         self.strategy.prepare(self.model, self.optimizer)
         self.is_prepared = True
 
-    def _is_whole(self, kernels: Any) -> bool:
+    def _is_whole(self, backend: Backend) -> bool:
         """Whether the update belongs into the compiled program: not where it changes tensors in place."""
         simple = self.accumulate == 1 and self.strategy is None and self.precision is None
-        return simple and not getattr(kernels, "IS_IN_PLACE", False)
+        return simple and (backend.optimizer_kernels is None or not backend.optimizer_kernels.is_in_place)
 
     def _updated(self, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
         value, prediction, gradients = self.objective.gradients(x, y, weight)

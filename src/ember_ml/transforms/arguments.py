@@ -9,7 +9,7 @@ from typing import Any
 
 from ember_ml.autodiff import tape as tapes
 from ember_ml.autodiff.reverse_pass import unbroadcast
-from ember_ml.backend.contract import is_compiling
+from ember_ml.backend.contract import Backend
 from ember_ml.core import trees
 from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.slow_path import bring
@@ -37,13 +37,13 @@ class Leaves:
 
     __slots__ = ("backend", "is_list", "natives", "portable", "structure")
 
-    backend: Any
+    backend: Backend
     is_list: bool
     natives: list[Any]
     portable: list[bool] | None
     structure: trees.Structure
 
-    def __init__(self, tree: Any, backend: Any, what: str = "") -> None:
+    def __init__(self, tree: Any, backend: Backend, what: str = "") -> None:
         leaves, self.structure = trees.flatten(tree)
         self.backend, self.is_list = backend, type(tree) is list and self.structure.count == len(tree)
         own = backend.tensor_type
@@ -76,33 +76,33 @@ _KINDS = ("float", "complex")
 _floating: dict[str, frozenset[Any]] = {}
 
 
-def _floating_dtypes(backend: Any) -> frozenset[Any]:
+def _floating_dtypes(backend: Backend) -> frozenset[Any]:
     """The backend's own dtypes of which there are gradients."""
     found = _floating.get(backend.name)
     if found is None:
         found = frozenset(native for dtype, native in backend.dtypes.items() if dtype.kind in _KINDS)
-        if not is_compiling(backend):  # PyTorch traces no function that remembers something
+        if not backend.is_tracing():  # PyTorch traces no function that remembers something
             _floating[backend.name] = found
     return found
 
 
-def _native(leaf: Any, backend: Any, device: str | None = None) -> Any:
+def _native(leaf: Any, backend: Backend, device: str | None = None) -> Any:
     if type(leaf) is EmberTensor:
         leaf = leaf._array
     return leaf if type(leaf) is Var else bring(leaf, backend, device)
 
 
-def _wrapped(x: Any, backend: Any) -> Any:
+def _wrapped(x: Any, backend: Backend) -> Any:
     """A native or recorded tensor as a portable one."""
     return wrap(x, x.tape if type(x) is Var else backend)
 
 
-def in_kind(x: Any, portable: bool, backend: Any) -> Any:
+def in_kind(x: Any, portable: bool, backend: Backend) -> Any:
     """``x`` as a portable tensor where one is due, or where it depends on variables, which are portable."""
     return _wrapped(x, backend) if portable or (type(x) is Var and x.tape.level == 0) else x
 
 
-def _dtype_of(native: Any, backend: Any) -> Any:
+def _dtype_of(native: Any, backend: Backend) -> Any:
     return native.dtype if type(native) is Var else backend.dtype_of(native)
 
 
@@ -111,13 +111,13 @@ class Outputs:
 
     __slots__ = ("backend", "places", "portable", "rest", "structure")
 
-    backend: Any
+    backend: Backend
     places: list[int]
     portable: list[bool]
     rest: list[Any]
     structure: trees.Structure
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
     def take(self, tree: Any, strict: bool, what: str = "") -> list[Any]:
@@ -142,7 +142,7 @@ class Outputs:
         return self.structure(leaves)
 
 
-def is_tensor_of(x: Any, backend: Any) -> bool:
+def is_tensor_of(x: Any, backend: Backend) -> bool:
     """Whether ``x`` is a portable or recorded tensor, or a native one of ``backend``."""
     return type(x) is EmberTensor or type(x) is Var or backend.is_native(x)
 
@@ -228,7 +228,7 @@ def _listed(argnums: Any) -> tuple[Argument, ...]:
     return tuple(argnums)
 
 
-def one_number(value: Any, backend: Any) -> Any:
+def one_number(value: Any, backend: Backend) -> Any:
     """The native 0-d float tensor that a function gave whose gradient is wanted."""
     if type(value) is backend.tensor_type:
         native, dtype = value, backend.dtype_of(value)
@@ -249,7 +249,7 @@ def one_number(value: Any, backend: Any) -> Any:
     return native
 
 
-def matched(tree: Any, structure: Any, like: Sequence[Any], backend: Any) -> list[Any]:
+def matched(tree: Any, structure: Any, like: Sequence[Any], backend: Backend) -> list[Any]:
     """The leaves of ``tree`` as native tensors of the dtypes and shapes of ``like``."""
     natives = [
         _native(leaf, backend, backend.device_of(other))
@@ -262,7 +262,7 @@ def matched(tree: Any, structure: Any, like: Sequence[Any], backend: Any) -> lis
     return [x if type(x) is Var else backend.cast(x, backend.dtypes[_dtype_of(y, backend)]) for x, y in pairs]
 
 
-def fitted(gradient: Any, x: Any, backend: Any, name: str) -> Any:
+def fitted(gradient: Any, x: Any, backend: Backend, name: str) -> Any:
     """What a caller's rule gave as the gradient of ``x``: summed where ``x`` was broadcast, in the dtype of ``x``."""
     shape, dtype = tuple(x.shape), _dtype_of(x, backend)
     if gradient is None or dtype.kind not in ("float", "complex"):

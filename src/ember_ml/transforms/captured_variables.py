@@ -13,13 +13,7 @@ from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
 
-__all__ = ["Holder", "State", "holders_in", "is_tracing"]
-
-
-def is_tracing(backend: Any) -> bool:
-    """Whether a function is being traced for the backend's compiler now."""
-    engine = getattr(backend, "compilation", None)
-    return engine is not None and engine.is_tracing()
+__all__ = ["Holder", "State", "holders_in"]
 
 
 class Holder:

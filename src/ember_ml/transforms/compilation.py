@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, TypeVar
 
+from ember_ml.backend.capabilities import Compilation
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active, backend_of
 from ember_ml.core import trees
 from ember_ml.dispatch.declare import plain
@@ -36,8 +38,8 @@ class _Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         backend = active()
-        engine = getattr(backend, "compilation", None)
-        if engine is None or engine.is_tracing():
+        engine = backend.compilation
+        if engine is None or backend.is_tracing():
             return self.function(*args, **kwargs)
         natives: list[Any] = []
         others: list[Any] = []
@@ -83,7 +85,7 @@ class _Compiled:
         return form([wrap_native(x, backend) if p else x for x, p in zip(found, portable, strict=True)])
 
     def _program(
-        self, key: Any, backend: Any, engine: Any, structure: Any, others: list[Any], state: State
+        self, key: Any, backend: Backend, engine: Compilation, structure: Any, others: list[Any], state: State
     ) -> Callable[..., Any]:
         function = self.function
 

@@ -12,13 +12,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.core.trees import map_tree
 from ember_ml.dispatch.declare import plain
 from ember_ml.errors import UnsupportedOp
 from ember_ml.tensor.var import read_if_known
-from ember_ml.transforms.loop_state import Carried, Tree, device_of, is_portable, native_form, to_tensor, wrapped
+from ember_ml.transforms.loop_state import (
+    Carried,
+    Tree,
+    device_of,
+    is_portable,
+    to_tensor,
+    traced_control_flow,
+    wrapped,
+)
 from ember_ml.typing import TensorLike
 
 __all__ = ["cond", "fori_loop", "switch", "while_loop"]
@@ -26,7 +35,7 @@ __all__ = ["cond", "fori_loop", "switch", "while_loop"]
 _BOOL, _INTEGER = ("bool",), ("int", "uint")
 
 
-def _read(op: str, value: Any, kinds: tuple[str, ...], backend: Any, device: str | None = None) -> tuple[Any, Any]:
+def _read(op: str, value: Any, kinds: tuple[str, ...], backend: Backend, device: str | None = None) -> tuple[Any, Any]:
     """The Python value of one number, or None where it cannot be known yet; and the number as a native tensor."""
     native = to_tensor(value, backend, None, device)
     dtype, shape = as_dtype(native.dtype), tuple(native.shape)
@@ -66,10 +75,10 @@ def cond(pred: TensorLike, true_fn: Callable[..., Tree], false_fn: Callable[...,
 
 
 def _undecided(
-    op: str, pred: Any, branches: tuple[Callable[[], Tree], Callable[[], Tree]], backend: Any, portable: bool
+    op: str, pred: Any, branches: tuple[Callable[[], Tree], Callable[[], Tree]], backend: Backend, portable: bool
 ) -> Tree:
     """A branch that the compiled function will take: the backend's own form of it, or a selection of both results."""
-    form = native_form(backend, "cond")
+    form = traced_control_flow(backend)
     if form is None:
         first = Carried(op, "result of the branches", branches[0](), backend, portable, device_of(pred, backend))
         pairs = zip(first.leaves, first.keep(branches[1]()), strict=True)
@@ -80,7 +89,7 @@ def _undecided(
     def natives(function: Callable[[], Tree]) -> Callable[[], Tree]:
         return lambda: map_tree(lambda leaf: to_tensor(leaf, backend, None, device), function())
 
-    result = form(pred, natives(branches[0]), natives(branches[1]))
+    result = form.cond(pred, natives(branches[0]), natives(branches[1]))
     return map_tree(lambda x: wrapped(x, backend), result) if portable else result
 
 
@@ -169,17 +178,17 @@ def _undecided_loop(
     step: Callable[[Sequence[Any]], list[Any]],
     leaves: Sequence[Any],
     limit: int | None,
-    backend: Any,
+    backend: Backend,
 ) -> Sequence[Any]:
     """The loop in the form of the backend that is compiling it, with a count of its steps where they are limited."""
-    form = native_form(backend, "while_loop")
+    form = traced_control_flow(backend)
     if form is None:
         raise UnsupportedOp(
             f"{backend.name} cannot end a loop by a value while it compiles or vectorizes a function; "
             "use ops.fori_loop with Python integers as bounds, and select with ops.where"
         )
     if limit is None:
-        return form(test, step, leaves)
+        return form.while_loop(test, step, leaves)
 
     def counted_test(leaves: Sequence[Any]) -> Any:
         return ops.logical_and(ops.less(leaves[0], limit), test(leaves[1:]))
@@ -188,7 +197,7 @@ def _undecided_loop(
         return [ops.add(leaves[0], 1), *step(leaves[1:])]
 
     count = to_tensor(0, backend, None, device_of(leaves, backend))
-    return form(counted_test, counted_step, [count, *leaves])[1:]
+    return form.while_loop(counted_test, counted_step, [count, *leaves])[1:]
 
 
 @plain

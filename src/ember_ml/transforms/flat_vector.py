@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, as_dtype
@@ -29,7 +30,7 @@ class Packed:
 
     __slots__ = ("_dtypes", "_op", "_shapes", "_sizes", "backend", "device", "dtype", "portable", "structure")
 
-    backend: Any
+    backend: Backend
     device: str
     dtype: EmberDType
     portable: bool

@@ -359,7 +359,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     def computed_again(*args: Any, **kwargs: Any) -> Any:
         backend, call = active(), partial(f, **kwargs) if kwargs else f
         closure, again = Closure([], lambda _: call, True), None
-        if hasattr(getattr(backend, "gradients", None), "sees_arguments_only"):
+        if backend.gradients is not None and backend.gradients.sees_arguments_only:
             closure = open_closure(call, lambda x: is_tensor_of(x, backend))
         leaves, outputs = Leaves((args, closure.tensors), backend), Outputs(backend)
 

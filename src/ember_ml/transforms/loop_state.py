@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.contract import is_compiling
+from ember_ml.backend.capabilities import ControlFlow
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import default_device
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.core.promotion import check_scalar
@@ -18,7 +19,7 @@ from ember_ml.dispatch.slow_path import bring, native_dtype
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.var import Var
 
-__all__ = ["Carried", "Tree", "constant", "device_of", "is_portable", "native_form", "to_tensor", "wrapped"]
+__all__ = ["Carried", "Tree", "constant", "device_of", "is_portable", "to_tensor", "traced_control_flow", "wrapped"]
 
 Tree = Any
 """A tensor, or a dict, list, tuple or named tuple of trees, or None."""
@@ -31,7 +32,7 @@ def is_portable(*trees: Any) -> bool:
     return any(type(leaf) is EmberTensor for leaf in flatten(trees)[0])
 
 
-def device_of(trees: Any, backend: Any) -> str:
+def device_of(trees: Any, backend: Backend) -> str:
     """The device of the first tensor in the trees, which numbers and new tensors join; the default one without any."""
     for leaf in flatten(trees)[0]:
         native = leaf._array if type(leaf) is EmberTensor else leaf
@@ -42,7 +43,7 @@ def device_of(trees: Any, backend: Any) -> str:
     return default_device(backend)
 
 
-def to_tensor(leaf: Any, backend: Any, dtype: EmberDType | None = None, device: str | None = None) -> Any:
+def to_tensor(leaf: Any, backend: Backend, dtype: EmberDType | None = None, device: str | None = None) -> Any:
     """``leaf`` as a native tensor; a Python number takes ``dtype``, or else the default dtype of its kind."""
     if type(leaf) is EmberTensor:
         leaf = leaf._array
@@ -54,14 +55,14 @@ def to_tensor(leaf: Any, backend: Any, dtype: EmberDType | None = None, device: 
     return bring(leaf, backend, device or default_device(backend))
 
 
-def wrapped(native: Any, backend: Any) -> EmberTensor:
+def wrapped(native: Any, backend: Backend) -> EmberTensor:
     """A portable tensor that holds ``native``."""
     return wrap_native(native, native.tape if type(native) is Var else backend)
 
 
-def native_form(backend: Any, name: str) -> Any:
-    """The backend's own form of a piece of control flow while it compiles a function; None at all other times."""
-    return getattr(getattr(backend, "control", None), name, None) if is_compiling(backend) else None
+def traced_control_flow(backend: Backend) -> ControlFlow | None:
+    """Return the backend's own branches and loops while it traces a function; None where Python's serve."""
+    return backend.control_flow if backend.control_flow is not None and backend.is_tracing() else None
 
 
 def constant(x: Any) -> Any:
@@ -74,13 +75,15 @@ class Carried:
 
     __slots__ = ("_facts", "_op", "_thing", "backend", "device", "leaves", "portable", "structure")
 
-    backend: Any
+    backend: Backend
     device: str
     structure: Structure
     leaves: list[Any]
     portable: bool
 
-    def __init__(self, op: str, thing: str, tree: Any, backend: Any, portable: bool, device: str | None = None) -> None:
+    def __init__(
+        self, op: str, thing: str, tree: Any, backend: Backend, portable: bool, device: str | None = None
+    ) -> None:
         leaves, self.structure = flatten(tree)
         self.device = device or device_of(leaves, backend)
         self._op, self._thing, self.backend, self.portable = op, thing, backend, portable

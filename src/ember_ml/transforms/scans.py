@@ -6,11 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core.trees import flatten, map_tree
 from ember_ml.dispatch.declare import plain
 from ember_ml.errors import UnsupportedOp
-from ember_ml.transforms.loop_state import Carried, Tree, device_of, is_portable, native_form, to_tensor, wrapped
+from ember_ml.transforms.loop_state import (
+    Carried,
+    Tree,
+    device_of,
+    is_portable,
+    to_tensor,
+    traced_control_flow,
+    wrapped,
+)
 
 __all__ = ["associative_scan", "map", "scan", "vectorized_map"]
 
@@ -20,7 +29,7 @@ class _Slices:
 
     __slots__ = ("backend", "device", "leaves", "length", "portable", "structure")
 
-    def __init__(self, op: str, tree: Tree, length: int | None, backend: Any, portable: bool) -> None:
+    def __init__(self, op: str, tree: Tree, length: int | None, backend: Backend, portable: bool) -> None:
         leaves, self.structure = flatten(tree)
         self.device = device_of(leaves, backend)
         self.leaves = [to_tensor(leaf, backend, None, self.device) for leaf in leaves]
@@ -85,14 +94,14 @@ def scan(
         return carried.tree(carried.leaves), _empty(
             "scan", _pair(f(carried.tree(carried.leaves), slices.zeros()))[1], slices
         )
-    form = native_form(backend, "scan")
+    form = traced_control_flow(backend)
     if form is not None:
 
         def step(leaves: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Any], Tree]:
             carry, y = _pair(f(carried.tree(leaves), slices.tree(parts)))
             return carried.keep(carry), map_tree(lambda leaf: to_tensor(leaf, backend, None, device), y)
 
-        leaves, ys = form(step, carried.leaves, slices.leaves, slices.length, reverse)
+        leaves, ys = form.scan(step, carried.leaves, slices.leaves, slices.length, reverse)
         return carried.tree(leaves), map_tree(lambda x: wrapped(x, backend), ys) if portable else ys
     leaves, outputs = carried.leaves, _Outputs("scan", slices)
     for x in reversed(slices.each()) if reverse else slices.each():
@@ -145,7 +154,7 @@ def map(f: Callable[[Tree], Tree], xs: Tree) -> Any:
     slices = _Slices("map", xs, None, backend, is_portable(xs))
     if slices.length == 0:
         return _empty("map", f(slices.zeros()), slices)
-    if native_form(backend, "scan") is not None:
+    if traced_control_flow(backend) is not None:
         return scan(lambda carry, x: (carry, f(x)), None, xs)[1]
     outputs = _Outputs("map", slices)
     for x in slices.each():

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.contract import is_compiling
 from ember_ml.backend.named_results import SolverResult
 from ember_ml.backend.selection import active
 from ember_ml.dispatch.declare import plain
 from ember_ml.transforms.flat_vector import Packed
-from ember_ml.transforms.loop_state import Tree, constant
+from ember_ml.transforms.loop_state import Tree, constant, traced_control_flow
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["conjugate_gradient", "gmres", "newton_root"]
@@ -62,7 +61,7 @@ def _unchanged(x: Any) -> Any:
 
 def _unrecorded(x: Any) -> Any:
     """``x`` as a constant to the gradients; but in a function that is compiled, which cannot take them otherwise."""
-    return x if is_compiling(active()) else constant(x)
+    return constant(x) if traced_control_flow(active()) is None else x
 
 
 def _attached(x: Any, b: Any, A: Operator, adjoint_solve: Operator) -> Any:
@@ -72,7 +71,7 @@ def _attached(x: Any, b: Any, A: Operator, adjoint_solve: Operator) -> Any:
     back through the inverse of ``A``. With a constant ``x`` in the residual only the first derivative is right: hence
     the second residual, of the solution which the first one made differentiable.
     """
-    if is_compiling(active()):
+    if traced_control_flow(active()) is not None:
         return x
 
     @ops.custom_gradient

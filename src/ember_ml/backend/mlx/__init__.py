@@ -10,22 +10,26 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend.capabilities import deferred
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.mlx import compilation, gradients  # noqa: F401
-from ember_ml.backend.mlx import optimizer_kernels as updates  # noqa: F401
-from ember_ml.backend.mlx import random as draws  # noqa: F401
+from ember_ml.backend.mlx import compilation, gradients, laziness, optimizer_kernels, random  # noqa: F401
+from ember_ml.backend.mlx.compilation import is_tracing  # noqa: F401
 from ember_ml.backend.mlx.graph_probe import is_recorded  # noqa: F401
 from ember_ml.backend.mlx.host_transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import LinAlgError
 
-name = "mlx"
+name = key = "mlx"
+is_tape = False
 tensor_type = mx.array
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
-blas_library = blas.library
+notes = {"blas": blas.library or "the library's own"}
+processes = deferred(f"{__name__}.processes")
+bench_calls = deferred(f"{__name__}.bench_calls")
+tape_kernels = control_flow = recurrent = sharding = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 
@@ -143,10 +147,6 @@ _DEVICES = {"cpu": mx.cpu, "gpu": mx.gpu}
 
 def synchronize(device: str | None) -> None:
     mx.synchronize()
-
-
-evaluate = mx.eval
-start = mx.async_eval
 
 
 def memory_info(device: str) -> dict[str, int | None]:

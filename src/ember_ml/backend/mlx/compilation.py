@@ -8,10 +8,15 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
+from ember_ml.backend.host_arrays import as_host
+from ember_ml.backend.mlx.host_transfer import from_host
 from ember_ml.backend.random.generator import TracedGenerator, default_generator, streaming
 from ember_ml.core import trees
+from ember_ml.core.dtypes import as_dtype
 
-__all__ = ["build", "is_tracing"]
+__all__ = ["build", "differentiates_programs", "from_python", "is_tracing"]
+
+differentiates_programs = False
 
 _state = threading.local()
 _NO_WORDS = mx.zeros(4, dtype=mx.uint32)
@@ -19,6 +24,10 @@ _NO_WORDS = mx.zeros(4, dtype=mx.uint32)
 
 def is_tracing() -> bool:
     return getattr(_state, "depth", 0) > 0
+
+
+def from_python(data: Any, dtype: mx.Dtype | None, device: str | None) -> mx.array:
+    return from_host(as_host(data, None if dtype is None else as_dtype(dtype)), device)
 
 
 class _Form(NamedTuple):

@@ -8,32 +8,34 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.mlx import graph_probe as recording
+from ember_ml.backend.mlx import graph_probe
 from ember_ml.core import dtypes as dt
 
 __all__ = [
-    "WITHOUT_GRADIENT",
     "checkpoint",
     "custom",
     "jacobian",
     "pullback",
     "pushforward",
     "ruled",
+    "sees_arguments_only",
     "stop_gradient",
     "value_and_gradients",
+    "variable",
     "vmap",
+    "without_gradient",
 ]
 
 stop_gradient = mx.stop_gradient
 sees_arguments_only = True
-"""Whether a checkpointed function's gradient reaches its arguments alone, not the arrays that it closes over."""
+variable = None
 
 _NEVER = """
     cbrt cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd svdvals
 """
 _OF_REAL_NUMBERS_ONLY = "abs cumprod power sign"
 
-WITHOUT_GRADIENT = dict.fromkeys(_NEVER.split(), dt.ALL) | dict.fromkeys(_OF_REAL_NUMBERS_ONLY.split(), dt.COMPLEX)
+without_gradient = dict.fromkeys(_NEVER.split(), dt.ALL) | dict.fromkeys(_OF_REAL_NUMBERS_ONLY.split(), dt.COMPLEX)
 """The ops and dtypes of which MLX has no gradient, or a wrong one, or NaN at 0 where there is one."""
 
 
@@ -44,7 +46,7 @@ def value_and_gradients(
         value, rest = function(*variables)
         return (value, *rest)
 
-    flat = recording.recorded(flat)
+    flat = graph_probe.recorded(flat)
     (value, *rest), gradients = mx.value_and_grad(flat, argnums=list(range(len(leaves))))(*leaves)
     return value, rest, [gradients] if isinstance(gradients, mx.array) else gradients
 
@@ -54,7 +56,7 @@ def pullback(
 ) -> tuple[list[mx.array], Callable[[Sequence[mx.array]], Sequence[mx.array]]]:
     """The outputs of ``function`` and the function that takes their gradients back to the leaves."""
     outputs = function(*leaves)
-    again = _apart(recording.recorded(function))
+    again = _apart(graph_probe.recorded(function))
 
     def pull(gradients: Sequence[mx.array]) -> Sequence[mx.array]:
         return mx.vjp(again, list(leaves), list(gradients))[1]
@@ -75,7 +77,7 @@ def pushforward(
     function: Callable[..., Any], leaves: Sequence[mx.array], tangents: Sequence[mx.array]
 ) -> tuple[list[mx.array], list[mx.array]]:
     try:
-        return mx.jvp(recording.recorded(function), list(leaves), list(tangents))
+        return mx.jvp(graph_probe.recorded(function), list(leaves), list(tangents))
     except ValueError as error:
         if "jvp" not in str(error):
             raise
@@ -88,7 +90,7 @@ def pushforward(
 def jacobian(function: Callable[..., Any], leaves: Sequence[mx.array]) -> list[list[mx.array]]:
     """For each output the derivatives with respect to each leaf, of shape output + leaf."""
     outputs, found = function(*leaves), []
-    function = _apart(recording.recorded(function))
+    function = _apart(graph_probe.recorded(function))
     for place, output in enumerate(outputs):
         basis = mx.eye(output.size, dtype=output.dtype).reshape(output.size, *output.shape)
         rows = [_row(function, leaves, outputs, place, basis[index]) for index in range(output.size)]
@@ -112,7 +114,7 @@ def _row(
 def vmap(
     function: Callable[..., Any], leaves: Sequence[mx.array], axes: Sequence[int | None], out_axis: int
 ) -> list[mx.array]:
-    with recording.vectorizing():
+    with graph_probe.vectorizing():
         return mx.vmap(function, tuple(axes), out_axis)(*leaves)
 
 
@@ -122,9 +124,9 @@ class _ClosesOver(Exception):
 
 def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete: bool) -> Any:
     """What ``function`` gives; gradients reach the leaves alone, so that the caller says whether they are complete."""
-    if recording.is_vectorizing():  # of which MLX cannot keep the order of computation
+    if graph_probe.is_vectorizing():  # of which MLX cannot keep the order of computation
         return function(*leaves)
-    variables = () if is_complete else recording.variables()
+    variables = () if is_complete else graph_probe.variables()
 
     def pure(*arrays: mx.array) -> Any:
         nonlocal variables
@@ -133,7 +135,7 @@ def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete:
         # views, to be told from the same arrays where the function takes them from somewhere else
         views = [mx.squeeze(mx.expand_dims(x, 0), 0) for x in arrays]
         outputs = function(*views)
-        if recording.depends(outputs, variables, views):
+        if graph_probe.depends(outputs, variables, views):
             raise _ClosesOver
         variables = ()  # the second run need not be checked
         return outputs

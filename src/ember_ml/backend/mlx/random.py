@@ -10,11 +10,13 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml.backend.mlx.bodies.sorting import argsort
-from ember_ml.backend.mlx.host_transfer import dtypes
+from ember_ml.backend.mlx.host_transfer import dtypes, from_host
 from ember_ml.backend.random.distributions import Variate
-from ember_ml.backend.random.generator import Key
+from ember_ml.backend.random.generator import Key, next_key
 from ember_ml.backend.random.threefry import block, lane_block, lane_key, signed
 from ember_ml.core.dtypes import EmberDType, float64
+
+__all__ = ["constant", "derive", "draw", "native", "next_key", "order", "takes", "words_by_ops"]
 
 
 def derive(words: mx.array, number: int) -> mx.array:
@@ -84,6 +86,10 @@ def _splits_as_known() -> bool:
     known = [block(key, number << 32 | 3 + number) for number in range(3)]
     found: Any = mx.random.split(mx.array(key, dtype=mx.uint32), 3).reshape(-1).tolist()
     return found == [words[half] for half in range(2) for words in known]
+
+
+def constant(compute: Callable[..., Any], device: str | None, *data: Any) -> mx.array:
+    return from_host(compute(*data), device)
 
 
 def order(words: mx.array) -> mx.array:

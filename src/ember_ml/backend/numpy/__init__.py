@@ -7,24 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from ember_ml.backend.capabilities import deferred
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.host_arrays import cast_host, host_dtypes
-from ember_ml.backend.numpy import gradients  # noqa: F401
-from ember_ml.backend.numpy import optimizer_kernels as updates  # noqa: F401
-from ember_ml.backend.numpy import random as draws  # noqa: F401
-from ember_ml.backend.numpy.vjps import basic as adjoints
-from ember_ml.backend.numpy.vjps import neural as network_adjoints
+from ember_ml.backend.numpy import optimizer_kernels, random, tape_kernels  # noqa: F401
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LinAlgError
 
-name = "numpy"
+name = key = "numpy"
+is_tape = False
 tensor_type = np.ndarray
 dtypes = host_dtypes
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
-ADJOINTS = {**adjoints.ADJOINTS, **network_adjoints.ADJOINTS}
+notes: dict[str, str] = {}
+processes = deferred(f"{__name__}.processes")
+bench_calls = deferred(f"{__name__}.bench_calls")
+gradients = compilation = control_flow = recurrent = sharding = laziness = None
 
 _EMBER = {native: dtype for dtype, native in host_dtypes.items()}
 
@@ -185,5 +186,13 @@ def memory_info(device: str) -> dict[str, int | None]:
     return host_memory()
 
 
+def is_tracing() -> bool:
+    return False
+
+
 def is_traced(x: np.ndarray) -> bool:
+    return False
+
+
+def is_recorded(x: np.ndarray) -> bool:
     return False

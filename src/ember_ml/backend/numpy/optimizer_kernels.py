@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-__all__ = ["adam", "sgd"]
+__all__ = ["is_in_place", "kernels", "takes_halves"]
 
 Arrays = Sequence[np.ndarray]
-IS_IN_PLACE = True
-TAKES_HALVES = False  # NumPy would round every step of the rule to half precision
+is_in_place = True
+takes_halves = False  # NumPy would round every step of the rule to half precision
 _PIECE = 1 << 15
 
 
@@ -32,28 +31,29 @@ def _owned(column: Arrays) -> Arrays:
     return [x if x.flags.c_contiguous and x.flags.writeable else np.array(x, order="C") for x in column]
 
 
-def adam(
+def _adam(
     parameters: Arrays,
     gradients: Arrays,
     first: Arrays,
     second: Arrays,
+    *,
     rate: float,
     factor: float,
-    epsilon: float,
+    scaled_epsilon: float,
     step: int,
     beta1: float,
     beta2: float,
-    unscaled_epsilon: float,
-    decay: float,
+    epsilon: float,
+    weight_decay: float,
     is_decoupled: bool,
 ) -> list[Arrays]:
     parameters, first, second = _owned(parameters), _owned(first), _owned(second)
     rest1, rest2 = 1.0 - beta1, 1.0 - beta2
     for p, g, m, v in _pieces(parameters, gradients, first, second):
-        if decay and is_decoupled:
-            p *= 1.0 - rate * decay
-        elif decay:
-            g = g + decay * p
+        if weight_decay and is_decoupled:
+            p *= 1.0 - rate * weight_decay
+        elif weight_decay:
+            g = g + weight_decay * p
         scratch = np.multiply(g, rest1)
         m *= beta1
         m += scratch
@@ -62,23 +62,33 @@ def adam(
         v *= beta2
         v += scratch
         np.sqrt(v, out=scratch)
-        scratch += epsilon
+        scratch += scaled_epsilon
         np.divide(m, scratch, out=scratch)
         scratch *= factor
         p -= scratch
     return [parameters, first, second]
 
 
-def sgd(parameters: Arrays, gradients: Arrays, *rest: Any) -> list[Arrays]:
-    *slots, rate, momentum, nesterov, decay = rest
-    parameters, slots = _owned(parameters), [_owned(slot) for slot in slots]
-    for p, g, *velocity in _pieces(parameters, gradients, *slots):
-        if decay:
-            g = g + decay * p
+def _sgd(
+    parameters: Arrays,
+    gradients: Arrays,
+    *slots: Arrays,
+    rate: float,
+    momentum: float,
+    nesterov: bool,
+    weight_decay: float,
+) -> list[Arrays]:
+    parameters, velocities = _owned(parameters), [_owned(slot) for slot in slots]
+    for p, g, *velocity in _pieces(parameters, gradients, *velocities):
+        if weight_decay:
+            g = g + weight_decay * p
         if velocity:
             v = velocity[0]
             v *= momentum
             v += g
             g = g + momentum * v if nesterov else v
         p -= rate * g
-    return [parameters, *slots]
+    return [parameters, *velocities]
+
+
+kernels = {"adam": _adam, "sgd": _sgd}

@@ -20,9 +20,8 @@ def connect(place: Place) -> Group:
         return MPIGroup()
     if backends.is_installed("torch"):
         torch = backends.load("torch")
-        from ember_ml.backend.torch import processes as collectives
-
-        return Bridge(collectives.connect(place), torch, backends.load("numpy"))
+        assert torch.processes is not None
+        return Bridge(torch.processes.connect(place), torch, backends.load("numpy"))
     raise LaunchError(
         "NumPy has no engine for several processes of its own: pip install 'ember-ml[mpi]' and start the program with "
         "`ember-ml launch` or mpirun, or install PyTorch, whose engine serves NumPy as well"

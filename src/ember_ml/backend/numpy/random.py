@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ember_ml.backend.random.distributions import Variate
-from ember_ml.backend.random.generator import Key
+from ember_ml.backend.random.draw import host_draw
+from ember_ml.backend.random.generator import Key, next_key
 from ember_ml.backend.random.threefry import block
+
+__all__ = ["constant", "derive", "draw", "native", "next_key", "order", "takes"]
 
 
 def takes(variate: Variate, key: Key, device: str | None) -> bool:
-    return False
+    return True
+
+
+def draw(variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> np.ndarray:
+    return host_draw(variate, key, math.prod(shape)).reshape(shape)
+
+
+def constant(compute: Callable[..., np.ndarray], device: str | None, *data: Any) -> np.ndarray:
+    return compute(*data)
+
+
+def order(words: np.ndarray) -> np.ndarray:
+    return np.argsort(words, kind="stable")
 
 
 def derive(words: np.ndarray, number: int) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Processes that compute together: what a backend's engine for that provides.
 
-A backend that has one has a module ``collectives`` with a function ``connect(place)``, which gives a :class:`Group`.
+A backend that has one has a module ``processes`` with a function ``connect(place)``, which returns a :class:`Group`.
 """
 
 from __future__ import annotations

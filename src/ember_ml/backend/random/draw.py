@@ -1,7 +1,7 @@
-"""One draw: a key from the stream, then the numbers, by whoever is best at it.
+"""One draw: take a key from the stream, then compute the numbers on the backend or on the host.
 
-A backend may have a module ``draws`` that computes words and formulas on its own tensors (:class:`OwnDraws`). Without
-one, or where that module leaves a draw to the host, NumPy computes the numbers and they are moved over; they are the
+A backend may compute words and formulas on its own tensors (:class:`~ember_ml.backend.capabilities.NativeRandom`).
+Without that, or where it leaves a draw to the host, NumPy computes the numbers and they are copied over; they are the
 same either way.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.contract import is_compiling
+from ember_ml.backend.capabilities import NativeRandom
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.host_arrays import cast_host, host_dtypes
 from ember_ml.backend.random.distributions import Variate
 from ember_ml.backend.random.generator import Key, SeedLike, next_key
@@ -22,39 +23,7 @@ from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import EmberDType, int32
 from ember_ml.errors import UnsupportedOp
 
-__all__ = ["HOST_LANES", "OwnDraws", "constant", "draw", "draw_on_host", "host_draw", "permutation"]
-
-
-class OwnDraws(Protocol):
-    """What a backend's module ``draws`` brings."""
-
-    def native(self, variate: Variate) -> Callable[..., Any] | None:
-        """A function that draws with the library's own generator, or None where it has nothing better than ours.
-
-        It gets a 64-bit seed, the shape, the dtype, the device and the parameters of the variate.
-        """
-        ...
-
-    def traced_key(self, seed: SeedLike | None) -> Key:
-        """The key of a draw in a function that is being traced."""
-        ...
-
-    def derive(self, words: Any, number: int) -> Key:
-        """The key that a generator gives ``number`` draws after a state, which is a tensor of four words."""
-        ...
-
-    def takes(self, variate: Variate, key: Key, device: str | None) -> bool:
-        """Whether this module, rather than the host, draws such numbers with this key for this device."""
-        ...
-
-    def draw(self, variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> Any: ...
-    def constant(self, compute: Callable[..., np.ndarray], device: str | None, *data: Any) -> Any:
-        """A native tensor of what the host computes of plain data, also while a function is traced."""
-        ...
-
-    def order(self, words: Any) -> Any:
-        """The int64 indices that sort int32 words, equal ones in their order."""
-        ...
+__all__ = ["HOST_LANES", "constant", "draw", "draw_on_host", "host_draw", "permutation"]
 
 
 class _HostLanes:
@@ -109,7 +78,7 @@ def permutation(count: int, device: str | None, seed: SeedLike | None) -> Any:
         raise ValueError(f"at most 2**32 things can be put in random order, not {count}")
     backend = active()
     own, key, _ = _key(backend, seed)
-    if own is not None and (is_compiling(backend) or type(key) is not tuple):
+    if own is not None and type(key) is not tuple:
         return own.order(own.draw(_SIGNED_WORD, key, (count,), device))
     # sorting pairs of word and index is many times faster than a stable sort of words, and gives the same
     pairs = host_draw(_SIGNED_WORD, key, count).astype(np.int64) << 32
@@ -125,7 +94,7 @@ def draw_on_host(
     """A native tensor of what the host computes with a key: for numbers that take no fixed number of words."""
     backend = active()
     _, key, _ = _key(backend, seed)
-    if is_compiling(backend) or type(key) is not tuple:
+    if type(key) is not tuple:
         raise UnsupportedOp(
             "these numbers are drawn by rejection on the host, which a compiled function cannot do; "
             "draw them outside of it and pass them in"
@@ -134,20 +103,14 @@ def draw_on_host(
 
 
 def constant(compute: Callable[..., np.ndarray], device: str | None, *data: Any) -> Any:
-    """A native tensor of what the host computes of data; of plain data only while a function is traced."""
+    """Return a native tensor of what the host computes of data; of plain data only while torch traces a function."""
     backend = active()
-    own: OwnDraws | None = getattr(backend, "draws", None)
-    if own is None or not is_compiling(backend):
-        return backend.from_host(compute(*data), device)
-    if any(hasattr(value, "shape") for value in data):
-        raise ValueError("in a compiled function probabilities are plain numbers; of a tensor, use random_categorical")
-    return own.constant(compute, device, *data)
+    own = backend.random
+    return backend.from_host(compute(*data), device) if own is None else own.constant(compute, device, *data)
 
 
-def _key(backend: Any, seed: SeedLike | None) -> tuple[OwnDraws | None, Key, bool]:
-    """What the backend brings, the key of this draw, and whether the library's own generator may serve it."""
-    own: OwnDraws | None = getattr(backend, "draws", None)
-    if own is not None and is_compiling(backend):
-        return own, own.traced_key(seed), False
-    key, native = next_key(seed)
+def _key(backend: Backend, seed: SeedLike | None) -> tuple[NativeRandom | None, Key, bool]:
+    """Return the backend's capability, the key of this draw, and whether the library's own generator may serve it."""
+    own = backend.random
+    key, native = next_key(seed) if own is None else own.next_key(seed)
     return own, key, native

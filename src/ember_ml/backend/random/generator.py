@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from ember_ml.backend.random.threefry import MASK, block
+from ember_ml.errors import UnsupportedOp
 
 __all__ = [
     "Generator",
@@ -160,7 +161,10 @@ class TracedGenerator:
 
         number = self.drawn
         self.drawn = number + 1
-        return active().draws.derive(self._words, number)
+        own = active().random
+        if own is None:
+            raise UnsupportedOp(f"the backend {active().name!r} draws no random numbers in a function that is traced")
+        return own.derive(self._words, number)
 
 
 SeedLike: TypeAlias = int | Generator | TracedGenerator

@@ -8,21 +8,32 @@ from typing import Any
 
 import torch
 
+from ember_ml.backend.capabilities import deferred
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.torch import compilation, gradients, recurrent  # noqa: F401
-from ember_ml.backend.torch import control_flow as control  # noqa: F401
-from ember_ml.backend.torch import optimizer_kernels as updates  # noqa: F401
-from ember_ml.backend.torch import random as draws  # noqa: F401
-from ember_ml.backend.torch.host_transfer import cast, dtypes, from_host, from_python, scalar, to_host  # noqa: F401
+from ember_ml.backend.torch import (  # noqa: F401
+    compilation,
+    control_flow,
+    gradients,
+    optimizer_kernels,
+    random,
+    recurrent,
+)
+from ember_ml.backend.torch.host_transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import LinAlgError
 
-name = "torch"
+name = key = "torch"
+is_tape = False
 tensor_type = torch.Tensor
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
+notes: dict[str, str] = {}
+processes = deferred(f"{__name__}.processes")
+sharding = deferred(f"{__name__}.sharding")
+bench_calls = deferred(f"{__name__}.bench_calls")
+tape_kernels = laziness = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 _FAST = FastPath(
@@ -173,7 +184,7 @@ def memory_info(device: str) -> dict[str, int | None]:
     return host_memory()
 
 
-is_compiling = torch.compiler.is_compiling
+is_tracing = torch.compiler.is_compiling
 
 
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]

@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-__all__ = ["build", "is_tracing"]
+__all__ = ["build", "differentiates_programs", "from_python"]
 
-
+differentiates_programs = True
 _numbers = count(1)
 
 
-def is_tracing() -> bool:
-    return torch.compiler.is_compiling()
+def from_python(data: Any, dtype: torch.dtype | None, device: str | None) -> torch.Tensor:
+    return torch.tensor(data, dtype=dtype, device=device)  # torch.compile traces no way over NumPy
 
 
 def build(function: FunctionType) -> Callable[..., Any]:

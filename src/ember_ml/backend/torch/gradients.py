@@ -13,6 +13,8 @@ import torch
 from torch.utils.checkpoint import checkpoint as _checkpoint
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
+from ember_ml.core.dtypes import EmberDType
+
 __all__ = [
     "checkpoint",
     "custom",
@@ -20,14 +22,20 @@ __all__ = [
     "jacobian",
     "pullback",
     "pushforward",
+    "ruled",
+    "sees_arguments_only",
     "stop_gradient",
     "value_and_gradients",
     "variable",
     "vmap",
     "watch",
+    "without_gradient",
 ]
 
 stop_gradient = torch.Tensor.detach
+sees_arguments_only = False
+without_gradient: dict[str, frozenset[EmberDType]] = {}
+ruled = None
 
 _nesting = threading.local()
 

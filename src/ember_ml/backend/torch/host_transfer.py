@@ -60,10 +60,5 @@ def _saturate(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.where(x <= float(info.min), info.min, wide).to(dtype)
 
 
-def from_python(data: Any, dtype: torch.dtype | None, device: str | None) -> torch.Tensor:
-    """Numbers in nested lists, inside a function that torch.compile traces: the way over NumPy is closed there."""
-    return torch.tensor(data, dtype=dtype, device=device)
-
-
 def scalar(value: Any, dtype: torch.dtype, device: str | None) -> torch.Tensor:
     return torch.tensor(value, dtype=dtype, device=device)

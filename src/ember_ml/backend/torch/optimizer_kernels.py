@@ -7,13 +7,12 @@ from typing import Any
 
 import torch
 
-__all__ = ["adagrad", "adam", "lion", "rmsprop", "sgd"]
+__all__ = ["is_in_place", "kernels", "takes_halves"]
 
 Tensors = Sequence[torch.Tensor]
-_kernels: Any = torch  # which does not tell the types of its kernels for lists
-IS_IN_PLACE = True
-TAKES_HALVES = True
-"""Whether the parameters and slots that are passed are changed, rather than new ones given."""
+_torch: Any = torch  # torch 2.13 does not declare the types of its kernels for lists
+is_in_place = True
+takes_halves = True
 
 
 def _grouped(*columns: Tensors) -> list[tuple[list[torch.Tensor], ...]]:
@@ -33,11 +32,12 @@ def _in_order(column: Tensors) -> Tensors:
 
 
 @torch.no_grad()
-def adam(
+def _adam(
     parameters: Tensors,
     gradients: Tensors,
     first: Tensors,
     second: Tensors,
+    *,
     rate: float,
     factor: float,
     scaled_epsilon: float,
@@ -45,95 +45,106 @@ def adam(
     beta1: float,
     beta2: float,
     epsilon: float,
-    decay: float,
+    weight_decay: float,
     is_decoupled: bool,
 ) -> list[Tensors]:
-    kernel = _kernels._fused_adamw_ if is_decoupled else _kernels._fused_adam_
+    kernel = _torch._fused_adamw_ if is_decoupled else _torch._fused_adam_
     # the kernels walk through memory: what lies in another order, as the gradients of convolutions, is put in order
     parameters, gradients, first, second = (_in_order(x) for x in (parameters, gradients, first, second))
     for p, g, m, v in _grouped(parameters, gradients, first, second) if parameters else ():
         count = torch.full((), step, dtype=torch.float32, device=p[0].device)
         kernel(
-            p, g, m, v, [], [count] * len(p), lr=rate, beta1=beta1, beta2=beta2, weight_decay=decay, eps=epsilon,
+            p, g, m, v, [], [count] * len(p), lr=rate, beta1=beta1, beta2=beta2, weight_decay=weight_decay, eps=epsilon,
             amsgrad=False, maximize=False,
         )  # fmt: skip
     return [parameters, first, second]
 
 
-def _decayed(parameters: Tensors, gradients: Tensors, decay: float) -> Tensors:
-    return _kernels._foreach_add(gradients, parameters, alpha=decay) if decay else gradients
+def _add_decay(parameters: Tensors, gradients: Tensors, weight_decay: float) -> Tensors:
+    return _torch._foreach_add(gradients, parameters, alpha=weight_decay) if weight_decay else gradients
 
 
 @torch.no_grad()
-def sgd(
+def _sgd(
     parameters: Tensors,
     gradients: Tensors,
-    *rest: Any,
+    velocity: Tensors | None = None,
+    *,
+    rate: float,
+    momentum: float,
+    nesterov: bool,
+    weight_decay: float,
 ) -> list[Tensors]:
-    *slots, rate, momentum, nesterov, decay = rest
-    gradients = _decayed(parameters, gradients, decay)
-    if not slots:
-        _kernels._foreach_add_(parameters, gradients, alpha=-rate)
+    gradients = _add_decay(parameters, gradients, weight_decay)
+    if velocity is None:
+        _torch._foreach_add_(parameters, gradients, alpha=-rate)
         return [parameters]
-    (velocity,) = slots
-    _kernels._foreach_mul_(velocity, momentum)
-    _kernels._foreach_add_(velocity, gradients)
-    step = _kernels._foreach_add(gradients, velocity, alpha=momentum) if nesterov else velocity
-    _kernels._foreach_add_(parameters, step, alpha=-rate)
+    _torch._foreach_mul_(velocity, momentum)
+    _torch._foreach_add_(velocity, gradients)
+    step = _torch._foreach_add(gradients, velocity, alpha=momentum) if nesterov else velocity
+    _torch._foreach_add_(parameters, step, alpha=-rate)
     return [parameters, velocity]
 
 
 @torch.no_grad()
-def lion(
+def _lion(
     parameters: Tensors,
     gradients: Tensors,
     mean: Tensors,
+    *,
     rate: float,
     beta1: float,
     beta2: float,
-    decay: float,
+    weight_decay: float,
 ) -> list[Tensors]:
-    step = _kernels._foreach_mul(mean, beta1)
-    _kernels._foreach_add_(step, gradients, alpha=1.0 - beta1)
-    _kernels._foreach_sign_(step)
-    if decay:
-        _kernels._foreach_add_(step, parameters, alpha=decay)
-    _kernels._foreach_add_(parameters, step, alpha=-rate)
-    _kernels._foreach_mul_(mean, beta2)
-    _kernels._foreach_add_(mean, gradients, alpha=1.0 - beta2)
+    step = _torch._foreach_mul(mean, beta1)
+    _torch._foreach_add_(step, gradients, alpha=1.0 - beta1)
+    _torch._foreach_sign_(step)
+    if weight_decay:
+        _torch._foreach_add_(step, parameters, alpha=weight_decay)
+    _torch._foreach_add_(parameters, step, alpha=-rate)
+    _torch._foreach_mul_(mean, beta2)
+    _torch._foreach_add_(mean, gradients, alpha=1.0 - beta2)
     return [parameters, mean]
 
 
 @torch.no_grad()
-def rmsprop(
+def _rmsprop(
     parameters: Tensors,
     gradients: Tensors,
     square: Tensors,
-    *rest: Any,
+    velocity: Tensors | None = None,
+    *,
+    rate: float,
+    decay: float,
+    epsilon: float,
+    momentum: float,
+    weight_decay: float,
 ) -> list[Tensors]:
-    *slots, rate, smoothing, epsilon, momentum, decay = rest
-    gradients = _decayed(parameters, gradients, decay)
-    _kernels._foreach_mul_(square, smoothing)
-    _kernels._foreach_addcmul_(square, gradients, gradients, value=1.0 - smoothing)
-    size = _kernels._foreach_sqrt(square)
-    _kernels._foreach_add_(size, epsilon)
-    if not slots:
-        _kernels._foreach_addcdiv_(parameters, gradients, size, value=-rate)
+    gradients = _add_decay(parameters, gradients, weight_decay)
+    _torch._foreach_mul_(square, decay)
+    _torch._foreach_addcmul_(square, gradients, gradients, value=1.0 - decay)
+    size = _torch._foreach_sqrt(square)
+    _torch._foreach_add_(size, epsilon)
+    if velocity is None:
+        _torch._foreach_addcdiv_(parameters, gradients, size, value=-rate)
         return [parameters, square]
-    (velocity,) = slots
-    _kernels._foreach_mul_(velocity, momentum)
-    _kernels._foreach_addcdiv_(velocity, gradients, size)
-    _kernels._foreach_add_(parameters, velocity, alpha=-rate)
+    _torch._foreach_mul_(velocity, momentum)
+    _torch._foreach_addcdiv_(velocity, gradients, size)
+    _torch._foreach_add_(parameters, velocity, alpha=-rate)
     return [parameters, square, velocity]
 
 
 @torch.no_grad()
-def adagrad(
-    parameters: Tensors, gradients: Tensors, square: Tensors, rate: float, epsilon: float, decay: float
+def _adagrad(
+    parameters: Tensors, gradients: Tensors, square: Tensors, *, rate: float, epsilon: float, weight_decay: float
 ) -> list[Tensors]:
-    gradients = _decayed(parameters, gradients, decay)
-    _kernels._foreach_addcmul_(square, gradients, gradients, value=1.0)
-    size = _kernels._foreach_sqrt(square)
-    _kernels._foreach_add_(size, epsilon)
-    _kernels._foreach_addcdiv_(parameters, gradients, size, value=-rate)
+    gradients = _add_decay(parameters, gradients, weight_decay)
+    _torch._foreach_addcmul_(square, gradients, gradients, value=1.0)
+    size = _torch._foreach_sqrt(square)
+    _torch._foreach_add_(size, epsilon)
+    _torch._foreach_addcdiv_(parameters, gradients, size, value=-rate)
     return [parameters, square]
+
+
+kernels = {"adagrad": _adagrad, "adam": _adam, "lion": _lion, "rmsprop": _rmsprop, "sgd": _sgd}

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ember_ml.backend.random import generator as streams
+from ember_ml.backend.random import generator
 from ember_ml.backend.random.distributions import Variate
 from ember_ml.backend.random.generator import Key, SeedLike, TracedGenerator
 from ember_ml.backend.random.threefry import lane_block, lane_key, signed
@@ -26,9 +26,9 @@ _library.define("key(int first, int second) -> Tensor")
 _order = torch.zeros(1)
 
 
-def _next_key(order: torch.Tensor, generator: int) -> torch.Tensor:
+def _next_key(order: torch.Tensor, number: int) -> torch.Tensor:
     """The next key of the generator with that number; 0 is the one that draws without a seed come from just now."""
-    source = streams.generators[generator] if generator else streams.lent() or streams.default_generator()
+    source = generator.generators[number] if number else generator.lent() or generator.default_generator()
     return _key(*source.next_key())
 
 
@@ -47,16 +47,20 @@ _ask = torch.ops.ember_ml.next_key.default
 _known = torch.ops.ember_ml.key.default
 
 
-def traced_key(seed: SeedLike | None) -> Key:
-    source = streams.lent() if seed is None else seed
+def next_key(seed: SeedLike | None) -> tuple[Key, bool]:
+    return (_traced_key(seed), False) if torch.compiler.is_compiling() else generator.next_key(seed)
+
+
+def _traced_key(seed: SeedLike | None) -> Key:
+    source = generator.lent() if seed is None else seed
     if isinstance(source, TracedGenerator):
         return source.next_key()
     if seed is None or source is None:
         return _ask(_order, 0)
-    if isinstance(source, streams.Generator):
+    if isinstance(source, generator.Generator):
         return _ask(_order, source.number)
     # as constants the compiler would add them to the counters in integers that do not wrap
-    return _known(*streams.first_key(source))
+    return _known(*generator.first_key(source))
 
 
 def derive(words: torch.Tensor, number: int) -> torch.Tensor:
@@ -117,8 +121,16 @@ def _words(key: Key, blocks: int, device: str | None) -> tuple[torch.Tensor, tor
     return lane_block(first, second, numbers, others, _LANES.keep)
 
 
-@torch.compiler.assume_constant_result
 def constant(compute: Callable[..., Any], device: str | None, *data: Any) -> torch.Tensor:
+    if not torch.compiler.is_compiling():
+        return from_host(compute(*data), device)
+    if any(hasattr(value, "shape") for value in data):
+        raise ValueError("in a compiled function probabilities are plain numbers; of a tensor, use random_categorical")
+    return _constant(compute, device, *data)
+
+
+@torch.compiler.assume_constant_result
+def _constant(compute: Callable[..., Any], device: str | None, *data: Any) -> torch.Tensor:
     return from_host(compute(*data), device)
 
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.dispatch.slow_path import bring
@@ -215,7 +216,7 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, int | float)
 
 
-def _in_kind(native: Any, like: Any, backend: Any) -> Any:
+def _in_kind(native: Any, like: Any, backend: Backend) -> Any:
     return wrap(native, backend) if type(like) is EmberTensor else native
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.capabilities import Sharding
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.distributed import collectives
 from ember_ml.distributed.strategy.base import Strategy
@@ -27,7 +28,7 @@ class ShardedParameter(Parameter):
     __slots__ = ("recording", "split")
 
     held: Any
-    home: Any
+    home: Backend
     recording: Any
     split: Any
 
@@ -93,7 +94,7 @@ class FullShardStrategy(Strategy):
         named = model.named_parameters()
         self._splits = {name: x.split for name, x in named.items() if isinstance(x, ShardedParameter)}
 
-    def _sharded(self, parameter: Parameter, engine: Any) -> ShardedParameter:
+    def _sharded(self, parameter: Parameter, engine: Sharding) -> ShardedParameter:
         split = engine.Split(parameter.shape, self.rank, self.world_size, collectives.all_gather, _mean_part)
         return ShardedParameter(parameter, split, engine.recording)
 
@@ -143,12 +144,11 @@ def _mean_part(vector: Tensor) -> Tensor:
     return collectives.reduce_scatter(vector, "mean")
 
 
-def _engine() -> Any:
+def _engine() -> Sharding:
     backend = active()
-    try:
-        return import_module(f"{backend.__name__}.sharding")
-    except ModuleNotFoundError:
+    if backend.sharding is None:
         raise UnsupportedOp(
             f"FullShardStrategy needs gradients that gather parameters again when they come to them, and those of "
             f"{backend.name} keep them whole: use ZeroStrategy, which splits the optimizer's state, or PyTorch"
-        ) from None
+        )
+    return backend.sharding

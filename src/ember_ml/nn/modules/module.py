@@ -13,7 +13,7 @@ from ember_ml.nn.modules import change_counter as versions
 from ember_ml.nn.modules import summary as describing
 from ember_ml.nn.modules.parameter import Buffer, Parameter
 from ember_ml.tensor.variable import Variable
-from ember_ml.transforms.captured_variables import Holder, is_tracing
+from ember_ml.transforms.captured_variables import Holder
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor
 
 __all__ = ["Module"]
@@ -113,7 +113,7 @@ class Module(Holder):
                 yield from _contained(name, value)
 
     def _parts_that_may_be_modules(self) -> dict[str, Any]:
-        if is_tracing(active()):  # not every tracer follows a walk through all attributes
+        if active().is_tracing():  # not every tracer follows a walk through all attributes
             known = self.__dict__.get("_walked_parts")
             if known is not None:
                 return known
@@ -161,7 +161,7 @@ class Module(Holder):
 
     def trained_state(self) -> TrainedState:
         """What a step of training needs to know of the module; found in one walk, and again when a module changes."""
-        if is_tracing(active()):  # a tracer would take what is remembered for something to be guarded
+        if active().is_tracing():  # a tracer would take what is remembered for something to be guarded
             return TrainedState(self)
         found = self.__dict__.get("_walk")
         if found is None or not found.is_current():
@@ -360,7 +360,7 @@ class TrainedState:
             elif isinstance(variable, Buffer):
                 self.buffers.append(variable)
         parts = module._parts_that_may_be_modules()
-        if not is_tracing(active()):
+        if not active().is_tracing():
             module.__dict__["_walked_parts"] = parts
         self.containers += [(x, len(x)) for x in parts.values() if type(x) is list or type(x) is dict]
         for name, child in module.children():

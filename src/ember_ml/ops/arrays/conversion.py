@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml.backend.contract import is_compiling
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import default_device
 from ember_ml.backend.host_arrays import as_host, shares_memory
 from ember_ml.backend.selection import active
@@ -47,10 +47,10 @@ def _convert(data: Any, dtype: Any, device: str | None, copied: bool | None) -> 
     return copy(data) if copied else data
 
 
-def _import(backend: Any, data: Any, dtype: Any, device: str, copied: bool | None) -> Any:
+def _import(backend: Backend, data: Any, dtype: Any, device: str, copied: bool | None) -> Any:
     """Foreign data, through a NumPy array."""
-    if is_compiling(backend) and type(data) in _PYTHON_DATA:
-        return backend.from_python(data, dtype, device)
+    if backend.compilation is not None and backend.is_tracing() and type(data) in _PYTHON_DATA:
+        return backend.compilation.from_python(data, dtype, device)
     host = as_host(data, None if dtype is None else as_dtype(dtype))
     native_dtype(backend, as_dtype(host.dtype))  # raises where the backend lacks it
     result = backend.from_host(host, device, bool(copied) and type(data) not in _PYTHON_DATA)

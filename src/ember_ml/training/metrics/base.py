@@ -40,9 +40,9 @@ class Measure:
 
     def add(self, parts: Parts) -> None:
         """Add what was measured in a batch."""
-        start = getattr(active(), "start", None)
-        if start is not None:  # a lazy backend would else keep all that led to the parts until they are read
-            start([part for part in parts if active().is_native(part)])
+        backend = active()
+        if backend.laziness is not None:  # it would keep all that led to the parts until they are read
+            backend.laziness.start([part for part in parts if backend.is_native(part)])
         level = 0
         while True:
             if level == len(self._levels):

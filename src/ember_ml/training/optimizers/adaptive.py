@@ -56,8 +56,19 @@ class Adam(Optimizer):
         root = math.sqrt(1.0 - self.beta2**step)
         return rate, rate * root / (1.0 - self.beta1**step), self.epsilon * root
 
-    def settings(self) -> tuple[Any, ...]:
-        return self.step, self.beta1, self.beta2, self.epsilon, self.weight_decay, self.is_decoupled
+    def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
+        rate, factor, scaled_epsilon = scalars
+        return {
+            "rate": rate,
+            "factor": factor,
+            "scaled_epsilon": scaled_epsilon,
+            "step": self.step,
+            "beta1": self.beta1,
+            "beta2": self.beta2,
+            "epsilon": self.epsilon,
+            "weight_decay": self.weight_decay,
+            "is_decoupled": self.is_decoupled,
+        }
 
     def rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
@@ -116,8 +127,14 @@ class RMSprop(Optimizer):
         super().__init__(learning_rate, max_norm, max_value)
         self.decay, self.epsilon, self.momentum, self.weight_decay = decay, epsilon, momentum, weight_decay
 
-    def settings(self) -> tuple[Any, ...]:
-        return self.decay, self.epsilon, self.momentum, self.weight_decay
+    def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
+        return {
+            "rate": scalars[0],
+            "decay": self.decay,
+            "epsilon": self.epsilon,
+            "momentum": self.momentum,
+            "weight_decay": self.weight_decay,
+        }
 
     def rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
@@ -153,8 +170,8 @@ class Adagrad(Optimizer):
         super().__init__(learning_rate, max_norm, max_value)
         self.epsilon, self.weight_decay = epsilon, weight_decay
 
-    def settings(self) -> tuple[Any, ...]:
-        return self.epsilon, self.weight_decay
+    def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
+        return {"rate": scalars[0], "epsilon": self.epsilon, "weight_decay": self.weight_decay}
 
     def rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]

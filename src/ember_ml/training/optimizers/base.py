@@ -8,11 +8,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ember_ml import ops
+from ember_ml.backend.capabilities import OptimizerKernels
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable, assign_all, values_of
-from ember_ml.transforms.captured_variables import Holder, is_tracing
+from ember_ml.transforms.captured_variables import Holder
 from ember_ml.typing import Tensor
 
 __all__ = ["Optimizer", "Rate"]
@@ -34,7 +36,7 @@ class Optimizer(Holder):
 
     slots: tuple[str, ...] = ()
     kernel: ClassVar[str] = ""
-    """The function in ``backend/<name>/updates.py`` that does what ``rule`` does, to all parameters at once."""
+    """The function among a backend's ``optimizer_kernels`` that does what ``rule`` does, to all parameters at once."""
     is_elementwise: ClassVar[bool] = True
     """Whether each number of a parameter changes by its own gradient alone, so that parts can be updated apart."""
 
@@ -62,9 +64,9 @@ class Optimizer(Holder):
         """The numbers that the rule needs and that change from step to step, which is counted from 1."""
         return (rate,)
 
-    def settings(self) -> tuple[Any, ...]:
-        """The numbers that the rule needs and that stay."""
-        return ()
+    def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
+        """Return what the kernel takes by keyword: the scalars of this step, and the numbers that stay."""
+        return {}
 
     def rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
@@ -102,7 +104,7 @@ class Optimizer(Holder):
         """
         variables = list(named.values())
         state = self.state_of(named)
-        is_traced = is_tracing(active())
+        is_traced = active().is_tracing()
         if is_traced:
             self._is_traced = True
             numbers = self._numbers
@@ -128,14 +130,10 @@ class Optimizer(Holder):
         if not self.step:
             return None  # the first update makes the slots
         numbers = [float(x) for x in self.scalars(self.step + 1, self.rate)]
-        backend = active()
-        vector = getattr(getattr(backend, "updates", None), "vector", None)
         if self._numbers is None:
             self._numbers = Variable(numbers)
-        elif vector is None:
-            self._numbers.value = numbers
         else:
-            self._numbers.held, self._numbers.home = vector(numbers), backend
+            self._numbers.value = numbers
         return [self._numbers, *(x for held in self._state.values() for x in held.values())], id(self)
 
     def begin_trace(self) -> None:
@@ -173,18 +171,17 @@ class Optimizer(Holder):
         """The new parameters and slots. Where the backend changes tensors in place, they are the old ones, changed."""
         backend = active()
         gradients = self._clipped(gradients, square)
-        kernels = getattr(backend, "updates", None)
-        kernel = getattr(kernels, self.kernel, None) if self.kernel else None
-        if kernel is not None and self._serves(kernels, parameters, backend):
-            return kernel(parameters, gradients, *state, *scalars, *self.settings())
+        kernels = backend.optimizer_kernels
+        if kernels is not None and self.kernel in kernels.kernels and self._serves(kernels, parameters, backend):
+            return kernels.kernels[self.kernel](parameters, gradients, *state, **self.settings(scalars))
         rows = [self._ruled(p, g, slots, scalars) for p, g, *slots in zip(parameters, gradients, *state, strict=True)]
         return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(len(state) + 1)]
 
-    def _serves(self, kernels: Any, parameters: Sequence[Tensor], backend: Any) -> bool:
+    def _serves(self, kernels: OptimizerKernels, parameters: Sequence[Tensor], backend: Backend) -> bool:
         """Whether the backend's own way is right here: a compiler makes a better one of the rule than of a kernel."""
-        if kernels.IS_IN_PLACE and is_tracing(backend):
+        if kernels.is_in_place and backend.is_tracing():
             return False
-        return kernels.TAKES_HALVES or not any(backend.dtype_of(x) in HALVES for x in parameters)
+        return kernels.takes_halves or not any(backend.dtype_of(x) in HALVES for x in parameters)
 
     def _ruled(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]

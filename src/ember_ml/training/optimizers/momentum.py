@@ -47,8 +47,13 @@ class SGD(Optimizer):
             raise ValueError("nesterov needs a momentum")
         self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
 
-    def settings(self) -> tuple[Any, ...]:
-        return self.momentum, self.nesterov, self.weight_decay
+    def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
+        return {
+            "rate": scalars[0],
+            "momentum": self.momentum,
+            "nesterov": self.nesterov,
+            "weight_decay": self.weight_decay,
+        }
 
     def rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
@@ -88,8 +93,8 @@ class Lion(Optimizer):
         super().__init__(learning_rate, max_norm, max_value)
         self.beta1, self.beta2, self.weight_decay = beta1, beta2, weight_decay
 
-    def settings(self) -> tuple[Any, ...]:
-        return self.beta1, self.beta2, self.weight_decay
+    def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
+        return {"rate": scalars[0], "beta1": self.beta1, "beta2": self.beta2, "weight_decay": self.weight_decay}
 
     def rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]

@@ -17,7 +17,7 @@ import numpy as np
 
 from ember_ml.backend import value_checks as checks
 
-__all__ = ["ADJOINTS"]
+__all__ = ["VJPS"]
 
 Array = np.ndarray[Any, Any]
 Wanted = tuple[Any, ...]
@@ -151,7 +151,7 @@ def _sum(g: Array, wanted: Wanted, axis: Any) -> Any:
     return (filled,)
 
 
-ADJOINTS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
+VJPS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
     "add": (None, _added),
     "linear": (None, _linear),
     "matmul": (None, _matrices_multiplied),

@@ -15,7 +15,7 @@ from ember_ml.backend.common.attention import by_groups, check_attention, scale_
 from ember_ml.backend.numpy.bodies.special import erfc
 from ember_ml.backend.numpy.vjps.basic import Wanted, _column_sums, _fitted, _rows
 
-__all__ = ["ADJOINTS"]
+__all__ = ["VJPS"]
 
 Array = np.ndarray[Any, Any]
 
@@ -269,7 +269,7 @@ def _summed(weights: Array, x: Array, like: Array) -> Array:
     return found
 
 
-ADJOINTS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
+VJPS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
     "dot_product_attention": (_attention, _attention_back),
     "gelu": (_gelu, _gelu_back),
     "layer_normalization": (_layer, _layer_back),

@@ -100,7 +100,7 @@ class _Recurrent(SequenceMixingLayer):
     def _by_library(self, x: Tensor, parts: Carry) -> tuple[Tensor, Carry] | None:
         """The results and the last state by the library's own function, where it has one and that drops nothing."""
         backend = active()
-        library = getattr(backend, "recurrent", None)
+        library = backend.recurrent
         if library is None or (self.dropout and self.training and self.layers > 1):
             return None
         natives = [t._array if type(t) is EmberTensor else t for t in (x, *parts)]
@@ -109,8 +109,10 @@ class _Recurrent(SequenceMixingLayer):
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.has_bias else ("weight_ih", "weight_hh")
         weights = [getattr(self, f"{name}{cell}") for cell, _ in self._cells for name in names]
         found = library.run(self.kind, natives[0], natives[1:], weights, self.has_bias, self.layers, self.bidirectional)
-        if found is None or type(x) is not EmberTensor:
-            return found
+        if found is None:
+            return None
+        if type(x) is not EmberTensor:
+            return found[0], tuple(found[1])
         return wrap_native(found[0], backend), tuple(wrap_native(part, backend) for part in found[1])
 
     def _by_steps(self, x: Tensor, carries: list[Carry]) -> tuple[Tensor, Carry]:

@@ -1,0 +1,267 @@
+"""What a backend may bring beyond the required parts: each capability is a type, and an attribute of the backend.
+
+A backend names every capability; the attribute is None where it has none, and the portable way serves instead. Most
+are modules of the backend's package, with the functions that the type lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from ember_ml.backend.processes.group import Group, Place
+    from ember_ml.backend.random.distributions import Variate
+    from ember_ml.backend.random.generator import Key, SeedLike
+    from ember_ml.core.dtypes import EmberDType
+else:
+    Protocol = object  # making a protocol takes a millisecond, and nothing asks for one at run time
+
+__all__ = [
+    "BenchCalls",
+    "Compilation",
+    "ControlFlow",
+    "Engine",
+    "Gradients",
+    "Kernel",
+    "Laziness",
+    "NativeRandom",
+    "OptimizerKernels",
+    "Processes",
+    "Recurrent",
+    "Sharding",
+    "TapeKernels",
+    "deferred",
+]
+
+Flat = Callable[..., Any]
+"""A function of native tensors."""
+
+
+class Engine(Protocol):
+    """Differentiates and vectorizes functions of native tensors, the leaves: a library's own engine, or the tape."""
+
+    def value_and_gradients(self, function: Flat, leaves: Sequence[Any]) -> tuple[Any, Sequence[Any], Sequence[Any]]:
+        """Return a number, the list of other results, and the gradients of the number with respect to the leaves."""
+        ...
+
+    def pullback(
+        self, function: Flat, leaves: Sequence[Any]
+    ) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:
+        """Return the outputs, and the vjp: from gradients of the outputs to gradients of the leaves."""
+        ...
+
+    def pushforward(
+        self, function: Flat, leaves: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the outputs and their derivatives along ``tangents``: the jvp."""
+        ...
+
+    def jacobian(self, function: Flat, leaves: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        """Return for each output its derivatives with respect to each leaf, of shape output + leaf."""
+        ...
+
+    def vmap(self, function: Flat, leaves: Sequence[Any], axes: Sequence[int | None], out_axis: int) -> Sequence[Any]:
+        """Return the outputs of ``function``, called for each index along ``axes`` of the leaves."""
+        ...
+
+    def checkpoint(self, function: Flat, leaves: Sequence[Any], is_complete: bool) -> Sequence[Any]:
+        """Return the outputs without keeping inner values; ``is_complete``: the leaves are all that it reads."""
+        ...
+
+    def custom(self, function: Flat, leaves: Sequence[Any]) -> Sequence[Any]:
+        """Return the outputs of ``function``, which returns them together with its own vjp."""
+        ...
+
+
+class Gradients(Engine, Protocol):
+    """A library's own engine of gradients. A backend without one is differentiated by the tape."""
+
+    sees_arguments_only: bool
+    """Whether a checkpointed function's gradient reaches its arguments alone, not the arrays that it closes over."""
+    without_gradient: Mapping[str, frozenset[EmberDType]]
+    """The ops and dtypes whose gradient the library lacks or gets wrong: the rules of the op serve there."""
+    ruled: Callable[[Flat, Callable[..., Any], Sequence[Any]], Sequence[Any]] | None
+    """``ruled(function, pull, leaves)`` computes ``function`` and lets the engine use ``pull`` as its vjp.
+
+    None where ``without_gradient`` is empty.
+    """
+    variable: Callable[[Any], Any] | None
+    """``variable(x)`` returns a tensor with the data of ``x`` whose use is recorded from now on, as ``requires_grad``
+    asks; None where the library differentiates functions only.
+    """
+
+    def stop_gradient(self, x: Any) -> Any: ...
+
+
+class TapeKernels(Protocol):
+    """Faster gradients on the tape than those by the rules beside the ops."""
+
+    vjps: Mapping[str, tuple[Callable[..., Any] | None, Callable[..., Any]]]
+    """By the name of the op: a forward function that also returns residuals, or None, and the vjp."""
+
+    def accumulate(self, total: Any, gradient: Any) -> Any:
+        """Return the sum of two gradients, in the memory of ``total`` where that can be written to."""
+        ...
+
+
+class Compilation(Protocol):
+    """A compiler of functions."""
+
+    differentiates_programs: bool
+    """Whether a compiled program can be differentiated, and better so than gradients that are compiled themselves."""
+
+    def build(self, function: Any) -> Flat:
+        """Compile ``function`` of native tensors; it returns a tree of tensors, and a note that is passed on."""
+        ...
+
+    def from_python(self, data: Any, dtype: Any, device: str | None) -> Any:
+        """Return a native tensor of numbers in nested lists while a function is traced."""
+        ...
+
+
+class ControlFlow(Protocol):
+    """Branches and loops inside functions that are traced. Without it they are Python's."""
+
+    def read(self, x: Any) -> Any:
+        """Return the value of a 0-d tensor, or None where it cannot be read now."""
+        ...
+
+    def cond(self, pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any: ...
+    def while_loop(
+        self, test: Callable[[Sequence[Any]], Any], step: Callable[[Sequence[Any]], list[Any]], leaves: Sequence[Any]
+    ) -> Sequence[Any]: ...
+    def scan(
+        self,
+        step: Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], Any]],
+        leaves: Sequence[Any],
+        xs: Sequence[Any],
+        length: int,
+        reverse: bool,
+    ) -> tuple[Sequence[Any], Any]: ...
+
+
+Kernel = Callable[..., "list[Sequence[Any]]"]
+"""``kernel(parameters, gradients, *slots, **settings)`` returns the new parameters and slots, as lists of tensors.
+
+The settings are those of ``Optimizer.settings`` and the scalars of this step, by keyword.
+"""
+
+
+class OptimizerKernels(Protocol):
+    """Updates of all parameters at once. Without a kernel the rule of the optimizer computes each parameter by ops."""
+
+    is_in_place: bool
+    """Whether the parameters and slots that are passed are changed, rather than new ones returned."""
+    takes_halves: bool
+    """Whether the kernels take parameters in half precision, and compute them as precisely as the rules do."""
+    kernels: Mapping[str, Kernel]
+    """By ``Optimizer.kernel``."""
+
+
+class Recurrent(Protocol):
+    """The recurrent layers of the library."""
+
+    def run(
+        self,
+        kind: str,
+        x: Any,
+        state: Sequence[Any],
+        weights: Sequence[Any],
+        has_bias: bool,
+        layers: int,
+        bidirectional: bool,
+    ) -> tuple[Any, Sequence[Any]] | None:
+        """Return the results and the last state, or None where the loop in Python must compute them."""
+        ...
+
+
+class NativeRandom(Protocol):
+    """Random numbers on the backend's own tensors. Without it NumPy draws them, and they are copied over."""
+
+    def native(self, variate: Variate) -> Callable[..., Any] | None:
+        """Return a function that draws with the library's own generator, or None where it has no better than ours.
+
+        It gets a 64-bit seed, the shape, the dtype, the device and the parameters of the variate.
+        """
+        ...
+
+    def next_key(self, seed: SeedLike | None) -> tuple[Key, bool]:
+        """Return the key of one draw, also while a function is traced, and whether :meth:`native` may serve it."""
+        ...
+
+    def derive(self, words: Any, number: int) -> Key:
+        """Return the key that a generator has ``number`` draws after a state, which is a tensor of four words."""
+        ...
+
+    def takes(self, variate: Variate, key: Key, device: str | None) -> bool:
+        """Whether :meth:`draw`, rather than the host, draws such numbers with this key for this device."""
+        ...
+
+    def draw(self, variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> Any: ...
+    def constant(self, compute: Callable[..., Any], device: str | None, *data: Any) -> Any:
+        """Return a native tensor of what the host computes of plain data, also while a function is traced."""
+        ...
+
+    def order(self, words: Any) -> Any:
+        """Return the int64 indices that sort int32 words, equal ones in their order."""
+        ...
+
+
+class Processes(Protocol):
+    """Processes that exchange tensors. Without it they travel as NumPy arrays."""
+
+    def connect(self, place: Place) -> Group:
+        """Join the other processes."""
+        ...
+
+
+class Sharding(Protocol):
+    """Parameters of which each process holds a part, gathered again by the backward pass."""
+
+    Split: Callable[..., Any]
+
+    def recording(self) -> AbstractContextManager[Any]:
+        """A block in which the engine of gradients keeps notes in place of gathered parameters."""
+        ...
+
+
+class Laziness(Protocol):
+    """A library that computes when results are needed."""
+
+    def evaluate(self, *tensors: Any) -> None:
+        """Compute the tensors, which may be in lists, and wait for them."""
+        ...
+
+    def start(self, *tensors: Any) -> None:
+        """Begin to compute the tensors, and do not wait."""
+        ...
+
+
+class BenchCalls(Protocol):
+    """The library's own spelling of ops, for ``ember-ml bench``."""
+
+    calls: Mapping[str, Callable[..., Any]]
+
+    def evaluate(self, x: Any) -> Any:
+        """Wait until ``x`` has been computed, and return it."""
+        ...
+
+
+class _Deferred:
+    """A module that is imported when something in it is first asked for."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._module), name)
+
+
+def deferred(module: str) -> Any:
+    """Return a stand-in for a capability's module that few programs need and that is slow to import."""
+    return _Deferred(module)
