@@ -23,8 +23,6 @@ from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
 
 __all__ = ["EmberTensor", "record_with", "to_native", "wrap", "wrap_native"]
 
-_new = object.__new__
-
 
 class EmberTensor(Operations):
     """A portable tensor: holds a native tensor and outlives a switch of the backend.
@@ -312,7 +310,8 @@ def _restore(
 ) -> EmberTensor:
     """A pickled tensor, on its own backend where that is installed, else on the active one."""
     backend = load(name) if is_installed(name) else active()
-    native = backend.from_host(from_bytes(data, as_dtype(dtype), shape), resolve_device(backend, device))
+    there = resolve_device(backend, device if backend.name == name else None)  # another library names other devices
+    native = backend.from_host(from_bytes(data, as_dtype(dtype), shape), there)
     tensor = wrap_native(native, backend)
     if requires_grad:
         tensor.requires_grad = True
@@ -340,7 +339,7 @@ def record_with(function: Callable[[EmberTensor, bool], None]) -> None:
 
 def wrap_native(native: Any, backend: Backend) -> EmberTensor:
     """A portable tensor that holds ``native``, a tensor of ``backend``."""
-    tensor = _new(EmberTensor)
+    tensor = object.__new__(EmberTensor)  # spelt out: torch 2.11 does not trace another name for it
     tensor._array = native
     tensor._kind = kind_of(backend, native)
     return tensor
