@@ -39,6 +39,13 @@ class Variable:
         backend = backends.active()
         self.held, self.home = own(value, backend), backend
 
+    @classmethod
+    def holding(cls, native: Any) -> Any:
+        """Return a variable that holds a native tensor of the active backend as it is, which may be traced."""
+        made = cls.__new__(cls)
+        made.held, made.home = native, backends.active()
+        return made
+
     @property
     def value(self) -> Any:
         """The tensor, native to the active backend."""

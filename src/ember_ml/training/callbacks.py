@@ -6,7 +6,7 @@ import csv
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,8 +34,8 @@ class Callback:
     def after_step(self, trainer: Trainer) -> None:
         """After each step; ``trainer.steps`` counts them."""
 
-    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
-        """After each epoch, with its loss, its metrics and those of the validation."""
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        """After each epoch, with its loss, its metrics and those of the validation, as :meth:`Trainer.evaluate`."""
 
     def end(self, trainer: Trainer) -> None:
         """After the last step of ``fit``, also where an error ended it."""
@@ -55,10 +55,10 @@ class Callback:
 class OnEpoch(Callback):
     """Calls a function of the trainer and the values after each epoch."""
 
-    def __init__(self, function: Callable[[Trainer, dict[str, float]], Any]) -> None:
+    def __init__(self, function: Callable[[Trainer, dict[str, Any]], Any]) -> None:
         self.function = function
 
-    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
         self.function(trainer, values)
 
 
@@ -87,14 +87,18 @@ class EarlyStopping(Callback):
         self.best, self.waited = math.inf, 0
         self._kept: dict[str, Any] | None = None
 
-    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
-        if self.monitor not in values:
-            raise ValueError(f"EarlyStopping watches {self.monitor!r}, and an epoch gives {', '.join(values)}")
+    def check_monitor(self, names: Iterable[str]) -> None:
+        """Raise where no value of that name is known at the end of an epoch."""
+        if self.monitor not in names:
+            raise ValueError(f"EarlyStopping watches {self.monitor!r}, and an epoch gives {', '.join(names)}")
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        self.check_monitor(values)
         value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
         if value < self.best - self.smallest_change:
             self.best, self.waited = value, 0
             if self.restore_best:
-                self._kept = {name: ops.copy(x) for name, x in trainer.model.state_dict().items()}
+                self._kept = trainer.model.state_dict()
             return
         self.waited += 1
         if self.waited >= self.patience:
@@ -165,14 +169,18 @@ class Checkpoint(Callback):
         if self.resume and checkpoints.exists(self.path):
             trainer.restore(self.path)
 
+    def check_monitor(self, names: Iterable[str]) -> None:
+        """Raise where no value of that name is known at the end of an epoch."""
+        if self.monitor is not None and self.monitor not in names:
+            raise ValueError(f"Checkpoint watches {self.monitor!r}, and an epoch gives {', '.join(names)}")
+
     def after_step(self, trainer: Trainer) -> None:
         if self.every_steps and trainer.steps % self.every_steps == 0:
             trainer.save(self.path)
 
-    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
         if self.monitor is not None:
-            if self.monitor not in values:
-                raise ValueError(f"Checkpoint watches {self.monitor!r}, and an epoch gives {', '.join(values)}")
+            self.check_monitor(values)
             value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
             if value < self.best:  # NaN is not
                 self.best = value
@@ -192,14 +200,16 @@ def _best(state: dict[str, Any]) -> float:
 
 
 class CSVLog(Callback):
-    """Writes a line of values after each epoch to a file; a file that is there is continued."""
+    """Writes a line of values after each epoch to a file, on the first process; a file that is there is continued."""
 
     path: Path
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
 
-    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        if trainer.strategy is not None and not trainer.strategy.is_main:
+            return
         row = {"epoch": trainer.epoch, "steps": trainer.steps, **values}
         is_new = not self.path.exists()
         with self.path.open("a", newline="") as file:
@@ -247,9 +257,9 @@ class Progress(Callback):
             loss="" if loss is None else f"{loss:.4g}",
         )
 
-    def after_epoch(self, trainer: Trainer, values: dict[str, float]) -> None:
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
         if self._bar is not None:
-            words = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+            words = "  ".join(f"{name} {x:.4g}" for name, x in values.items() if isinstance(x, float))
             self._bar.console.print(
                 f"epoch {trainer.epoch}  {words}  {trainer.history.times[-1]:.1f} s", highlight=False
             )

@@ -12,10 +12,13 @@ from ember_ml.training import state_checks as plain
 __all__ = ["Curve", "History"]
 
 
-class Curve(list[float]):
-    """The values of a quantity: one for each step, or for each epoch where it is known at the end of epochs alone."""
+class Curve(list[Any]):
+    """The values of a quantity: one for each step, or for each epoch where it is known at the end of epochs alone.
 
-    epochs: list[float]
+    They are numbers, or nested lists of a metric whose result is a tensor.
+    """
+
+    epochs: list[Any]
     """One value for each epoch: the mean over its steps, weighted by the sizes of their batches."""
 
     def __init__(self, values: Any = (), epochs: Any = ()) -> None:
@@ -71,7 +74,7 @@ class History(Mapping[str, Curve]):
         curve = self["loss"]
         return curve[-1] if curve else None
 
-    def end_epoch(self, values: Mapping[str, float], seconds: float) -> dict[str, float]:
+    def end_epoch(self, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """Note what is known at the end of an epoch, and give it with the mean loss."""
         self.flush()
         mean = self._sum / self._weight if self._weight else float("nan")
@@ -113,7 +116,7 @@ class History(Mapping[str, Curve]):
         plain.table(state, "a history", "curves", "sum", "weight", "switches", "times")
         for name, curve in plain.table(state["curves"], "curves").items():
             plain.table(curve, f"the curve {name!r:.60}", "values", "epochs")
-            made._curves[name] = Curve(plain.numbers(curve, "values"), plain.numbers(curve, "epochs"))
+            made._curves[name] = Curve(plain.measures(curve, "values"), plain.measures(curve, "epochs"))
         made._sum, made._weight = plain.number(state, "sum"), plain.count(state, "weight")
         made.switches = [_switch(pair) for pair in state["switches"]]
         made.times = plain.numbers(state, "times")

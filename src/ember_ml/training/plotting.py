@@ -30,7 +30,7 @@ def figure_of(history: History) -> Any:
     except ImportError as error:
         raise ImportError("drawing a history needs Matplotlib: pip install 'ember-ml[plot]'") from error
     losses = [name for name in history if name in ("loss", "val_loss") and history[name].epochs]
-    metrics = [name for name in history if name not in ("loss", "val_loss")]
+    metrics = [name for name in history if name not in ("loss", "val_loss") and not _has_tables(history[name])]
     below = [names for names in (losses, metrics) if names] if len(history) > 1 else []
     figure = Figure(figsize=(8, 7 if below else 4), layout="constrained")
     axes = figure.subplot_mosaic(("s", "s;0", "ss;01")[len(below)])
@@ -40,6 +40,11 @@ def figure_of(history: History) -> Any:
     for axis in axes.values():
         axis.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def _has_tables(curve: Any) -> bool:
+    """Whether the values are tensors, as confusion matrices, which no curve shows."""
+    return bool(curve) and isinstance(curve[0], list)
 
 
 def _draw_steps(axis: Any, history: History) -> None:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.core.dtypes import HALVES, EmberDType, as_dtype
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.variable import keep, own, put_back
+from ember_ml.training.batches import apply_model
 from ember_ml.training.state_checks import count, number, table
 from ember_ml.typing import Tensor
 
@@ -36,22 +39,34 @@ class Precision:
         self.scale: float | None = scale if self.dtype == "float16" else None
         self.patience, self.good = patience, 0
 
-    def enter(self, model: Module, x: Any) -> Any:
-        """Let the model compute in half precision until its gradient is done; gives the inputs to compute with."""
-        for parameter in model.trainable().values():
-            parameter.held = ops.cast(parameter.held, self.dtype)
-        return trees.map_tree(self._halved, x)
+    def compute(self, model: Module, x: Any) -> Any:
+        """Return what the model computes of inputs in half precision, in float32; its parameters stay as they are.
 
-    def _halved(self, x: Any) -> Any:
+        Parameters, frozen ones too, and inputs are cast; buffers and constants that ``forward`` makes are not.
+        """
+        backend = active()
+        parameters = [p for p in model.parameters() if p.dtype.kind == "float"]
+        kept = keep(parameters)
+        try:
+            for parameter in parameters:
+                held = parameter.held if parameter.home is backend else own(parameter.held, backend)
+                parameter.held, parameter.home = ops.cast(held, self.dtype), backend
+            return trees.map_tree(_widen, apply_model(model, trees.map_tree(self._halve, x)))
+        except TypeError as error:
+            raise TypeError(
+                f"{error}. With precision={self.dtype.name!r} parameters and inputs are {self.dtype.name}, while "
+                "buffers and tensors made in forward keep their dtype: cast those to that of the input, "
+                "ops.cast(table, ops.dtype(x))"
+            ) from error
+        finally:
+            put_back(kept)
+
+    def _halve(self, x: Any) -> Any:
         dtype = getattr(x, "dtype", None)
         return ops.cast(x, self.dtype) if dtype is not None and as_dtype(dtype).kind == "float" else x
 
-    def leave(self, prediction: Any) -> Any:
-        """The predictions in float32."""
-        return trees.map_tree(_widened, prediction)
-
-    def unscaled(self, gradients: Sequence[Tensor], strategy: Any = None) -> list[Tensor] | None:
-        """The gradients of the loss itself; None where they have overflowed, on any process."""
+    def unscale(self, gradients: Sequence[Tensor], strategy: Any = None) -> list[Tensor] | None:
+        """Return the gradients of the loss itself; None where they have overflowed, on any process."""
         assert self.scale is not None
         is_finite = bool(ops.item(ops.all(ops.stack([ops.all(ops.isfinite(g)) for g in gradients]))))
         if strategy is not None:
@@ -59,11 +74,11 @@ class Precision:
         if not is_finite:
             self.scale, self.good = max(self.scale / 2.0, 1.0), 0
             return None
-        found = [ops.divide(g, self.scale) for g in gradients]
+        unscaled = [ops.divide(g, self.scale) for g in gradients]
         self.good += 1
         if self.good >= self.patience:
             self.scale, self.good = self.scale * 2.0, 0
-        return found
+        return unscaled
 
     def state(self) -> dict[str, Any]:
         """Where the scale stands, as plain data."""
@@ -78,6 +93,6 @@ class Precision:
         self.scale, self.good = scale, count(state, "good")
 
 
-def _widened(x: Any) -> Any:
+def _widen(x: Any) -> Any:
     is_tensor = type(x) is EmberTensor or hasattr(x, "dtype")
     return ops.cast(x, "float32") if is_tensor and as_dtype(x.dtype) in HALVES else x

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["count", "number", "numbers", "table"]
+__all__ = ["count", "measures", "number", "numbers", "table"]
 
 _LARGEST = 2**63 - 1
 
@@ -61,6 +61,26 @@ def numbers(state: Mapping[str, Any], key: str) -> list[float]:
     value = state[key]
     if not isinstance(value, list) or not all(map(_is_number, value)):
         raise ValueError(f"{key} is a list of numbers, not {value!r:.60}")
+    return list(value)
+
+
+def measures(state: Mapping[str, Any], key: str) -> list[Any]:
+    """The list under ``key`` of numbers, and of nested lists of numbers.
+
+    >>> from ember_ml.training.state_checks import measures
+    >>> measures({"values": [0.5, [[1.0, 0.0]]]}, "values")
+    [0.5, [[1.0, 0.0]]]
+    """
+    value = state[key]
+    if not isinstance(value, list):
+        raise ValueError(f"{key} is a list of numbers, not {value!r:.60}")
+    stack = list(value)
+    while stack:
+        x = stack.pop()
+        if isinstance(x, list):
+            stack += x
+        elif not _is_number(x):
+            raise ValueError(f"{key} is a list of numbers, not {value!r:.60}")
     return list(value)
 
 

@@ -13,26 +13,13 @@ from ember_ml.nn.gradients import build, differentiate
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.tensor.variable import values_of
+from ember_ml.training.batches import apply_model, split_batch
 from ember_ml.training.optimizers.base import Optimizer
 from ember_ml.training.precision import Precision
 from ember_ml.transforms.arguments import Outputs, one_number
 from ember_ml.typing import Tensor
 
-__all__ = ["Objective", "TrainingStep", "apply_model", "parts_of"]
-
-
-def parts_of(batch: Any) -> tuple[Any, Any, Any]:
-    """The inputs, the targets and the weights, or None, of a batch."""
-    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
-        raise ValueError("a batch is a tuple of inputs and targets, or of inputs, targets and weights of the samples")
-    return (*batch, None) if len(batch) == 2 else tuple(batch)
-
-
-def apply_model(model: Module, x: Any) -> Any:
-    """What the model gives for inputs: one tensor, a tuple of arguments, or arguments by name."""
-    if type(x) is tuple or type(x) is list:
-        return model(*x)
-    return model(**x) if type(x) is dict else model(x)
+__all__ = ["Objective", "TrainingStep"]
 
 
 class Objective:
@@ -61,11 +48,8 @@ class Objective:
 
     def loss_of(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any]:
         """The loss of a batch, times ``scale`` if it is given, and the predictions if they are wanted."""
-        if self.precision is not None:
-            x = self.precision.enter(self.model, x)
-        prediction = apply_model(self.model, x)
-        if self.precision is not None:
-            prediction = self.precision.leave(prediction)
+        compute = apply_model if self.precision is None else self.precision.compute
+        prediction = compute(self.model, x)
         value = self.loss(y, prediction) if weight is None else self.loss(y, prediction, weight)
         value = value if scale is None else ops.multiply(value, scale)
         return value, prediction if self.gives_predictions else None
@@ -138,7 +122,7 @@ class TrainingStep:
 
         Where several processes share a batch, it is the loss of the whole batch.
         """
-        x, y, weight = parts_of(batch)
+        x, y, weight = split_batch(batch)
         backend = active()
         state = self.model.trained_state()
         if not state.is_built:
@@ -197,7 +181,7 @@ class TrainingStep:
             gradients, value = self.strategy.average_with_loss(gradients, value, self.weight)
         if scale is not None:
             assert self.precision is not None
-            gradients = self.precision.unscaled(gradients, self.strategy)
+            gradients = self.precision.unscale(gradients, self.strategy)
             if gradients is None:  # an overflow: this batch is left out
                 return value, prediction
         if self.strategy is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from os import PathLike
@@ -16,14 +16,14 @@ from ember_ml.backend.selection import get_backend
 from ember_ml.core import trees
 from ember_ml.nn.modules.module import Module
 from ember_ml.training import callbacks as callback_kinds
-from ember_ml.training import checkpoints, losses, optimizers
+from ember_ml.training import checkpoints, losses, optimizers, trainer_state
 from ember_ml.training import metrics as metric_kinds
-from ember_ml.training import trainer_state as resuming
+from ember_ml.training.batches import apply_model, count_samples, inputs_of, iterate_batches, split_batch
 from ember_ml.training.data import DataLoader
 from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts
 from ember_ml.training.precision import Precision
-from ember_ml.training.steps import TrainingStep, apply_model, parts_of
+from ember_ml.training.steps import TrainingStep
 from ember_ml.typing import Tensor
 
 __all__ = ["Trainer"]
@@ -144,6 +144,7 @@ class Trainer:
         _check_validation(validation, epochs - self.epoch)
         loader = self._loader(x, y, weight, batch_size, shuffle)
         callbacks = self._callbacks()
+        self._check_monitors(callbacks, validation is not None)
         self.should_stop = False
         with ExitStack() as ending:
             ending.callback(self._leave)
@@ -157,6 +158,15 @@ class Trainer:
             while self.epoch < epochs and not self.should_stop:
                 self._epoch(loader, callbacks, validation, batch_size)
         return self.history
+
+    def _check_monitors(self, callbacks: list[callback_kinds.Callback], is_validated: bool) -> None:
+        """Find a misspelt monitor before the first epoch, unless another callback may add values of its own."""
+        names = ["loss", *self.metrics]
+        names += [f"val_{name}" for name in names] if is_validated else []
+        if all(type(callback).__module__ == callback_kinds.__name__ for callback in callbacks):
+            for callback in callbacks:
+                if isinstance(callback, callback_kinds.EarlyStopping | callback_kinds.Checkpoint):
+                    callback.check_monitor(names)
 
     def _leave(self) -> None:
         self._data = None
@@ -183,7 +193,7 @@ class Trainer:
                 return
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
-        values = _results(self._merged(self.metrics))
+        values = _read_results(self._merged(self.metrics))
         if validation is not None:
             found = self.evaluate(validation, batch_size=batch_size)
             values |= {f"val_{name}": value for name, value in found.items()}
@@ -196,22 +206,22 @@ class Trainer:
             callback.after_epoch(self, values)
 
     def _train_on(self, batch: Any, loader: DataLoader | None = None) -> Tensor:
-        size = _size(batch)
+        size = count_samples(batch)
         if self.strategy is not None:
-            _, _, weights = parts_of(batch)
+            _, _, weights = split_batch(batch)
             self._step.weight = size if weights is None else ops.item(ops.sum(weights))
         loss, prediction = self._step(batch)
-        self.history.add_step(loss, size if self.strategy is None else self._whole_size(size), get_backend())
+        self.history.add_step(loss, size if self.strategy is None else self._count_whole_batch(size), get_backend())
         self.steps += 1
         if loader is not None:
             self.steps_in_epoch += 1
             self.position = loader.state()
         for metric in self.metrics.values():
-            _, target, weight = parts_of(batch)
+            _, target, weight = split_batch(batch)
             metric.update(target, prediction, weight)
         return loss
 
-    def _whole_size(self, size: int) -> int:
+    def _count_whole_batch(self, size: int) -> int:
         """The number of samples in the batch of which this process has a part."""
         state = {} if self._data is None else self._data.state()
         rows, batch_size = state.get("rows"), state.get("batch_size")
@@ -259,33 +269,40 @@ class Trainer:
 
     # use
 
-    def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 32) -> dict[str, float]:
-        """The loss and the metrics on inputs and targets, or on a loader, list of batches or tuple, by name."""
+    def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 32) -> dict[str, Any]:
+        """The loss and the metrics on inputs and targets, or on a loader, list of batches or tuple, by name.
+
+        All are numbers but for metrics whose result is a tensor, as a confusion matrix: nested lists. Where samples
+        have weights, the loss is the mean by those, however they are put into batches.
+        """
         if y is None and type(x) is list:  # a loader would take it for one array
             x = partial(iter, x)
         kept = {name: copy.deepcopy(metric) for name, metric in self.metrics.items()}
         for metric in kept.values():
             metric.reset()
-        total, count = 0.0, 0
-        pending: list[tuple[Tensor, int]] = []
+        pending: list[tuple[Tensor, Any]] = []  # losses, and what they count for: read when all are computed
         with _evaluating(self.model):
-            for batch in _batches(x, y, batch_size):
-                inputs, target, weight = parts_of(batch)
+            for batch in iterate_batches(x, y, batch_size):
+                inputs, target, weight = split_batch(batch)
                 prediction = apply_model(self.model, inputs)
                 loss = self.loss(target, prediction) if weight is None else self.loss(target, prediction, weight)
-                pending.append((loss, _size(batch)))
+                pending.append((loss, count_samples(batch) if weight is None else ops.sum(weight)))
                 for metric in kept.values():
                     metric.update(target, prediction, weight)
-        for loss, size in pending:
-            total, count = total + ops.item(loss) * size, count + size
-        if not count:
+        if not pending:
             raise ValueError("there is nothing to evaluate: the data are empty")
-        return {"loss": total / count, **_results(kept)}
+        counts = [count if type(count) is int else ops.item(count) for _, count in pending]
+        total = sum(ops.item(loss) * count for (loss, _), count in zip(pending, counts, strict=True))
+        return {"loss": total / (sum(counts) or 1.0), **_read_results(kept)}
 
     def predict(self, x: Any, *, batch_size: int = 32) -> Any:
-        """What the model gives for inputs, computed batch by batch and put together."""
+        """What the model gives for inputs, computed batch by batch and put together.
+
+        Several inputs are a tuple, or a dict by name. Of the batches of a loader the first part is the inputs.
+        """
+        parts = iterate_batches(x, None, batch_size)
         with _evaluating(self.model):
-            found = [apply_model(self.model, _inputs(batch)) for batch in _batches(x, None, batch_size)]
+            found = [apply_model(self.model, part if isinstance(x, tuple) else inputs_of(part)) for part in parts]
         if not found:
             raise ValueError("there is nothing to predict: the data are empty")
         first, structure = trees.flatten(found[0])
@@ -302,7 +319,7 @@ class Trainer:
         """
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
-        tensors, state = resuming.tensors_of(self), resuming.state_of(self)
+        tensors, state = trainer_state.tensors_of(self), trainer_state.state_of(self)
         if self.strategy is None or self.strategy.is_main:
             checkpoints.write(path, tensors, state)
         if self.strategy is not None:
@@ -310,14 +327,14 @@ class Trainer:
 
     def config(self) -> dict[str, Any]:
         """The settings of the trainer as plain data; None for what cannot be described."""
-        return resuming.config_of(self)
+        return trainer_state.config_of(self)
 
     def restore(self, path: str | PathLike[str]) -> Self:
         """Go on from the checkpoint in the folder ``path``, of a trainer with the same model and optimizer.
 
         One that is damaged, or does not fit, raises ``CheckpointError`` and changes nothing.
         """
-        resuming.restore(self, path, *checkpoints.read(path))
+        trainer_state.restore(self, path, *checkpoints.read(path))
         return self
 
     @classmethod
@@ -329,8 +346,8 @@ class Trainer:
         """
         tensors, state = checkpoints.read(path)
         given: dict[str, Any] = settings if model is None else {"model": model, **settings}
-        made = cls(**{**resuming.described(state, path, given), **given})
-        resuming.restore(made, path, tensors, state)
+        made = cls(**{**trainer_state.described(state, path, given), **given})
+        trainer_state.restore(made, path, tensors, state)
         return made
 
 
@@ -373,17 +390,13 @@ def _check_validation(validation: Any, epochs: int) -> None:
         raise ValueError("validation is an iterator, which can be read once: give a list or a DataLoader")
 
 
-def _results(metrics: dict[str, Any]) -> dict[str, float]:
-    """The results that are numbers; a matrix has no place in a history."""
+def _read_results(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return the results by name: numbers, and what is a tensor, such as a confusion matrix, as nested lists."""
     found = {name: metric.result() for name, metric in metrics.items()}
-    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
-
-
-def _size(batch: Any) -> int:
-    """The number of samples in a batch."""
-    x = trees.flatten(batch)[0][0]
-    shape = ops.shape(x)
-    return shape[0] if shape else 1
+    return {
+        name: float(value) if isinstance(value, int | float) else ops.to_numpy(value).tolist()
+        for name, value in found.items()
+    }
 
 
 def _length(loader: Any) -> int | None:
@@ -391,20 +404,6 @@ def _length(loader: Any) -> int | None:
         return len(loader)
     except TypeError:
         return None
-
-
-def _batches(x: Any, y: Any, batch_size: int) -> Iterable[Any]:
-    if isinstance(x, DataLoader):
-        return x
-    if y is None and type(x) is list and x and isinstance(x[0], tuple):  # of batches, as ``fit`` takes them
-        return x
-    is_iterable = y is None and not isinstance(x, tuple | dict | list) and not hasattr(x, "shape")
-    return DataLoader(x if y is None else (x, y), batch_size=None if is_iterable else batch_size)
-
-
-def _inputs(batch: Any) -> Any:
-    """The inputs of a batch for ``predict``: the batch itself, or its first part where a loader gives targets too."""
-    return batch[0] if isinstance(batch, tuple | list) else batch
 
 
 class _evaluating:

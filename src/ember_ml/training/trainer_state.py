@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.training.history import History
 from ember_ml.training.metrics.base import Measure
 from ember_ml.training.optimizers.base import Optimizer
-from ember_ml.training.state_checks import count, table
+from ember_ml.training.state_checks import count, number, table
 from ember_ml.typing import Tensor
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def tensors_of(trainer: Trainer) -> dict[str, dict[str, Tensor]]:
     own = [callback.tensors() for callback in trainer.callbacks]
     kept = {f"{place}/{name}": x for place, named in enumerate(own) for name, x in named.items()}
     gradients = {} if collected is None else dict(zip(trainer.model.trainable(), collected, strict=True))
-    found = {"model": trainer.model.state_dict(), "optimizer": optimizer}
+    found = {"model": trainer.model.current_tensors(), "optimizer": optimizer}
     return found | {name: part for name, part in (("gradients", gradients), ("callbacks", kept)) if part}
 
 
@@ -53,6 +54,7 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "epoch": trainer.epoch,
         "steps_in_epoch": trainer.steps_in_epoch,
         "updates": trainer.optimizer.step,
+        "rate": None if callable(trainer.optimizer.learning_rate) else float(trainer.optimizer.learning_rate),
         "accumulated": trainer._step.count,
         "seed": trainer.seed,
         "should_stop": trainer.should_stop,
@@ -139,6 +141,7 @@ def _taken(trainer: Trainer, tensors: dict[str, dict[str, Tensor]], state: dict[
     trainer._step.prepare()
     trainer.model.load_state_dict(tensors["model"])
     _take_slots(trainer, tensors["optimizer"], numbers["updates"])
+    _take_rate(trainer.optimizer, state)
     _take_gradients(trainer, tensors.get("gradients", {}), numbers["accumulated"])
     _take_metrics(trainer, table(state["metrics"], "metrics"))
     _take_callbacks(trainer, state["callbacks"], tensors.get("callbacks", {}))
@@ -175,6 +178,9 @@ def _take_slots(trainer: Trainer, slots: Mapping[str, Tensor], updates: int) -> 
     if trainer.strategy is not None:
         trainer.strategy.load_state(optimizer, slots, updates)
         return
+    if type(optimizer).load_state_dict is not Optimizer.load_state_dict:  # it knows best what it keeps
+        optimizer.load_state_dict(slots, updates)
+        return
     named, dtype_of = trainer.model.named_parameters(), active().dtype_of
     placed: dict[str, Tensor] = {}
     for key, value in slots.items():
@@ -189,6 +195,15 @@ def _take_slots(trainer: Trainer, slots: Mapping[str, Tensor], updates: int) -> 
         if any(f"{slot}/{name}" not in slots for slot in optimizer.slots):
             raise ValueError(f"the optimizer's state of {name!r:.80} is not whole")
     optimizer.load_state_dict(placed, updates)
+
+
+def _take_rate(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
+    """Set the rate that a callback may have changed since the optimizer was made; a schedule knows its own."""
+    if state.get("rate") is not None and not callable(optimizer.learning_rate):
+        rate = number(state, "rate")
+        if not 0 <= rate < math.inf:
+            raise ValueError(f"rate is a number from 0 up, not {rate!r}")
+        optimizer.learning_rate = rate
 
 
 def _beside(value: Tensor, other: Tensor) -> Tensor:

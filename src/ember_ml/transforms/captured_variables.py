@@ -36,8 +36,14 @@ class Holder:
     def end_trace(self) -> Any:
         """What the trace did to this object besides changing variables, as a plain value."""
 
-    def after_run(self, done: Any) -> None:
-        """Do to this object, after a run of the program, what ``end_trace`` said."""
+    def made_in_trace(self) -> list[Variable]:
+        """Return the variables that the object has made while it was traced, as the slots of an unfrozen parameter."""
+        return []
+
+    def after_run(self, done: Any, made: Sequence[Any]) -> None:
+        """Do to this object, after a run of the program, what ``end_trace`` said; ``made`` are the values of the
+        variables that the trace made, in their order.
+        """
 
 
 class State:
@@ -85,7 +91,8 @@ class State:
             done = tuple([holder.end_trace() for holder in holders])
             held = [variable.held for variable in variables]
             changed = tuple([i for i in range(count) if held[i] is not given[i]])
-            return (result, [held[i] for i in changed]), (portable, changed, done)
+            made = [[variable.held for variable in holder.made_in_trace()] for holder in holders]
+            return (result, [held[i] for i in changed], made), (portable, changed, done)
 
         return with_state
 
@@ -99,7 +106,7 @@ class State:
         if kept is not None:
             assign_all(variables, held)
         try:
-            (result, new), (portable, changed, done) = program(*held, *natives)
+            (result, new, made), (portable, changed, done) = program(*held, *natives)
         finally:  # while it was traced, they held tensors of the trace
             if kept is not None:
                 put_back(kept)
@@ -109,9 +116,9 @@ class State:
         for place, native in zip(changed, new, strict=True):
             variable = variables[place]
             variable.held, variable.home = native, backend
-        for holder, what in zip(self.holders, done, strict=True):
+        for holder, what, values in zip(self.holders, done, made, strict=True):
             if what is not None:
-                holder.after_run(what)
+                holder.after_run(what, values)
         return result, portable
 
 

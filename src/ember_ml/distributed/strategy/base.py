@@ -132,7 +132,7 @@ class Strategy:
         """Let the optimizer change the parameters by what :meth:`average` gave."""
         optimizer.apply(named, gradients)
         if self.world_size > 1 and group().is_lazy:  # all ranks compute it at the same time
-            collectives.finish([*values_of(list(named.values())), *optimizer.state_dict().values()])
+            collectives.finish([*values_of(list(named.values())), *optimizer.current_tensors().values()])
 
     def is_everywhere(self, fact: bool) -> bool:
         """Whether ``fact`` holds on every process: as that the gradients are finite, which may be spread over them."""

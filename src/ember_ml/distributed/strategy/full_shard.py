@@ -86,8 +86,13 @@ class FullShardStrategy(Strategy):
             return
         made: dict[int, ShardedParameter] = {}  # a parameter of several modules is split once
         for _, module in model.named_modules():
-            for name, variable in module._variables.items():
+            for name, variable in [*module.own_variables()]:
                 if isinstance(variable, Parameter) and not isinstance(variable, ShardedParameter):
+                    if name not in module._variables:
+                        raise ValueError(
+                            f"{type(self).__name__} splits parameters that are attributes of modules, and "
+                            f"{type(module).__name__}.{name} is in a list or dict: use another strategy"
+                        )
                     if id(variable) not in made:
                         made[id(variable)] = self._sharded(variable, engine)
                     module._variables[name] = made[id(variable)]
@@ -119,7 +124,7 @@ class FullShardStrategy(Strategy):
 
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
         """The whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
-        state = optimizer.state_dict()
+        state = optimizer.current_tensors()
         return {
             key: self._splits[_name_in(key)].gathered(x) if _name_in(key) in self._splits else x
             for key, x in state.items()

@@ -77,9 +77,9 @@ class ZeroStrategy(Strategy):
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
         """The whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
         if self.world_size == 1:
-            return optimizer.state_dict()
+            return optimizer.current_tensors()
         found: dict[str, Tensor] = {}
-        for key, part in optimizer.state_dict().items():
+        for key, part in optimizer.current_tensors().items():
             slot, _, vector = key.partition("/")
             whole = self._vectors[vector].apart(collectives.all_gather(part))
             found |= {f"{slot}/{name}": x for name, x in whole.items()}

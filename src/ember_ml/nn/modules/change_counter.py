@@ -1,4 +1,4 @@
-"""How often any module has been changed: what was found out about modules holds as long as this stays the same."""
+"""Global modification counter; invalidates cached walks through modules."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ _count = 0
 _numbers: dict[Hashable, int] = {}
 
 
-def changed() -> None:
-    """Note that a module was made, or got another part, setting or mode."""
+def changed() -> int:
+    """Count that a module was made, or got another part, setting or mode; return the new count."""
     global _count
     _count += 1
+    return _count
 
 
 def number_of(value: Hashable) -> int:
-    """A number that stands for ``value``, and for nothing else: quicker to look up than a long tuple."""
+    """Return a number that stands for ``value`` alone: quicker to look up than a long tuple."""
     return _numbers.setdefault(value, len(_numbers))
 
 
 def current() -> int:
-    """The number of changes so far."""
+    """Return the number of changes so far."""
     return _count

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ember_ml import ops
 from ember_ml.backend.selection import active
 from ember_ml.config.origin import ATTRIBUTE, Origin
-from ember_ml.nn.modules import change_counter as versions
-from ember_ml.nn.modules import summary as describing
+from ember_ml.nn.modules import change_counter, summary
+from ember_ml.nn.modules.containers import CONTAINERS, check_is_ours, find_contained
 from ember_ml.nn.modules.parameter import Buffer, Parameter
+from ember_ml.nn.modules.trained_state import TrainedState
 from ember_ml.tensor.variable import Variable
 from ember_ml.transforms.captured_variables import Holder
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor
@@ -41,6 +42,8 @@ class Module(Holder):
     _variables: dict[str, Variable]
     training: bool
     """Whether the module is being trained: dropout drops, running statistics move."""
+    ignored_in_states: ClassVar[tuple[str, ...]] = ()
+    """Names that states of other libraries have for such a module, and that it does without."""
     is_built: bool = True
     """Whether the module has its parameters; layers whose sizes are left out get them at the first call."""
 
@@ -48,7 +51,7 @@ class Module(Holder):
         self = super().__new__(cls)  # here, so that a subclass need not call __init__ of this class
         self.__dict__["_variables"] = {}
         self.__dict__["training"] = True
-        versions.changed()
+        self.__dict__["_serial"] = change_counter.changed()
         self.__dict__[ATTRIBUTE] = Origin(args, kwargs)  # for the configuration that describes it
         return self
 
@@ -70,20 +73,25 @@ class Module(Holder):
         if isinstance(value, Variable):
             self.__dict__.pop(name, None)
             variables[name] = value
-            versions.changed()
+            change_counter.changed()
         elif name in variables:
             _replace(variables[name], name, value, self)
         else:
+            if name in _METHODS and (isinstance(value, Holder) or not callable(value)):
+                raise AttributeError(
+                    f"{name} is a method of nn.Module: {type(self).__name__} needs another name for it"
+                )
+            check_is_ours(f"{type(self).__name__}.{name}", value)
             object.__setattr__(self, name, value)
-            versions.changed()
+            change_counter.changed()
 
     def __delattr__(self, name: str) -> None:
         if self._variables.pop(name, None) is None:
             object.__delattr__(self, name)
-        versions.changed()
+        change_counter.changed()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_walk", "_walked_parts")}
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_ONE_OBJECT}
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._variables]
@@ -110,7 +118,14 @@ class Module(Holder):
             if isinstance(value, Module):
                 yield name, value
             else:
-                yield from _contained(name, value)
+                yield from find_contained(name, value, Module)
+
+    def own_variables(self) -> Iterator[tuple[str, Variable]]:
+        """The parameters and buffers that are attributes of this module, or in lists, tuples and dicts that are."""
+        yield from self._variables.items()
+        for name, value in self._parts_that_may_be_modules().items():
+            if not isinstance(value, Module):
+                yield from find_contained(name, value, Variable)
 
     def _parts_that_may_be_modules(self) -> dict[str, Any]:
         if active().is_tracing():  # not every tracer follows a walk through all attributes
@@ -120,7 +135,7 @@ class Module(Holder):
         return {
             name: value
             for name, value in self.__dict__.items()
-            if name != "_walked_parts" and (isinstance(value, Module) or type(value) in _CONTAINERS)
+            if name not in ("_variables", "_walked_parts") and (isinstance(value, Module) or type(value) in CONTAINERS)
         }
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
@@ -141,11 +156,19 @@ class Module(Holder):
         found: dict[str, Variable] = {}
         seen: set[int] = set()
         for prefix, module in self.named_modules():
-            for name, variable in module._variables.items():
+            for name, variable in module.own_variables():
                 if id(variable) not in seen:
                     seen.add(id(variable))
                     found[f"{prefix}.{name}" if prefix else name] = variable
         return found
+
+    def _all_names(self) -> dict[str, Variable]:
+        """Return the parameters and buffers by name; one that belongs to several modules has all its names."""
+        return {
+            f"{prefix}.{name}" if prefix else name: variable
+            for prefix, module in self.named_modules()
+            for name, variable in module.own_variables()
+        }
 
     def named_parameters(self) -> dict[str, Parameter]:
         """All parameters by name, frozen ones included."""
@@ -185,7 +208,7 @@ class Module(Holder):
         for module in others:
             module.__dict__["training"] = mode
         if others:
-            versions.changed()
+            change_counter.changed()
         return self
 
     def eval(self) -> Self:
@@ -219,29 +242,63 @@ class Module(Holder):
     # values
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The tensors of all parameters and buffers by name, native to the active backend."""
+        """Copies of the tensors of all parameters and buffers by name, native to the active backend.
+
+        They stay as they are while the module is trained. A parameter that belongs to several modules has all its
+        names, and one copy.
+
+        >>> from ember_ml import nn, ops
+        >>> model = nn.Linear(2, 1)
+        >>> best = model.state_dict()
+        >>> model.weight = ops.zeros((1, 2))
+        >>> bool(ops.any(model.weight)), bool(ops.any(best["weight"])), list(best)
+        (False, True, ['weight', 'bias'])
+        """
+        copies: dict[int, Tensor] = {}
+        found: dict[str, Tensor] = {}
+        for name, variable in self._all_names().items():
+            if id(variable) not in copies:
+                copies[id(variable)] = ops.copy(variable.value)
+            found[name] = copies[id(variable)]
+        return found
+
+    def current_tensors(self) -> dict[str, Tensor]:
+        """The tensors of all parameters and buffers by name, each once, not copied: training may change them."""
         return {name: variable.value for name, variable in self.named_variables().items()}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Self:
         """Take the values of parameters and buffers from tensors by name, of any backend; gives the module itself.
 
+        A parameter that belongs to several modules is found under any of its names; under several, they must be equal.
         Nothing is changed where a shape differs or, unless ``strict`` is False, where names are missing or unknown.
         """
-        variables = self.named_variables()
-        missing, unknown = [x for x in variables if x not in state], [x for x in state if x not in variables]
+        names = self._all_names()
+        given = {name: variable for name, variable in names.items() if name in state}
+        loaded = {id(variable) for variable in given.values()}
+        missing = [name for name, variable in self.named_variables().items() if id(variable) not in loaded]
+        unknown = [name for name in state if name not in names and not self._ignores(name)]
         if strict and (missing or unknown):
             parts = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has unknown {', '.join(unknown)}"] * bool(
                 unknown
             )
             raise ValueError(f"the state for {type(self).__name__} {' and '.join(parts)}")
-        fitting = {name: _fitted(x, name, state[name]) for name, x in variables.items() if name in state}
-        for name, native in fitting.items():
-            variables[name].value = native
+        fitting: dict[Variable, tuple[str, Any]] = {}
+        for name, variable in given.items():
+            first, native = fitting.setdefault(variable, (name, _fit(variable, name, state[name])))
+            if first != name and not _are_equal(native, _fit(variable, name, state[name])):
+                raise ValueError(f"{first} and {name} are one parameter here, and differ in the state")
+        for variable, (_, native) in fitting.items():
+            variable.value = native
         return self
+
+    def _ignores(self, name: str) -> bool:
+        """Whether a name in a state is of a value that other libraries keep and the module does without."""
+        path, _, last = name.rpartition(".")
+        return any(last in module.ignored_in_states for prefix, module in self.named_modules() if prefix == path)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all parameters and buffers to a safetensors file, which every backend, and other programs, can load."""
-        ops.save(path, self.state_dict())
+        ops.save(path, self.current_tensors())
 
     def load(self, path: str | PathLike[str], strict: bool = True) -> Self:
         """Take the values of parameters and buffers from a file that :meth:`save` wrote; gives the module itself."""
@@ -276,15 +333,11 @@ class Module(Holder):
 
     def held(self) -> tuple[list[Variable], Hashable] | None:
         state = self.trained_state()
-        if not state.is_built:
-            return None
-        if state.key is None:
-            state.key = versions.number_of((id(self), tuple(state.modes), tuple(state.named)))
-        return state.variables, state.key
+        return (state.variables, state.key) if state.is_built else None
 
     # words
 
-    def settings(self) -> dict[str, Any]:
+    def repr_settings(self) -> dict[str, Any]:
         """What ``repr`` shows of this module besides the modules in it: attributes that are plain values."""
         return {
             name: value
@@ -294,7 +347,7 @@ class Module(Holder):
             and isinstance(value, int | float | str | tuple | None)
         }
 
-    def shown(self) -> Iterator[tuple[str, Any]]:
+    def repr_parts(self) -> Iterator[tuple[str, Any]]:
         """What ``repr`` shows inside of this module: the modules in it, with their names."""
         return self.children()
 
@@ -310,72 +363,10 @@ class Module(Holder):
         0.bias    Parameter   (3,)             3
         9 parameters, 9 trainable, 36 bytes
         """
-        return describing.summary(self)
+        return summary.tabulate(self)
 
     def __repr__(self) -> str:
-        return describing.text(self)
-
-
-class TrainedState:
-    """The parameters of a module that training changes, by name, its buffers, and whether it has all of them yet."""
-
-    __slots__ = ("buffers", "containers", "is_built", "key", "modes", "named", "seen", "variables", "version")
-
-    is_built: bool
-    version: int
-
-    def __init__(self, module: Module) -> None:
-        self.key: int | None = None  # what stands for modes and names in tables of programs
-        self.version = versions.current()
-        self.containers: list[tuple[Any, int]] = []
-        self.named: dict[str, Parameter] = {}
-        self.buffers: list[Buffer] = []
-        self.variables: list[Variable] = []
-        self.modes: list[bool] = []
-        self.is_built = True
-        self.seen: set[Any] = set()
-        self.add(module, "")
-
-    def is_current(self) -> bool:
-        """Whether no module has changed since; lists and dicts tell of their changes by their lengths alone."""
-        return self.version == versions.current() and all(len(held) == count for held, count in self.containers)
-
-    def add(self, module: Module, prefix: str) -> None:
-        """Take in a module whose parts have names that start with ``prefix``."""
-        if module in self.seen:
-            return
-        seen = self.seen
-        seen.add(module)
-        self.modes.append(module.training)
-        if not module.is_built:
-            self.is_built = False
-        for name, variable in module._variables.items():
-            if variable in seen:
-                continue
-            seen.add(variable)
-            self.variables.append(variable)
-            if isinstance(variable, Parameter):
-                if variable.is_trainable:
-                    self.named[prefix + name] = variable
-            elif isinstance(variable, Buffer):
-                self.buffers.append(variable)
-        parts = module._parts_that_may_be_modules()
-        if not active().is_tracing():
-            module.__dict__["_walked_parts"] = parts
-        self.containers += [(x, len(x)) for x in parts.values() if type(x) is list or type(x) is dict]
-        for name, child in module.children():
-            self.add(child, f"{prefix}{name}.")
-
-
-_CONTAINERS = (list, tuple, dict)
-
-
-def _contained(name: str, values: Any) -> Iterator[tuple[str, Module]]:
-    for key, value in values.items() if type(values) is dict else enumerate(values):
-        if isinstance(value, Module):
-            yield f"{name}.{key}", value
-        elif type(value) in _CONTAINERS:
-            yield from _contained(f"{name}.{key}", value)
+        return summary.describe(self)
 
 
 def _is_within(name: str, wanted: str) -> bool:
@@ -390,8 +381,18 @@ def _replace(variable: Variable, name: str, value: Any, module: Module) -> None:
     variable.assign(ops.stop_gradient(value) if isinstance(variable, Buffer) else value)
 
 
-def _fitted(variable: Variable, name: str, value: Any) -> Any:
+def _fit(variable: Variable, name: str, value: Any) -> Any:
+    """Return a copy of ``value`` with the dtype and on the device of ``variable``."""
     native = ops.copy(ops.asarray(value))
     if tuple(native.shape) != variable.shape:
         raise ValueError(f"{name} has shape {variable.shape}, and the state has {tuple(native.shape)} for it")
     return ops.to_device(ops.cast(native, variable.dtype), active().device_of(variable.value))
+
+
+def _are_equal(x: Any, y: Any) -> bool:
+    return ops.item(ops.all(ops.equal(x, y)))
+
+
+_OF_ONE_OBJECT = ("_serial", "_walk", "_walked_parts")
+"""Attributes that a copy does not share."""
+_METHODS = frozenset(name for base in (Module, Holder) for name, value in vars(base).items() if callable(value))

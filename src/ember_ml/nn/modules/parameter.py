@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml.nn.modules import change_counter as versions
+from ember_ml.nn.modules import change_counter
 from ember_ml.tensor.variable import Variable
 
 __all__ = ["Buffer", "Parameter"]
@@ -41,7 +41,7 @@ class Parameter(Variable):
     @is_trainable.setter
     def is_trainable(self, value: bool) -> None:
         self._is_trainable = value
-        versions.changed()
+        change_counter.changed()
 
 
 class Buffer(Variable):

@@ -43,8 +43,8 @@ class Sequential(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.parts)
 
-    def settings(self) -> dict[str, Any]:
+    def repr_settings(self) -> dict[str, Any]:
         return {}
 
-    def shown(self) -> Iterator[tuple[str, Any]]:
+    def repr_parts(self) -> Iterator[tuple[str, Any]]:
         return ((str(place), part) for place, part in enumerate(self.parts))

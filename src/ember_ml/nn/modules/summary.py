@@ -1,4 +1,4 @@
-"""Modules in words."""
+"""Texts about modules: their ``repr`` and their summary."""
 
 from __future__ import annotations
 
@@ -7,36 +7,39 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ember_ml.nn.modules.module import Module
 
-__all__ = ["summary", "text"]
+__all__ = ["describe", "tabulate"]
 
 
-def text(module: Module) -> str:
-    """A module and the modules in it, one to a line, with the numbers of their parameters."""
+def describe(module: Module) -> str:
+    """Return the ``repr``: a module and the modules in it, one to a line, with the numbers of their parameters."""
     is_built = all(part.is_built for _, part in module.named_modules())
-    count = f"  # {_counted(module)}" if is_built else "  # sizes unknown until the first call"
-    return _text(module).replace("\n", f"{count}\n", 1) if "\n" in _text(module) else _text(module) + count
+    count = f"  # {_count_parameters(module)}" if is_built else "  # sizes unknown until the first call"
+    first, *others = _describe_part(module).split("\n")
+    return "\n".join([first + count, *others])
 
 
-def _text(module: Any) -> str:
-    if not hasattr(module, "shown"):  # a function among the modules
+def _describe_part(module: Any) -> str:
+    if not hasattr(module, "repr_parts"):  # a function among the modules
         return getattr(module, "__name__", repr(module))
-    settings = [f"{name}={value!r}" for name, value in module.settings().items()]
-    below = [f"  ({name}): {_text(child)}".replace("\n", "\n  ") for name, child in module.shown()]
-    head = f"{type(module).__name__}({', '.join(settings)}"
-    return "\n".join([head, *below, ")"]) if below else f"{head})"
+    settings = ", ".join([f"{name}={value!r}" for name, value in module.repr_settings().items()])
+    below = [f"({name}): {_describe_part(child)}" for name, child in module.repr_parts()]
+    if not below:
+        return f"{type(module).__name__}({settings})"
+    lines = "\n".join([settings, *below] if settings else below).replace("\n", "\n  ")
+    return f"{type(module).__name__}(\n  {lines}\n)"
 
 
-def _counted(module: Module) -> str:
+def _count_parameters(module: Module) -> str:
     count = module.num_parameters
     return f"{count:,} parameter{'' if count == 1 else 's'}"
 
 
-def summary(module: Module) -> str:
-    """A table of a module's parts."""
+def tabulate(module: Module) -> str:
+    """Return a table of a module's parts."""
     rows: list[tuple[str, str, str, str]] = [("name", "kind", "shape", "parameters")]
     for prefix, part in module.named_modules():
         rows.append((prefix, type(part).__name__, "", f"{part.num_parameters:,}" if part.is_built else "unknown"))
-        for name, variable in part._variables.items():
+        for name, variable in part.own_variables():
             full = f"{prefix}.{name}" if prefix else name
             rows.append((full, _kind(variable), str(variable.shape), f"{variable.size:,}"))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
@@ -47,7 +50,7 @@ def summary(module: Module) -> str:
     variables = module.named_variables().values()
     trained = sum(parameter.size for parameter in module.trainable().values())
     size = sum(variable.nbytes for variable in variables)
-    return "\n".join([*lines, f"{_counted(module)}, {trained:,} trainable, {size:,} bytes"])
+    return "\n".join([*lines, f"{_count_parameters(module)}, {trained:,} trainable, {size:,} bytes"])
 
 
 def _kind(variable: Any) -> str:

@@ -52,6 +52,7 @@ class Optimizer(Holder):
         self._state: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
         self._numbers: Variable | None = None  # the scalars of the next update, while a compiled function makes it
         self._is_traced = False
+        self._made: list[tuple[str, str]] = []  # the slots that a trace has made, and their parameters
 
     @property
     def rate(self) -> float:
@@ -137,13 +138,19 @@ class Optimizer(Holder):
         return [self._numbers, *(x for held in self._state.values() for x in held.values())], id(self)
 
     def begin_trace(self) -> None:
-        self._is_traced = False
+        self._is_traced, self._made = False, []
 
-    def end_trace(self) -> bool:
-        return self._is_traced
+    def end_trace(self) -> tuple[bool, tuple[tuple[str, str], ...]]:
+        return self._is_traced, tuple(self._made)
 
-    def after_run(self, done: bool) -> None:
-        self.step += done
+    def made_in_trace(self) -> list[Variable]:
+        return [self._state[slot][name] for slot, name in self._made]
+
+    def after_run(self, done: tuple[bool, tuple[tuple[str, str], ...]], made: Sequence[Tensor]) -> None:
+        is_updated, slots = done
+        self.step += is_updated
+        for (slot, name), native in zip(slots, made, strict=True):  # while it was traced, they held traced tensors
+            self._state[slot][name] = Variable(native)
 
     def _rate_before(self) -> float:
         rate = self.learning_rate
@@ -152,11 +159,15 @@ class Optimizer(Holder):
     def state_of(self, named: Mapping[str, Variable]) -> list[list[Variable]]:
         """For each slot its variables, in the order of the parameters; those that are new are made."""
         found = []
+        is_traced = active().is_tracing()
         for slot, held in self._state.items():
             if len(held) < len(named) or any(name not in held for name in named):
                 for name, parameter in named.items():
                     if name not in held:
-                        held[name] = Variable(self.fresh(slot, values_of([parameter])[0]))
+                        fresh = self.fresh(slot, values_of([parameter])[0])
+                        held[name] = Variable.holding(fresh) if is_traced else Variable(fresh)
+                        if is_traced:
+                            self._made.append((slot, name))
             found.append([held[name] for name in named])
         return found
 
@@ -210,7 +221,11 @@ class Optimizer(Holder):
     # state as plain data
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The tensors that the optimizer keeps, named ``slot/parameter``."""
+        """Copies of the tensors that the optimizer keeps, named ``slot/parameter``."""
+        return {name: ops.copy(x) for name, x in self.current_tensors().items()}
+
+    def current_tensors(self) -> dict[str, Tensor]:
+        """The tensors that the optimizer keeps, not copied: updates may change them."""
         return {f"{slot}/{name}": x.value for slot, held in self._state.items() for name, x in held.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor], step: int) -> None:

@@ -106,8 +106,8 @@ class MixtureOfExperts(Layer):
         buffer = self.variable("balance_loss")
         buffer.held, buffer.home = loss._array if type(loss) is EmberTensor else loss, active()
 
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "activation": named.name_of(self.activation)}
+    def repr_settings(self) -> dict[str, Any]:
+        return {**super().repr_settings(), "activation": named.name_of(self.activation)}
 
 
 def _product(x: Tensor, weights: Tensor, owners: Tensor) -> Tensor:

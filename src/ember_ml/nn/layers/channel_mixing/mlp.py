@@ -65,8 +65,8 @@ class MLP(Layer):
         hidden = self.activation(self.up(x))
         return self.down(self.drop(hidden) if self.drop.rate else hidden)
 
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "activation": named.name_of(self.activation)}
+    def repr_settings(self) -> dict[str, Any]:
+        return {**super().repr_settings(), "activation": named.name_of(self.activation)}
 
 
 class GatedMLP(MLP):

@@ -128,6 +128,7 @@ class BatchNorm(_Channels):
 
     running_mean: Any
     running_var: Any
+    ignored_in_states = ("num_batches_tracked",)  # torch 2.13 counts batches, for a momentum that this class lacks
 
     def __init__(
         self,

@@ -1,0 +1,108 @@
+"""Walk through a module once: trainable parameters, buffers, and what a compiled program depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from types import BuiltinFunctionType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from ember_ml.backend.selection import active
+from ember_ml.core.dtypes import EmberDType
+from ember_ml.nn.modules import change_counter
+from ember_ml.nn.modules.containers import CONTAINERS, Contents, check_is_ours
+from ember_ml.nn.modules.parameter import Buffer, Parameter
+from ember_ml.tensor.variable import Variable
+
+if TYPE_CHECKING:
+    from ember_ml.nn.modules.module import Module
+
+__all__ = ["TrainedState"]
+
+
+class TrainedState:
+    """The trainable parameters of a module by name, its buffers, and whether it has all of them yet."""
+
+    __slots__ = (
+        "_contents",
+        "_key",
+        "_modules",
+        "_root",
+        "_seen",
+        "_version",
+        "buffers",
+        "is_built",
+        "named",
+        "variables",
+    )
+
+    is_built: bool
+
+    def __init__(self, module: Module) -> None:
+        self._key: int | None = None
+        self._version = change_counter.current()
+        self._contents: list[Contents] = []
+        self._modules: list[Module] = []
+        self._root = type(module).__name__
+        self._seen: set[Any] = set()
+        self.named: dict[str, Parameter] = {}
+        self.buffers: list[Buffer] = []
+        self.variables: list[Variable] = []
+        self.is_built = True
+        self._add(module, "")
+
+    def is_current(self) -> bool:
+        """Whether no module has changed since, and no element of a list or dict of modules was replaced."""
+        return self._version == change_counter.current() and all(x.is_current() for x in self._contents)
+
+    def _add(self, module: Module, prefix: str) -> None:
+        """Add a module whose parts have names that start with ``prefix``."""
+        seen = self._seen
+        if module in seen:
+            return
+        seen.add(module)
+        self._modules.append(module)
+        if not module.is_built:
+            self.is_built = False
+        for name, variable in module.own_variables():
+            if variable in seen:
+                continue
+            seen.add(variable)
+            self.variables.append(variable)
+            if isinstance(variable, Parameter):
+                if variable.is_trainable:
+                    self.named[prefix + name] = variable
+            elif isinstance(variable, Buffer):
+                self.buffers.append(variable)
+        if not active().is_tracing():
+            parts = module._parts_that_may_be_modules()
+            module.__dict__["_walked_parts"] = parts
+            containers = {name: x for name, x in parts.items() if type(x) in CONTAINERS}
+            for name, container in containers.items():
+                check_is_ours(f"{self._root}.{prefix}{name}", container)
+            self._contents += Contents.of_all(containers.values())
+        for name, child in module.children():
+            self._add(child, f"{prefix}{name}.")
+
+    @property
+    def key(self) -> int:
+        """A number for all that a compiled program depends on besides tensors: modules, modes, names, settings."""
+        if self._key is None:
+            modules = tuple([(x._serial, x.training, _settings_of(x.__dict__)) for x in self._modules])
+            self._key = change_counter.number_of((modules, tuple(self.named)))
+        return self._key
+
+
+_PLAIN = (int, float, complex, str, bytes, EmberDType, FunctionType, BuiltinFunctionType, type(None))
+
+
+def _settings_of(value: Any) -> Hashable:
+    """Return the values in nested containers that a program takes as constants, hashable; 1, 1.0 and True differ."""
+    kind = type(value)
+    if kind is dict:
+        return tuple([(name, _settings_of(x)) for name, x in value.items() if name not in _NOT_SETTINGS])
+    if kind is list or kind is tuple:
+        return tuple([_settings_of(x) for x in value])
+    return (kind, value) if isinstance(value, _PLAIN) else kind
+
+
+_NOT_SETTINGS = ("_serial", "_variables", "_walk", "_walked_parts")
