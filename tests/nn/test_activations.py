@@ -1,10 +1,11 @@
 """The activation classes compute the ops of their names, with their settings."""
 
+import math
 from typing import Any
 
 import pytest
 
-from ember_ml import ops
+from ember_ml import nn, ops
 from ember_ml.nn import tensor
 from ember_ml.nn.modules import activations
 from ember_ml.nn.modules.activations.activation import Activation
@@ -13,6 +14,7 @@ from ember_ml.nn.modules.activations.sigmoid_module import Sigmoid
 from ember_ml.nn.modules.activations.softmax_module import Softmax
 from ember_ml.nn.modules.activations.softplus_module import Softplus
 from ember_ml.nn.modules.activations.tanh_module import Tanh
+from ember_ml.training import optimizers
 from tests.test_declarations import TABLE
 
 _VALUES = [[-2.0, 0.0, 1.0, 7.0], [3.0, -1.0, 0.5, 0.25]]
@@ -51,7 +53,8 @@ def test_class_and_function_agree(name: str, backend: str) -> None:
     found = module(x)
     assert type(found) is type(x)
     assert found.tolist() == function(x, **settings).tolist()
-    assert repr(module) == f"{type(module).__name__}({', '.join(f'{key}={value}' for key, value in settings.items())})"
+    shown = {key: value for key, value in settings.items() if key != "weight"}  # which is a parameter
+    assert repr(module).startswith(f"{type(module).__name__}({', '.join(f'{k}={v}' for k, v in shown.items())})")
 
 
 @pytest.mark.parametrize("name", sorted({*_NAMES} - {"prelu", "threshold"}))
@@ -65,6 +68,23 @@ def test_values(backend: str) -> None:
     columns = ops.sum(Softmax(axis=0)(tensor.array(_VALUES)), axis=0).tolist()
     assert columns == pytest.approx([1.0, 1.0, 1.0, 1.0], rel=1e-6)
     assert repr(Softmax(axis=0)) == "Softmax(axis=0)"
+
+
+def test_activations_are_modules_that_train(backend: str) -> None:
+    model = nn.Sequential(nn.Linear(3, 2), nn.PReLU([0.25, 0.5]), nn.Sigmoid())
+    assert all(isinstance(part, nn.Module) for part in model)
+    state = {"0.weight": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], "0.bias": [0.0, 0.0], "1.weight": [0.5, 2.0]}
+    model.load_state_dict(state)
+    x = ops.array([[-1.0, -2.0, 5.0]])
+    scores = ops.to_numpy(model(x)).ravel().tolist()
+    assert scores == pytest.approx([1 / (1 + math.exp(0.5)), 1 / (1 + math.exp(4.0))])
+    _, gradients = nn.value_and_grad(model, lambda: ops.sum(model(x)))()
+    wanted = [s * (1 - s) * value for s, value in zip(scores, (-1.0, -2.0), strict=True)]
+    assert ops.to_numpy(gradients["1.weight"]).tolist() == pytest.approx(wanted)
+    optimizers.SGD(1.0).update(model, gradients)
+    assert ops.to_numpy(model[1].weight).tolist() == pytest.approx([0.5 - wanted[0], 2.0 - wanted[1]])
+    assert list(model.freeze("1").trainable()) == ["0.weight", "0.bias"]
+    assert not nn.ReLU().parameters()
 
 
 def test_the_names_of_the_documents() -> None:

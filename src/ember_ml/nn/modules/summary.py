@@ -14,6 +14,8 @@ def describe(module: Module) -> str:
     """Return the ``repr``: a module and the modules in it, one to a line, with the numbers of their parameters."""
     is_built = all(part.is_built for _, part in module.named_modules())
     count = f"  # {_count_parameters(module)}" if is_built else "  # sizes unknown until the first call"
+    if is_built and not module.parameters() and not any(module.children()):  # as an activation
+        count = ""
     first, *others = _describe_part(module).split("\n")
     return "\n".join([first + count, *others])
 

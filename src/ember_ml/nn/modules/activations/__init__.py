@@ -1,25 +1,29 @@
-"""Activations: the functions, which are the ops of those names, and a class for each that holds its settings."""
+"""Activations: the functions, which are the ops of those names, and for each a module that holds its settings."""
 
 from __future__ import annotations
 
-from ember_ml.nn.modules.activations.gates import GELU, GLU, HardSigmoid, HardSiLU, LogSigmoid, Mish, SiLU
-from ember_ml.nn.modules.activations.limits import (
+from ember_ml.nn.modules.activations.classes import (
+    CELU,
+    ELU,
+    GELU,
+    GLU,
+    SELU,
     HardShrink,
+    HardSigmoid,
+    HardSiLU,
     HardTanh,
+    LeakyReLU,
+    LogSigmoid,
     LogSoftmax,
+    Mish,
+    PReLU,
+    ReLU6,
+    SiLU,
     SoftShrink,
     Softsign,
     Sparsemax,
-    TanhShrink,
-)
-from ember_ml.nn.modules.activations.rectifiers import (
-    CELU,
-    ELU,
-    SELU,
-    LeakyReLU,
-    PReLU,
-    ReLU6,
     Squareplus,
+    TanhShrink,
     Threshold,
 )
 from ember_ml.nn.modules.activations.relu_module import ReLU
