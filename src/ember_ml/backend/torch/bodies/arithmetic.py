@@ -1,4 +1,4 @@
-"""Arithmetic on PyTorch: native functions, and what they compute otherwise than the contract says."""
+"""Arithmetic on PyTorch: native functions, and bodies where they deviate from the contract."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ trunc = torch.trunc
 
 
 def _float_sign(x: torch.Tensor) -> torch.Tensor:
-    return torch.where(torch.isnan(x), x, torch.sign(x))  # torch gives 0 for NaN
+    return torch.where(torch.isnan(x), x, torch.sign(x))  # torch 2.13: 0 for NaN (pytorch#41245)
 
 
 def _complex_sign(x: torch.Tensor) -> torch.Tensor:
@@ -49,7 +49,7 @@ sign = ByDType(
 
 
 def _safe(y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where an integer divisor is 0, and a divisor without those."""
+    """Return where an integer divisor is 0, and the divisor with 1 in place of 0."""
     is_zero = y == 0
     return is_zero, torch.where(is_zero, 1, y)
 
@@ -70,9 +70,9 @@ def _integer_fmod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _divide_uint64(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Quotient and remainder of the bits of unsigned numbers, from signed division; both 0 for a zero divisor.
+    """Divide the bits of unsigned integers by signed division: quotient and remainder, both 0 for a zero divisor.
 
-    Half of ``x`` is not negative, so that it can be divided; twice that quotient is at most one too small. A divisor of
+    Half of ``x`` is not negative and can be divided; twice that quotient is at most one too small. A divisor of
     2**63 or more goes into ``x`` at most once.
     """
     a, b = x.view(torch.int64), y.view(torch.int64)
@@ -95,13 +95,13 @@ def _uint64_remainder(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _float_floor_divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    # torch gives NaN for an infinite numerator and -1 for a small number over an infinity of the other sign
+    # torch 2.13: NaN for an infinite numerator, -1 for a finite one over the opposite infinity (pytorch#170178)
     return torch.where(torch.isinf(x) | torch.isinf(y), torch.divide(x, y), torch.div(x, y, rounding_mode="floor"))
 
 
 def _float_mod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     rest = torch.remainder(x, y)
-    return torch.where(rest == 0, torch.copysign(rest, y), rest)  # torch leaves a zero the sign of x
+    return torch.where(rest == 0, torch.copysign(rest, y), rest)  # torch 2.13: a zero has the sign of x
 
 
 _SMALL_INTEGERS = dt.SIGNED | {dt.uint8}
@@ -130,7 +130,8 @@ def _integer_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _uint64_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """By squaring: torch takes exponents of 2**63 and more for negative ones."""
+    """Compute powers by repeated squaring."""
+    # torch 2.13: no power of uint64; in int64, exponents of 2**63 and more are negative (pytorch#58734)
     base, exponent = x.view(torch.int64), y.view(torch.int64)
     result = torch.ones_like(base * exponent)
     for _ in range(64):
@@ -140,7 +141,7 @@ def _uint64_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _complex_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """0 to the power of 0 is 1, which torch gives for real numbers only."""
+    # torch 2.13: NaN for the complex 0 to the power of 0
     return torch.pow(torch.where((x == 0) & (y == 0), 1, x), y)
 
 
@@ -152,15 +153,15 @@ power = ByDType(
 )
 
 
-def _bounded(x: torch.Tensor, min: torch.Tensor | None, max: torch.Tensor | None) -> torch.Tensor:
+def _clamp(x: torch.Tensor, min: torch.Tensor | None, max: torch.Tensor | None) -> torch.Tensor:
     return torch.positive(x) if min is None and max is None else torch.clamp(x, min, max)
 
 
-clip = ByDType(_bounded, ordered(_bounded))
+clip = ByDType(_clamp, ordered(_clamp))
 
 
 def _round_integer(x: torch.Tensor, decimals: int) -> torch.Tensor:
-    """Integers are rounded to tens and more; torch rounds floats only."""
+    # torch 2.13: rounds floats only
     if decimals >= 0:
         return torch.positive(x)
     if x.dtype is torch.uint64:
@@ -203,9 +204,9 @@ def nan_to_num(x: torch.Tensor, nan: float, posinf: float | None, neginf: float 
 
 def _gcd_uint64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     a, b = torch.broadcast_tensors(x, y)
-    for _ in range(93):  # as many steps as Euclid's algorithm can need in 64 bits
+    for _ in range(93):  # the most steps that Euclid's algorithm needs in 64 bits
         rest = _uint64_remainder(a, b)
-        signed_a, signed_b = a.view(torch.int64), b.view(torch.int64)  # torch 2.11: no where of uint64 on CUDA
+        signed_a, signed_b = a.view(torch.int64), b.view(torch.int64)  # torch 2.11 on CUDA: no where of uint64
         a, b = torch.where(signed_b == 0, signed_a, signed_b).view(torch.uint64), rest
     return a
 
@@ -216,7 +217,8 @@ def _lcm_uint64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """torch divides the smallest integer by -1, which ends the process; half of it has the same divisors below it."""
+    # torch 2.13: negative results for the smallest integer (pytorch#187338), and lcm then ends the process
+    # (pytorch#121343); half of the smallest integer has the same divisors below it
     smallest = torch.iinfo(x.dtype).min
     if not smallest:
         return torch.gcd(x, y)

@@ -1,4 +1,4 @@
-"""Attention, on PyTorch's own function, which is fused where the device has such a kernel."""
+"""Attention by PyTorch's own function, which is fused where the device has such a kernel."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ def dot_product_attention(
     check_attention(query.shape, key.shape, value.shape, bias, mask)
     queries, keys = query.shape[1], key.shape[1]
     if is_causal and (queries != keys or mask is not None or bias is not None):
-        # PyTorch lets the first query see the first key; here the last query sees the last key
+        # torch 2.13: aligns the first query with the first key; the contract aligns the last ones
         past = torch.ones(queries, keys, dtype=torch.bool, device=query.device).tril(keys - queries)
         mask, is_causal = past if mask is None else mask & past, False
     if bias is not None:
         mask = bias if mask is None else torch.where(mask, bias, -math.inf)
     if mask is not None and mask.ndim < 4:
         mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
-    # a branch, since a size that is traced as a symbol compares to no bool
+    # torch 2.13: a size traced as a symbol does not compare to a bool, hence the branch
     grouped = {"enable_gqa": True} if query.shape[2] != key.shape[2] else {}
     rows = (query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2))
     if not torch.compiler.is_compiling() and may_be_differentiated_again():
-        with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivatives
+        with sdpa_kernel(SDPBackend.MATH):  # torch 2.13: no second derivatives of fused kernels (pytorch#116350)
             result = F.scaled_dot_product_attention(*rows, mask, 0.0, is_causal, scale=scale, **grouped)
     else:
         result = F.scaled_dot_product_attention(*rows, mask, 0.0, is_causal, scale=scale, **grouped)
     if mask is not None and query.device.type != "cpu":
-        # of a query that sees no key, the kernels of GPUs give the average of all values in half precision
+        # torch 2.11 on CUDA: in half precision, a query that sees no key gets the mean of all values
         sees = mask if mask.dtype is torch.bool else mask > -math.inf
         result = torch.where(sees.any(-1, keepdim=True), result, 0.0)
     return result.transpose(1, 2)

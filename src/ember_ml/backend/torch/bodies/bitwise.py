@@ -15,11 +15,11 @@ bitwise_left_shift = ByDType(torch.bitwise_left_shift, unsigned(torch.bitwise_le
 
 
 def _uint64_right_shift(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The first place moved brings in a 0 for the sign, so that the rest may be moved as signed."""
-    bits, places = x.view(torch.int64), y.view(torch.int64)
-    moved = ((bits >> 1) & (2**63 - 1)) >> (places - 1).clamp(min=0)
-    is_beyond = (places < 0) | (places > 63)
-    return torch.where(is_beyond, 0, torch.where(places == 0, bits, moved)).view(torch.uint64)
+    """Shift by one bit and clear the sign, then shift by the remaining bits as a signed integer."""
+    bits, count = x.view(torch.int64), y.view(torch.int64)
+    shifted = ((bits >> 1) & (2**63 - 1)) >> (count - 1).clamp(min=0)
+    is_beyond = (count < 0) | (count > 63)
+    return torch.where(is_beyond, 0, torch.where(count == 0, bits, shifted)).view(torch.uint64)
 
 
 bitwise_right_shift = ByDType(torch.bitwise_right_shift, unsigned(torch.bitwise_right_shift, _uint64_right_shift))

@@ -32,7 +32,8 @@ isposinf = ByDType(torch.isposinf, dict.fromkeys(dt.UNSIGNED, _of_integers))
 
 
 def _of_truth(native: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """``native`` of the truth of both: torch has no logic of wide unsigned integers."""
+    """Apply ``native`` to the truth values of both arguments."""
+    # torch 2.13: no logical functions of uint16, uint32 and uint64 (pytorch#58734)
     return lambda x, y: native(x.to(torch.bool), y.to(torch.bool))
 
 
@@ -46,7 +47,7 @@ def logical_not(x: torch.Tensor) -> torch.Tensor:
 
 
 def _wide(x: torch.Tensor) -> torch.Tensor:
-    """Half precision in float32, integers and bools in float64."""
+    """Cast half precision to float32, integers and bools to float64."""
     if not x.is_floating_point() and not x.is_complex():
         return x.to(torch.float64)
     return x.to(torch.float32) if x.dtype.itemsize == 2 else x
@@ -63,7 +64,7 @@ def allclose(x: torch.Tensor, y: torch.Tensor, rtol: float, atol: float, equal_n
 
 
 def _isin(x: torch.Tensor, test_elements: torch.Tensor, invert: bool) -> torch.Tensor:
-    return torch.isin(x, test_elements.reshape(-1), invert=invert)  # torch asks for one dimension in memory
+    return torch.isin(x, test_elements.reshape(-1), invert=invert)  # torch 2.13: refuses strided elements
 
 
 def _isin_of_bools(x: torch.Tensor, test_elements: torch.Tensor, invert: bool) -> torch.Tensor:

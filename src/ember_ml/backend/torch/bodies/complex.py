@@ -1,4 +1,4 @@
-"""The parts of numbers on PyTorch."""
+"""Real and imaginary parts, signs and bits of floats, on PyTorch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ polar = torch.polar
 
 
 def map_parts(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-    """``function`` of the real and of the imaginary parts."""
+    """Apply ``function`` to the real and to the imaginary part."""
     return torch.complex(function(x.real), function(x.imag))
 
 
@@ -26,9 +26,9 @@ imag = ByDType(torch.zeros_like, dict.fromkeys(dt.COMPLEX, torch.imag))
 
 
 def ldexp(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Multiplied in three steps, since a power of 2 that is in range may be beyond the dtype by itself."""
+    """Multiply in three steps, since the power of 2 alone may be out of range when the product is not."""
     wide = x.to(torch.float32) if x.dtype.itemsize < 4 else x
-    exponent = y.to(torch.float32).clamp(-5000, 5000).to(torch.int64)  # the largest unsigned ones fit no signed dtype
+    exponent = y.to(torch.float32).clamp(-5000, 5000).to(torch.int64)  # no signed dtype holds the largest uint64
     third = torch.div(exponent, 3, rounding_mode="trunc")
     step = torch.exp2(third.to(wide.dtype))
     return (wide * step * torch.exp2((exponent - 2 * third).to(wide.dtype)) * step).to(x.dtype)

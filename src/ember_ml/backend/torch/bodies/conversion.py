@@ -1,4 +1,4 @@
-"""Between dtypes, on PyTorch."""
+"""Conversion between dtypes, on PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions, on PyTorch, whose functions have the channels second."""
+"""Convolutions, on PyTorch, whose functions take the channels second."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from ember_ml.backend.common.convolution import convolution, is_channels_first, transposed_convolution
 from ember_ml.backend.torch.channel_order import images_of, per_image, restored, sides
 
-# On NVIDIA GPUs PyTorch rounds what it convolves, and nothing else, to 10 bits by default. The gradient reads the
-# switch as well, so that it cannot be set for the length of a call.
+# torch 2.11 on CUDA: rounds the arguments of convolutions, and of nothing else, to TF32's 10 bits by default. The
+# backward pass reads the switch too, hence it is not set for the length of one call.
 torch.backends.cudnn.allow_tf32 = False
 
 
@@ -77,12 +77,13 @@ def conv_transpose(
 
 
 def _has_no_kernel(x: torch.Tensor) -> bool:
-    """On the CPU, float16 takes 30 times as long as float32, and is added up in float16."""
+    # torch 2.13: on the CPU, float16 takes 30 times as long as float32, and is accumulated in float16
     return x.dtype is torch.float16 and x.device.type == "cpu"
 
 
 def _weights(kernel: torch.Tensor, first: bool) -> torch.Tensor:
-    """The kernel as PyTorch wants it, in the memory format of the images; some gradients of a view of it raise."""
+    """Return the kernel in PyTorch's order and in the memory format of the images."""
+    # torch 2.13: some gradients of a view of the kernel raise, hence the copy
     weights = kernel.movedim((-1, -2), (0, 1))
     weights = weights.unsqueeze(2) if weights.ndim == 3 else weights
     if first or weights.shape[1] == 1:

@@ -1,4 +1,4 @@
-"""Making tensors, on PyTorch."""
+"""Creation of tensors, on PyTorch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def empty(shape: Any, dtype: torch.dtype | None, device: str) -> torch.Tensor:
 def eye(n_rows: Any, n_cols: Any, k: int, dtype: torch.dtype | None, device: str) -> torch.Tensor:
     result = zeros((n_rows, n_rows if n_cols is None else n_cols), dtype, device)
     if -result.shape[0] < k < result.shape[1]:
-        result.diagonal(k).fill_(1)  # torch.eye knows the main diagonal only
+        result.diagonal(k).fill_(1)  # torch 2.13: eye has the main diagonal only
     return result
 
 

@@ -21,7 +21,8 @@ rsqrt = torch.rsqrt
 
 
 def _of_distinct(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """``native``, whose gradient at two equal infinities is NaN: there either of them is the result."""
+    """Wrap ``native`` to return either argument where both are the same infinity."""
+    # torch 2.13: the gradient at two equal infinities is NaN (pytorch#49724)
 
     def body(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         if not (x.requires_grad or y.requires_grad):
@@ -41,7 +42,7 @@ def _complex_expm1(x: torch.Tensor) -> torch.Tensor:
     return formulas.complex_expm1(torch, torch.complex, torch.exp, x)
 
 
-# torch gives NaN at infinities where the standard has values
+# torch 2.13: NaN at infinities where the standard has values
 expm1 = ByDType(torch.expm1, dict.fromkeys(dt.COMPLEX, _complex_expm1))
 
 
@@ -50,7 +51,7 @@ def _complex_log1p(x: torch.Tensor) -> torch.Tensor:
     return torch.where(odd, torch.log(x), torch.log1p(torch.where(odd, 0, x)))
 
 
-# torch gives NaN at infinities, where 1 + x is x
+# torch 2.13: NaN where one part is infinite and the other NaN; there 1 + x is x
 log1p = ByDType(torch.log1p, dict.fromkeys(dt.COMPLEX, _complex_log1p))
 
 

@@ -16,7 +16,7 @@ __all__ = ["is_finite", "of_finite", "or_nan", "values_are_read"]
 
 
 def values_are_read(x: torch.Tensor) -> bool:
-    """Whether the values of ``x`` are checked: not while a compiled function is traced, nor under vmap."""
+    """Whether the values of ``x`` can be checked: not while a compiled function is traced, nor under vmap."""
     return checks.enabled and not torch.compiler.is_compiling() and not _is_mapped(x)
 
 
@@ -30,20 +30,18 @@ def _is_mapped(x: torch.Tensor) -> bool:
 
 
 def is_finite(x: torch.Tensor) -> bool:
-    """Whether all elements are finite; their sum tells it in a tenth of the time, unless it overflows."""
+    """Whether all elements are finite; the sum answers it in a tenth of the time unless it overflows."""
     return bool(torch.isfinite(x.sum())) or bool(torch.isfinite(x).all())
 
 
 def or_nan(part: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
-    """``part`` where its matrix was ``whole``, else NaN."""
+    """Return ``part`` where its matrix was ``whole``, otherwise NaN."""
     return torch.where(whole.reshape(*whole.shape, *(1,) * (part.ndim - whole.ndim)), part, torch.nan)
 
 
 def of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
-    """``native`` on matrices of finite numbers: LinAlgError for others, or NaN where values are not checked.
-
-    PyTorch gives numbers for some of them, and for others dies inside its library.
-    """
+    """Wrap ``native``: LinAlgError for matrices that are not finite, or NaN where values are not checked."""
+    # torch 2.13: returns numbers for some of them; others end the process inside LAPACK
 
     def body(x: torch.Tensor, *options: Any) -> Any:
         check(x)
@@ -67,7 +65,7 @@ def _svd(x: torch.Tensor, full_matrices: bool) -> SVDResult:
     if rows < columns:
         u, s, vh = _svd(x.mH, False)
         return SVDResult(vh.mH, s, u.mH)
-    # of a long matrix, QR leaves a small one: a sixth of the time for 5000 by 50
+    # QR reduces a tall matrix to a small one: a sixth of the time for 5000 by 50
     q, r = torch.linalg.qr(x)
     u, s, vh = torch.linalg.svd(r)
     return SVDResult(q @ u, s, vh)
@@ -94,7 +92,7 @@ def qr(x: torch.Tensor, mode: str) -> QRResult:
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode must be 'reduced' or 'complete', not {mode!r}")
     if x.is_cuda and x.ndim > 2 and x.dtype in _WIDER:
-        # torch 2.11: cuBLAS' batched QR of float32 loses the orthogonality of Q where a matrix lacks full rank
+        # torch 2.11 on CUDA: batched QR of float32 loses the orthogonality of Q where a matrix lacks full rank
         return QRResult(*(part.to(x.dtype) for part in torch.linalg.qr(x.to(_WIDER[x.dtype]), mode)))
     return QRResult(*torch.linalg.qr(x, mode))
 
@@ -116,4 +114,4 @@ def cholesky(x: torch.Tensor, upper: bool) -> torch.Tensor:
 def lu_factor(x: torch.Tensor) -> LUResult:
     check_matrix(x)
     lu, pivots, _ = torch.linalg.lu_factor_ex(x)
-    return LUResult(lu, pivots.to(torch.int64) - 1)  # PyTorch counts rows from 1
+    return LUResult(lu, pivots.to(torch.int64) - 1)  # torch 2.13: counts rows from 1

@@ -1,4 +1,4 @@
-"""Fourier transforms, on PyTorch, whose library refuses tensors without elements."""
+"""Fourier transforms, on PyTorch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ember_ml.backend.common.signal import check_norm, lengths_and_axes
 
 
 def _irfftn(x: torch.Tensor, s: Sequence[int], axes: Sequence[int], norm: str) -> torch.Tensor:
-    """Transform the last axis last: cuFFT's transform of several axes is another one unless its input is Hermitian."""
+    """Transform the last axis last."""
+    # torch 2.11 on CUDA: cuFFT's transform of several axes is another one for non-Hermitian input (pytorch#154496)
     if not x.is_cuda or len(axes) < 2:
         return torch.fft.irfftn(x, s, axes, norm)
     return torch.fft.irfft(torch.fft.ifftn(x, s[:-1], axes[:-1], norm), s[-1], axes[-1], norm)
@@ -43,7 +44,8 @@ def _several(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]
 def _nothing(
     native: Callable[..., torch.Tensor], x: torch.Tensor, lengths: tuple[int, ...], axes: tuple[int, ...]
 ) -> torch.Tensor:
-    """The transform of a tensor without elements: zeros, where padding makes elements at all."""
+    """Return the transform of a tensor without elements: zeros, where padding adds elements at all."""
+    # torch 2.13: MKL refuses tensors without elements (pytorch#174984)
     shape = list(x.shape)
     for n, axis in zip(lengths, axes, strict=True):
         shape[axis] = n

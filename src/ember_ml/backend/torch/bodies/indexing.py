@@ -27,11 +27,12 @@ from ember_ml.core import dtypes as dt
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
-def _moving(body: Body, *others: int) -> ByDType:
-    """A body that only moves elements; torch moves uint16, uint32 and uint64 as signed integers of the same bits.
+def _move_bits(body: Body, *others: int) -> ByDType:
+    """Return a body that moves uint16, uint32 and uint64 as signed integers of the same bits.
 
     ``others`` are the positions of the tensors besides the first that hold such elements.
     """
+    # torch 2.13: few functions that move elements take these dtypes (pytorch#58734)
 
     def through_bits(x: torch.Tensor, *args: Any) -> torch.Tensor:
         moved = [arg.view(_SIGNED[x.dtype]) if number in others else arg for number, arg in enumerate(args, 1)]
@@ -45,7 +46,7 @@ def _is_mask(item: torch.Tensor) -> bool:
 
 
 def in_range(index: torch.Tensor, size: int, wraps: bool = True) -> torch.Tensor:
-    """``index`` as int64 with values from 0 to ``size - 1``: checked in eager code, clamped elsewhere.
+    """Return ``index`` as int64 with values from 0 to ``size - 1``: checked in eager code, clamped elsewhere.
 
     Negative values count from the end, unless ``wraps`` is false.
     """
@@ -68,7 +69,7 @@ def in_range(index: torch.Tensor, size: int, wraps: bool = True) -> torch.Tensor
 
 
 def _bounds(index: torch.Tensor) -> tuple[int, int] | None:
-    """The least and the largest index; None inside vmap, where a tensor stands for many."""
+    """Return the least and the largest index; None inside vmap, where a tensor stands for many."""
     low, high = torch.aminmax(index)
     try:
         return int(low), int(high)
@@ -77,21 +78,22 @@ def _bounds(index: torch.Tensor) -> tuple[int, int] | None:
 
 
 def _checked_by_torch(index: torch.Tensor, y: torch.Tensor, axis: int) -> torch.Tensor:
-    """``in_range`` for ``y[index]``, where torch itself checks and wraps on the CPU, unless nothing is selected."""
+    """Do the same as ``in_range`` for ``y[index]``; on the CPU torch checks and wraps unless nothing is selected."""
     if checks.enabled and y.numel() and index.device.type == "cpu" and not torch.compiler.is_compiling():
         return index.to(torch.int64)
     return in_range(index, y.shape[axis])
 
 
 def places(mask: torch.Tensor) -> torch.Tensor:
-    """The flat positions at which the mask is true; on the CPU NumPy finds them ten times as fast."""
+    """Return the flat indices at which the mask is true; on the CPU NumPy finds them ten times as fast."""
     if mask.device.type == "cpu" and not torch.compiler.is_compiling():
         return torch.from_numpy(np.flatnonzero(mask.numpy()))
     return mask.reshape(-1).nonzero().reshape(-1)
 
 
 def _basic(x: torch.Tensor, items: tuple[Any, ...]) -> torch.Tensor:
-    """The basic step of a key; torch has no slices that go backwards, so they go forwards and are flipped."""
+    """Apply the basic items of a key."""
+    # torch 2.13: no negative steps (pytorch#59786); such slices run forwards and are flipped
     forwards, flipped, made = [], [], 0
     for size, item in zip(_sizes(x, items), items, strict=True):
         if type(item) is slice and item.step is not None and item.step < 0:
@@ -106,13 +108,13 @@ def _basic(x: torch.Tensor, items: tuple[Any, ...]) -> torch.Tensor:
 
 
 def _sizes(x: torch.Tensor, items: tuple[Any, ...]) -> list[int]:
-    """The size of the dimension that each basic item stands for."""
+    """Return the size of the dimension that each basic item indexes."""
     sizes = iter(x.shape)
     return [1 if item is None else next(sizes) for item in items]
 
 
 def _advanced(y: torch.Tensor, how: Plan) -> tuple[torch.Tensor, tuple[Any, ...], int, bool]:
-    """The tensor, the native key, how many dimensions its indices give, and whether torch leaves them in place.
+    """Return the tensor, the native key, how many dimensions the indices have, and whether torch leaves them in place.
 
     Where torch would put them elsewhere, the indexed dimensions are moved to the front.
     """
@@ -169,7 +171,7 @@ def _index_update(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) -
 
 
 def _update_by_number(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) -> torch.Tensor:
-    """Any update at all: the elements are numbered, the key selects numbers, and those elements are replaced."""
+    """Update by any key: number the elements, apply the key to the numbers, replace the elements with these numbers."""
     numbers = _get_item(torch.arange(x.numel(), device=x.device).reshape(x.shape), key)
     result = x.flatten().clone()
     result[numbers] = values.reshape(shape_of_values(values.shape, numbers.shape))
@@ -181,7 +183,7 @@ def _take(x: torch.Tensor, indices: torch.Tensor, axis: int | None) -> torch.Ten
         x, axis = x.reshape(-1), 0
     inside = in_range(indices, x.shape[axis])
     axis %= x.ndim
-    if axis == 0 and x.ndim == 2 and x.is_floating_point():  # rows of a table: its gradient takes half the time
+    if axis == 0 and x.ndim == 2 and x.is_floating_point():  # embedding has the faster gradient
         return F.embedding(inside, x)
     flat = inside.reshape(-1)
     return x.index_select(axis, flat).reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
@@ -200,17 +202,17 @@ def _put_along_axis(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor
     return x.scatter(axis, in_range(indices, x.shape[axis]).expand(wide_indices), values)
 
 
-get_item = _moving(_get_item)
-index_update = _moving(_index_update, 2)
-take = _moving(_take)
-take_along_axis = _moving(_take_along_axis)
-put_along_axis = _moving(_put_along_axis, 2)
+get_item = _move_bits(_get_item)
+index_update = _move_bits(_index_update, 2)
+take = _move_bits(_take)
+take_along_axis = _move_bits(_take_along_axis)
+put_along_axis = _move_bits(_put_along_axis, 2)
 
 
 def nonzero(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     if x.ndim == 0:
         raise ValueError("nonzero needs at least one dimension")
-    if x.dtype in _SIGNED:  # torch compares them with nothing; their bits will do
+    if x.dtype in _SIGNED:  # torch 2.13: no nonzero of uint16, uint32, uint64
         x = x.view(_SIGNED[x.dtype])
     mask = x if _is_mask(x) else x != 0
     if mask.device.type == "cpu" and not torch.compiler.is_compiling():

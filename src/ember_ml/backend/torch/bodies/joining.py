@@ -17,7 +17,7 @@ from ember_ml.backend.torch.unsigned import moved, unsigned
 def _concatenate(x: list[torch.Tensor], axis: int | None) -> torch.Tensor:
     if axis is None:
         return torch.cat([part.reshape(-1) for part in x])
-    if len({part.ndim for part in x}) > 1:  # torch skips empty vectors among matrices
+    if len({part.ndim for part in x}) > 1:  # torch 2.13: skips empty vectors among matrices
         raise ValueError("the tensors have different numbers of dimensions")
     return torch.cat(x, axis)
 
@@ -47,7 +47,7 @@ def tile(x: torch.Tensor, reps: Any) -> torch.Tensor:
     return torch.tile(x, as_shape(reps))
 
 
-def _taken(x: torch.Tensor, positions: np.ndarray, axis: int) -> torch.Tensor:
+def _take_positions(x: torch.Tensor, positions: np.ndarray, axis: int) -> torch.Tensor:
     return torch.index_select(x, axis, torch.from_numpy(positions).to(x.device))
 
 
@@ -56,7 +56,7 @@ def _repeat(x: torch.Tensor, repeats: Any, axis: int | None) -> torch.Tensor:
         x, axis = x.reshape(-1), 0
     if type(repeats) is int and repeats >= 0:
         return torch.repeat_interleave(x, repeats, axis_of(axis, x.ndim))
-    return _taken(x, repeated(x.shape[axis_of(axis, x.ndim)], repeats), axis)
+    return _take_positions(x, repeated(x.shape[axis_of(axis, x.ndim)], repeats), axis)
 
 
 repeat = ByDType(_repeat, moved(_repeat))
@@ -65,23 +65,23 @@ repeat = ByDType(_repeat, moved(_repeat))
 def _pad(x: torch.Tensor, pad_width: Any, mode: str, constant_values: torch.Tensor | None) -> torch.Tensor:
     pairs = pad_pairs(pad_width, x.ndim)
     if mode == "constant":
-        widths = [width for pair in reversed(pairs) for width in pair]  # torch begins with the last axis
+        widths = [width for pair in reversed(pairs) for width in pair]  # torch 2.13: begins with the last axis
         result = torch.nn.functional.pad(x, widths)
         if constant_values is None:
             return result
         inside = torch.nn.functional.pad(torch.ones(x.shape, dtype=torch.bool, device=x.device), widths)
         return torch.where(inside, result, constant_values)
     for axis, (before, after) in enumerate(pairs):
-        x = _extended(x, axis, before, after, mode)
+        x = _extend_axis(x, axis, before, after, mode)
     return x
 
 
-def _extended(x: torch.Tensor, axis: int, before: int, after: int, mode: str) -> torch.Tensor:
+def _extend_axis(x: torch.Tensor, axis: int, before: int, after: int, mode: str) -> torch.Tensor:
     ends = margins(x.shape[axis], before, after, mode)
     if not (before or after):
         return x
     if ends is None:
-        return _taken(x, padded(x.shape[axis], before, after, mode), axis)
+        return _take_positions(x, padded(x.shape[axis], before, after, mode), axis)
     parts = [x.narrow(axis, end.start, end.stop - end.start) for end in ends]
     first, last = parts if mode == "wrap" else (part.flip(axis) for part in parts)
     return torch.cat((first, x, last), axis)

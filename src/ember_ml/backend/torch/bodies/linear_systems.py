@@ -14,8 +14,8 @@ from ember_ml.backend.torch.gradients import is_inside_transform
 from ember_ml.errors import LinAlgError
 
 
-def _settled(result: torch.Tensor, singular: torch.Tensor) -> torch.Tensor:
-    """LinAlgError where a matrix was singular, or NaN where values are not checked."""
+def _raise_or_nan(result: torch.Tensor, singular: torch.Tensor) -> torch.Tensor:
+    """Raise LinAlgError where a matrix was singular, or return NaN there if values are not checked."""
     if values_are_read(singular):
         if singular.any():
             raise LinAlgError(SINGULAR)
@@ -25,25 +25,25 @@ def _settled(result: torch.Tensor, singular: torch.Tensor) -> torch.Tensor:
 
 def solve(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     check_system(a, b)
-    # PyTorch takes some stacks of columns for a stack of vectors
+    # torch 2.13: takes some stacks of columns for a stack of vectors
     columns = b[:, None] if b.ndim == 1 else b
     stack = torch.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
     result, info = torch.linalg.solve_ex(a, columns.broadcast_to(*stack, *columns.shape[-2:]))
-    result = _settled(result, info != 0)
+    result = _raise_or_nan(result, info != 0)
     return result[..., 0] if b.ndim == 1 else result
 
 
 def inv(x: torch.Tensor) -> torch.Tensor:
     check_square(x)
     result, info = torch.linalg.inv_ex(x)
-    return _settled(result, info != 0)
+    return _raise_or_nan(result, info != 0)
 
 
 def solve_triangular(a: torch.Tensor, b: torch.Tensor, lower: bool) -> torch.Tensor:
     check_system(a, b)
     columns = b[:, None] if b.ndim == 1 else b
     result = torch.linalg.solve_triangular(a, columns, upper=not lower)
-    result = _settled(result, (a.diagonal(0, -2, -1) == 0).any(dim=-1))
+    result = _raise_or_nan(result, (a.diagonal(0, -2, -1) == 0).any(dim=-1))
     return result[..., 0] if b.ndim == 1 else result
 
 
@@ -55,12 +55,15 @@ def det(x: torch.Tensor) -> torch.Tensor:
 
 
 def _nan_for_nan(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Make the determinants of matrices with NaN NaN: torch 2.11 on CUDA takes NaN for 0 when it looks for pivots."""
+    """Return NaN for the determinants of matrices with NaN."""
+    # torch 2.11 on CUDA: takes NaN for 0 when it looks for pivots
     return torch.where(x.isnan().flatten(-2).any(-1), torch.nan, result) if x.is_cuda else result
 
 
 class _DetOfAny(torch.autograd.Function):
-    """The determinant with its gradient at singular matrices too, where PyTorch's own is 0."""
+    """The determinant, with its gradient at singular matrices too."""
+
+    # torch 2.13: the gradient is 0 at singular matrices (pytorch#104675)
 
     generate_vmap_rule = True
 
@@ -83,7 +86,7 @@ class _DetOfAny(torch.autograd.Function):
 
 
 def _cofactors(x: torch.Tensor) -> torch.Tensor:
-    """The derivative of the determinant, by the singular values: for each the product of the others."""
+    """Return the derivative of the determinant from the singular values: for each, the product of the others."""
     u, s, vh = torch.linalg.svd(x)
     others = torch.where(torch.eye(s.shape[-1], dtype=torch.bool, device=s.device), 1, s[..., None, :]).prod(-1)
     phase = torch.linalg.det(u) * torch.linalg.det(vh)
@@ -108,21 +111,21 @@ def slogdet(x: torch.Tensor) -> SlogdetResult:
     check_square(x)
     sign, logabsdet = torch.linalg.slogdet(x)
     logabsdet = _nan_for_nan(logabsdet, x)
-    return SlogdetResult(torch.where(logabsdet.isnan(), torch.nan, sign), logabsdet)  # PyTorch gives NaN the sign 0
+    return SlogdetResult(torch.where(logabsdet.isnan(), torch.nan, sign), logabsdet)  # torch 2.13: sign 0 for NaN
 
 
 def lstsq(a: torch.Tensor, b: torch.Tensor, rcond: float | None) -> LstsqResult:
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
         raise ValueError(f"lstsq takes (m, n) with (m,) or (m, k), not {tuple(a.shape)} with {tuple(b.shape)}")
     if not (is_finite(a) and is_finite(b)):
-        raise LinAlgError(NOT_FINITE)  # PyTorch's own assertions fail
+        raise LinAlgError(NOT_FINITE)  # torch 2.13: fails an internal assertion
     columns = b[:, None] if b.ndim == 1 else b
     if rcond is None:
         rcond = max(a.shape) * torch.finfo(a.dtype).eps
     if a.device.type == "cpu":
-        # the one driver that finds the singular values too
+        # the only driver that returns the singular values
         solution, residuals, rank, values = torch.linalg.lstsq(a, columns, rcond=rcond, driver="gelsd")
-        if a.requires_grad:  # PyTorch gives them without a gradient
+        if a.requires_grad:  # torch 2.13: returns them without a gradient
             values = torch.linalg.svdvals(a)
     else:
         solution, residuals, rank, values = _lstsq_by_svd(a, columns, rcond)
@@ -130,11 +133,11 @@ def lstsq(a: torch.Tensor, b: torch.Tensor, rcond: float | None) -> LstsqResult:
 
 
 def _lstsq_by_svd(a: torch.Tensor, b: torch.Tensor, rcond: float) -> tuple[torch.Tensor, ...]:
-    """PyTorch's accelerators know only the driver for matrices of full rank."""
+    # torch 2.11 on CUDA: only the driver for matrices of full rank
     u, s, vh = svd(a, False)
     counted = s > rcond * s.amax(dim=-1, keepdim=True) if s.numel() else s > 0
     inverse = torch.where(counted, 1 / torch.where(counted, s, 1), 0)
-    if a.requires_grad or is_inside_transform():  # by the parts of the SVD it is NaN where singular values are equal
+    if a.requires_grad or is_inside_transform():  # the gradient of the SVD is NaN where singular values are equal
         solution = torch.linalg.pinv(a, rtol=rcond) @ b
     else:
         solution = vh.mH @ (inverse[:, None] * (u.mH @ b))

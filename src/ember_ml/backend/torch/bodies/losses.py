@@ -11,7 +11,7 @@ from ember_ml.backend.common.shapes import check_classes
 from ember_ml.backend.common.special import LEAST_PROBABILITY
 from ember_ml.backend.torch.bodies.indexing import in_range
 
-_NO_CLASS = -(2**62)  # torch leaves out classes of one number, by itself -100
+_NO_CLASS = -(2**62)  # torch 2.13: ignores the class -100 by default; this one never occurs
 
 
 def _is_checked_by_torch(target: torch.Tensor) -> bool:

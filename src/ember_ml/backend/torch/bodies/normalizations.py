@@ -1,4 +1,4 @@
-"""Normalizations on PyTorch, whose functions take the last dimensions, or channels that come second."""
+"""Normalizations on PyTorch, whose functions take the last dimensions, or the channels second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def _along_last(native: Body, *names: str) -> Body:
-    """``native(x, lengths, *parameters, epsilon)`` of the last dimensions, as a body that takes any."""
+    """Wrap ``native(x, lengths, *parameters, epsilon)``, which takes the last dimensions, to take any."""
 
     def body(x: torch.Tensor, *rest: Any) -> torch.Tensor:
         *parameters, axis, epsilon = rest
@@ -39,7 +39,7 @@ def _group_normalization(
     x: torch.Tensor, groups: int, gamma: torch.Tensor | None, beta: torch.Tensor | None, axis: int, epsilon: float
 ) -> torch.Tensor:
     place = channel_axis(x.shape, groups, axis)
-    # of channels that come last in memory torch takes the difference of two large numbers as the variance
+    # torch 2.13: for channels last in memory, the variance is a difference of two large numbers
     second = x.movedim(place, 1).contiguous()
     return torch.group_norm(second, groups, gamma, beta, epsilon).movedim(1, place)
 
@@ -49,7 +49,7 @@ def _moments_by_kernel(
 ) -> tuple[torch.Tensor, ...]:
     second = x.movedim(place, 1)
     result, mean, _ = torch.native_batch_norm(second, scale, offset, None, None, True, 0.0, epsilon)
-    # the kernel returns 1 / sqrt(variance + epsilon), in which a small variance is lost
+    # torch 2.11 on CUDA: the kernel returns 1 / sqrt(variance + epsilon), which loses a small variance
     others = tuple(i for i in range(second.ndim) if i != 1)
     return result.movedim(1, place), mean.detach(), torch.var(second.detach(), others, correction=0)
 
@@ -66,10 +66,10 @@ def moments_normalization(
         y if y is None else y.reshape(spread_shape(y, name, x.shape, (place,)))
         for y, name in ((offset, "offset"), (scale, "scale"))
     ]
-    # the results of torch's kernel do not come out of torch.func, in which a compiled program differentiates
+    # torch 2.11 on CUDA: torch.func, which differentiates compiled programs, cannot return the kernel's results
     if x.device.type == "cuda" and x.ndim > 1 and x.numel() and not is_inside_transform():
         return _moments_by_kernel(x, place, offset, scale, epsilon)
-    # on the CPU torch's kernel adds up channels that come last one number after the other
+    # torch 2.13: the CPU kernel sums channels that come last one element after the other
     axes = tuple(i for i in range(x.ndim) if i != place)
     mean = average(x, axes, True)
     deviation = x - mean
@@ -83,7 +83,7 @@ def moments_normalization(
 def _layer_norm(
     x: torch.Tensor, lengths: tuple[int, ...], gamma: torch.Tensor | None, beta: torch.Tensor | None, epsilon: float
 ) -> torch.Tensor:
-    if gamma is None and beta is not None:  # of which torch has no second derivative
+    if gamma is None and beta is not None:  # torch 2.13: no second derivative
         gamma = torch.ones_like(beta)
     return F.layer_norm(x, lengths, gamma, beta, epsilon)
 

@@ -10,7 +10,7 @@ from ember_ml.typing import AxisLike
 def vector_norm(x: torch.Tensor, axis: AxisLike | None, keepdims: bool, ord: float) -> torch.Tensor:
     if not isinstance(ord, int | float):
         raise ValueError(f"the order of a vector norm is a number, not {ord!r}")
-    if axis == ():  # to PyTorch that means all dimensions
+    if axis == ():  # torch 2.13: means all dimensions (pytorch#29137)
         return (x != 0).to(x.real.dtype) if ord == 0 else x.abs()
     return torch.linalg.vector_norm(x, ord, axis, keepdims)
 
@@ -21,5 +21,5 @@ def cdist(x: torch.Tensor, y: torch.Tensor, p: float) -> torch.Tensor:
     own = x.dtype
     if own.itemsize < 4:
         x, y = x.float(), y.float()
-    # the way by a matrix product loses the precision of rows that are close to each other
+    # torch 2.13: by default a matrix product, which loses the precision of rows that are close to each other
     return torch.cdist(x, y, p, compute_mode="donot_use_mm_for_euclid_dist").to(own)

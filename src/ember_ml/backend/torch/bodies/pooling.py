@@ -1,4 +1,4 @@
-"""Pooling, on PyTorch, whose functions have the channels second and pad on both sides alike."""
+"""Pooling, on PyTorch, whose functions take the channels second and pad both sides equally."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ember_ml.backend.torch.half_precision import in_float32
 from ember_ml.backend.torch.unsigned import ordered
 from ember_ml.core import dtypes as dt
 
-_MOST_TERMS = 256  # PyTorch adds up a window in one chain: 10,000 terms of float32 lose 3e-6 of their sum
+_MOST_TERMS = 256  # torch 2.13: sums a window in one chain; 10,000 terms of float32 lose 3e-6 of their sum
 
 
 def _max_pool(
@@ -37,7 +37,8 @@ def _max_pool(
 
 
 def _even(plan: Sliding, images: torch.Tensor) -> list[int] | None:
-    """The padding, if PyTorch takes it: as much after as before, at most half a window, of images of a whole one."""
+    """Return the padding if PyTorch accepts it."""
+    # torch 2.13: as much after as before, at most half a window, and images of at least one window
     sizes = images.shape[-len(plan.window) :]
     dimensions = zip(plan.padding, plan.window, sizes, strict=True)
     if all(before == after <= window // 2 and window <= size for (before, after), window, size in dimensions):
@@ -52,14 +53,14 @@ def _max_pool_integers(
     padding: Any,
     data_format: str,
 ) -> torch.Tensor:
-    """PyTorch pools integers on the CPU alone."""
+    # torch 2.11 on CUDA: no pooling of integers
     plan, first = pooling(x.shape, pool_size, strides, padding, data_format), is_channels_first(data_format, x.ndim)
     images = F.pad(images_of(x, first), sides(plan.padding), value=torch.iinfo(x.dtype).min)
     return restored(_by_dimension(images, plan, torch.amax), x.ndim, first)
 
 
 def _by_dimension(images: torch.Tensor, plan: Sliding, reduce: Callable[..., torch.Tensor]) -> torch.Tensor:
-    """The windows reduced along one dimension after the other."""
+    """Reduce the windows along one dimension after the other."""
     for axis, (window, stride) in enumerate(zip(plan.window, plan.strides, strict=True), -len(plan.window)):
         images = reduce(images.unfold(axis, window, stride), -1)
     return images

@@ -18,12 +18,13 @@ _MOST_TERMS = 1 << 21
 
 
 def _matmul_integers(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """PyTorch multiplies integers on the CPU alone; elsewhere they are split into pieces that floats hold exactly."""
+    """Multiply integers; off the CPU, split into pieces that floats hold exactly."""
+    # torch 2.11 on CUDA: no matrix product of integers
     if x.device.type == "cpu":
         return torch.matmul(x, y)
     if not (x.ndim and y.ndim):
         raise ValueError("a product of matrices needs at least one dimension on each side")
-    if x.device.type == "mps":  # no float64 there
+    if x.device.type == "mps":  # MPS has no float64
         return torch.matmul(x.cpu(), y.cpu()).to(x.device)
     if x.shape[-1] > _MOST_TERMS:
         middle = x.shape[-1] // 2
@@ -40,7 +41,7 @@ def _matmul_in_pieces(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     wide_x, wide_y = x.to(torch.int64), y.to(torch.int64)
     total = torch.zeros((), dtype=torch.int64, device=x.device)
     for i in range(count):
-        for j in range(count - i):  # what lies above the width of the dtype falls away
+        for j in range(count - i):  # higher pieces overflow the dtype
             product = torch.matmul(_piece(wide_x, i, count), _piece(wide_y, j, count))
             total = total + (product.to(torch.int64) << (_PIECE * (i + j)))
     return total.to(x.dtype)
@@ -57,7 +58,7 @@ matmul = ByDType(torch.matmul, dict.fromkeys(_INTEGERS, _matmul_integers) | unsi
 
 
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """PyTorch broadcasts the bias in some cases and not in others."""
+    # torch 2.13: broadcasts the bias in some cases and not in others
     check_linear(weight, bias)
     return functional.linear(x, weight, bias)
 
@@ -72,7 +73,7 @@ linear = ByDType(_linear, dict.fromkeys(_INTEGERS, _linear_integers) | unsigned(
 
 
 class _Integers:
-    """The algebra in which PyTorch computes Einstein sums of integers."""
+    """The operations by which Einstein sums of integers are computed."""
 
     matmul = staticmethod(_matmul_integers)
     transpose = staticmethod(torch.permute)

@@ -1,8 +1,7 @@
-"""Reductions, on PyTorch.
+"""Reductions, on PyTorch."""
 
-PyTorch adds pairwise along one axis or along memory, but not over several axes that are apart in memory; ``()`` means
-all axes to it; products know one axis; unsigned integers are summed as signed ones.
-"""
+# torch 2.13: sums pairwise along one axis or along memory, but not over several axes that are apart in memory.
+# torch 2.13: the axes () mean all axes (pytorch#29137); products take one axis; unsigned integers are summed as signed.
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def through_float32(native: Body) -> Body:
-    """``native`` for half precision: computed in float32, what is of float32 comes back in the tensor's own dtype."""
+    """Wrap ``native`` to compute half precision in float32 and cast a float32 result back."""
 
     def body(x: Tensor, *args: Any) -> Any:
         result = native(x.to(torch.float32), *args)
@@ -38,7 +37,7 @@ def through_float32(native: Body) -> Body:
 
 
 def accumulating(native: Body) -> ByDType:
-    """A body ``native(x, axis, dtype, ...)`` that accumulates in float32 or 64 bits, or in the dtype asked for."""
+    """Wrap ``native(x, axis, dtype, ...)`` to accumulate in float32 or 64 bits, or in the requested dtype."""
 
     def body(x: Tensor, axis: Any, dtype: torch.dtype | None, *rest: Any) -> Tensor:
         if dtype is not None:
@@ -56,12 +55,12 @@ def accumulating(native: Body) -> ByDType:
 
 
 def widened(x: Tensor) -> Tensor:
-    """Integers and bools in int64, all else as it is."""
+    """Cast integers and bools to int64."""
     return x if x.is_floating_point() or x.is_complex() else x.to(torch.int64)
 
 
 def total(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """The sum over any axes, one at a time where they are apart in memory."""
+    """Return the sum over any axes, one at a time where they are apart in memory."""
     axes = axes_of(axis, x.ndim)
     if not axes:
         return widened(x)
@@ -101,7 +100,7 @@ def mean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 def _var(x: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
     if axis != () and count_along(x.shape, axis) > correction:
         return torch.var(x, axis, correction=correction, keepdim=keepdims)
-    # where torch would warn: nothing to divide by
+    # torch 2.13: warns where there is nothing to divide by
     deviation = x - mean(x, axis, True)
     square = deviation * deviation if not x.is_complex() else deviation.real.square() + deviation.imag.square()
     freedom = count_along(x.shape, axis) - correction
@@ -123,7 +122,7 @@ def _extreme(of_all: Body, along: Body) -> Body:
                 return of_all(x)
             return along(x, () if axis is None else axis, keepdims)
         except (IndexError, RuntimeError) as error:
-            raise _explained(error, x) from error
+            raise _explain(error, x) from error
 
     return body
 
@@ -133,17 +132,18 @@ def _index(native: Body) -> Body:
         try:
             return native(x, axis, keepdims)
         except (IndexError, RuntimeError) as error:
-            raise _explained(error, x) from error
+            raise _explain(error, x) from error
 
     return body
 
 
-def _explained(error: Exception, x: Tensor) -> Exception:
+def _explain(error: Exception, x: Tensor) -> Exception:
     return error if x.numel() else ValueError(f"there are no elements to take the largest or smallest of ({error})")
 
 
 def _of_bool(native: Body) -> Body:
-    """``native`` for bools, of which torch finds no index."""
+    """Wrap ``native`` to compute bools in uint8."""
+    # torch 2.13: argmax and argmin refuse bools
 
     def body(x: Tensor, *args: Any) -> Tensor:
         return native(x.view(torch.uint8), *args)
@@ -160,7 +160,8 @@ def _any(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def _of_unsigned(native: Body) -> dict[EmberDType, Body]:
-    """``native`` for unsigned integers, of which torch would give uint8 or nothing at all."""
+    """Wrap ``native`` for unsigned integers."""
+    # torch 2.13: all and any return uint8 for uint8
 
     def body(x: Tensor, *args: Any) -> Tensor:
         return native(x.to(torch.bool), *args)
@@ -179,7 +180,7 @@ def _logsumexp(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     axes = axes_of(axis, x.ndim)
     if not (x.requires_grad and x.numel()):
         return torch.logsumexp(x, axes, keepdims)
-    # the gradient of PyTorch's own is NaN where all are minus infinity
+    # torch 2.13: the gradient is NaN where all elements are minus infinity (pytorch#49724)
     top = x.detach().amax(axes, keepdim=True)
     top = torch.where(torch.isfinite(top), top, 0)
     whole = torch.exp(x - top).sum(axes, keepdim=True)

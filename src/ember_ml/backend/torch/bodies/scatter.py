@@ -1,4 +1,4 @@
-"""Gathering values into cells, on PyTorch."""
+"""Scatter: reduce rows into segments, on PyTorch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ember_ml.backend.torch.unsigned import UNSIGNED, from_ordered, to_ordered, 
 _HALVES = (torch.float16, torch.bfloat16)
 
 
-def _checked(data: torch.Tensor, ids: torch.Tensor, count: int | None) -> tuple[torch.Tensor, int]:
-    """The ids, each the number of a cell, and the number of cells."""
+def _check_ids(data: torch.Tensor, ids: torch.Tensor, count: int | None) -> tuple[torch.Tensor, int]:
+    """Check the segment ids; return them and the number of segments."""
     ids = ids.to(torch.int64)
     if torch.compiler.is_compiling() and count is not None:
         check_shapes(data.shape, ids.shape)
@@ -28,16 +28,16 @@ def _checked(data: torch.Tensor, ids: torch.Tensor, count: int | None) -> tuple[
     return ids if is_inside else ids.clamp(0, count - 1), count
 
 
-def _like_rows(ids: torch.Tensor, data: torch.Tensor) -> torch.Tensor:
+def _expand_like_rows(ids: torch.Tensor, data: torch.Tensor) -> torch.Tensor:
     return ids.reshape(-1, *(1,) * (data.ndim - 1)).expand(data.shape)
 
 
 def _sum(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None, sorted: bool) -> torch.Tensor:
-    ids, count = _checked(data, segment_ids, num_segments)
-    return _summed(data, ids, count)
+    ids, count = _check_ids(data, segment_ids, num_segments)
+    return _sum_rows(data, ids, count)
 
 
-def _summed(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
+def _sum_rows(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
     wide = data.to(torch.float32) if data.dtype in _HALVES else data
     is_exact = not (wide.dtype.is_floating_point or wide.dtype.is_complex)
     parts = 1 if is_exact else partial_sums(len(ids), count)
@@ -59,8 +59,8 @@ segment_sum = ByDType(_sum, unsigned(_sum))
 
 
 def segment_mean(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None, sorted: bool) -> torch.Tensor:
-    ids, count = _checked(data, segment_ids, num_segments)
-    sums = _summed(data.to(torch.float32) if data.dtype in _HALVES else data, ids, count)
+    ids, count = _check_ids(data, segment_ids, num_segments)
+    sums = _sum_rows(data.to(torch.float32) if data.dtype in _HALVES else data, ids, count)
     return (sums / _sizes(ids, count, data.ndim).clamp(min=1)).to(data.dtype)
 
 
@@ -73,23 +73,23 @@ def segment_min(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int
 
 
 def _extreme(reduce: str, data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None) -> torch.Tensor:
-    ids, count = _checked(data, segment_ids, num_segments)
+    ids, count = _check_ids(data, segment_ids, num_segments)
     raw = to_ordered(data) if data.dtype is torch.uint64 else data.to(torch.int64) if data.dtype in UNSIGNED else data
     start: Any
     if raw.dtype.is_floating_point:
         start = -torch.inf if reduce == "amax" else torch.inf
     else:
         start = torch.iinfo(raw.dtype).min if reduce == "amax" else torch.iinfo(raw.dtype).max
-    found = raw.new_full((count, *data.shape[1:]), start).scatter_reduce(0, _like_rows(ids, raw), raw, reduce)
-    # include_self=False would leave the empty cells at 0 too, but takes twice as long as counting
+    found = raw.new_full((count, *data.shape[1:]), start).scatter_reduce(0, _expand_like_rows(ids, raw), raw, reduce)
+    # include_self=False would also leave empty segments at 0, but takes twice as long as counting
     found = from_ordered(found).view(torch.int64) if data.dtype is torch.uint64 else found
     found = torch.where(_sizes(ids, count, found.ndim) == 0, 0, found)
     return found.view(torch.uint64) if data.dtype is torch.uint64 else found.to(data.dtype)
 
 
 def _sizes(ids: torch.Tensor, count: int, ndim: int) -> torch.Tensor:
-    """How many rows each cell gets, shaped to meet its rows."""
-    if torch.compiler.is_compiling():  # where the shape of a bincount is not known
+    """Return how many rows each segment has, shaped to broadcast with its rows."""
+    if torch.compiler.is_compiling():  # where the shape of bincount is unknown
         sizes = ids.new_zeros((count,)).scatter_add(0, ids, torch.ones_like(ids))
     else:
         sizes = torch.bincount(ids, minlength=count)
@@ -97,9 +97,9 @@ def _sizes(ids: torch.Tensor, count: int, ndim: int) -> torch.Tensor:
 
 
 def _prod(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None, sorted: bool) -> torch.Tensor:
-    ids, count = _checked(data, segment_ids, num_segments)
+    ids, count = _check_ids(data, segment_ids, num_segments)
     wide = data.to(torch.float32) if data.dtype in _HALVES else data
-    found = wide.new_ones((count, *data.shape[1:])).scatter_reduce(0, _like_rows(ids, wide), wide, "prod")
+    found = wide.new_ones((count, *data.shape[1:])).scatter_reduce(0, _expand_like_rows(ids, wide), wide, "prod")
     return torch.where(_sizes(ids, count, found.ndim) == 0, 0, found).to(data.dtype)
 
 

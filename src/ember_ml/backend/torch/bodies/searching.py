@@ -16,15 +16,13 @@ from ember_ml.core.dtypes import as_dtype
 
 
 def _through_numpy(x: torch.Tensor, *parts: bool) -> tuple[torch.Tensor, ...] | None:
-    """The parts of ``unique_parts`` where NumPy finds them sooner: for floats on the CPU, three times as fast.
-
-    Also for what torch does not sort: unsigned and complex numbers.
-    """
+    """Return the parts of ``unique_parts`` by NumPy where it is faster: three times for floats on the CPU."""
+    # torch 2.13: no unique of complex numbers, nor of uint16, uint32 and uint64
     can_sort = not (x.dtype in UNSIGNED or x.dtype.is_complex)
     on_host = x.device.type == "cpu" and not x.requires_grad and not torch.compiler.is_compiling()
     if can_sort and (not on_host or not x.dtype.is_floating_point):
         return None
-    if x.dtype is torch.bfloat16:  # which NumPy cannot read
+    if x.dtype is torch.bfloat16:  # NumPy cannot read it
         found = _through_numpy(x.float(), *parts)
         return found and (found[0].to(torch.bfloat16), *found[1:])
     found = unique_parts(x.detach().cpu().resolve_conj().resolve_neg().numpy(), *parts)
@@ -65,7 +63,7 @@ def _searchsorted(x: torch.Tensor, y: torch.Tensor, side: str, sorter: torch.Ten
         x = x[in_range(sorter, len(x))]
     if not x.dtype.is_floating_point:
         return torch.searchsorted(x.contiguous(), y.contiguous(), side=side)
-    # torch finds no order among NaN; here they come last
+    # torch 2.13: NaN has no order; here it comes last
     numbers = len(x) - x.isnan().sum()
     found = torch.searchsorted(x.masked_fill(x.isnan(), torch.inf).contiguous(), y.contiguous(), side=side)
     return torch.where(y.isnan(), numbers if side == "left" else len(x), torch.minimum(found, numbers))
@@ -78,11 +76,11 @@ def _digitize(x: torch.Tensor, bins: torch.Tensor, right: bool) -> torch.Tensor:
     side = "left" if right else "right"
     if not torch.compiler.is_compiling() and descends(bins.detach().cpu().to(_exact(bins)).numpy()):
         return len(bins) - _searchsorted(bins.flip(0), x, side, None)
-    return _searchsorted(bins, x, side, None)  # in traced code, whose values cannot be read, bins ascend
+    return _searchsorted(bins, x, side, None)  # traced: the order of bins cannot be read
 
 
 def _exact(x: torch.Tensor) -> torch.dtype:
-    """A dtype that NumPy has and that holds the values."""
+    """Return a dtype that NumPy has and that holds the values."""
     return torch.float32 if x.dtype is torch.bfloat16 else x.dtype
 
 

@@ -1,4 +1,4 @@
-"""Other shapes and orders of the same elements, on PyTorch."""
+"""Reshape, reorder and broadcast, on PyTorch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ember_ml.backend.common.shapes import as_axes, as_shape, broadcast, new_sha
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.torch.unsigned import moved
 
-# torch takes no single int for a shape
+# torch 2.13: takes no single int for a shape
 reshape = ByDType(torch.reshape, general=lambda x, shape: torch.reshape(x, new_shape(shape)))
 swapaxes = torch.swapaxes
 
@@ -20,7 +20,7 @@ def transpose(x: torch.Tensor, axes: Any) -> torch.Tensor:
 
 
 def _expand_dims(x: torch.Tensor, axis: Any) -> torch.Tensor:
-    """torch adds one axis at a time."""
+    # torch 2.13: adds one axis at a time
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     for one in sorted(as_axes(axes, x.ndim + len(axes))):
         x = torch.unsqueeze(x, one)
@@ -31,7 +31,7 @@ expand_dims = ByDType(torch.unsqueeze, general=_expand_dims)
 
 
 def squeeze(x: torch.Tensor, axis: Any) -> torch.Tensor:
-    """torch leaves an axis of another length than 1 without a word."""
+    # torch 2.13: silently keeps an axis whose length is not 1
     if axis is None:
         return torch.squeeze(x)
     axes = as_axes(axis, x.ndim)

@@ -1,7 +1,7 @@
 """Sorting and order statistics, on PyTorch.
 
-On the CPU NumPy sorts several times faster and shares the memory, so that tensors which are neither traced nor
-differentiated are sorted there.
+On the CPU NumPy sorts several times faster and shares the memory: it sorts tensors that are neither traced nor
+differentiated.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ember_ml.core import dtypes as dt
 Tensor = torch.Tensor
 
 
-def _shared(x: Tensor) -> np.ndarray | None:
-    """The tensor's memory as a NumPy array, where NumPy may compute in torch's place."""
+def _as_shared_array(x: Tensor) -> np.ndarray | None:
+    """Return the tensor's memory as a NumPy array where NumPy may compute instead of torch, otherwise None."""
     if type(x) is not Tensor or x.requires_grad or x.device.type != "cpu" or torch.compiler.is_compiling():
         return None
     if x.dtype is torch.bfloat16 or forward_ad.unpack_dual(x).tangent is not None:
@@ -36,7 +36,7 @@ def _shared(x: Tensor) -> np.ndarray | None:
 
 
 def _sort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
-    array = _shared(x)
+    array = _as_shared_array(x)
     if array is not None:
         result = torch.from_numpy(host._sort(array, axis, False, stable))
         return result.flip(axis) if descending and x.ndim else result
@@ -46,7 +46,7 @@ def _sort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
 
 
 def _argsort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
-    array = _shared(x)
+    array = _as_shared_array(x)
     if array is not None:
         return torch.from_numpy(np.ascontiguousarray(host._argsort(array, axis, descending, stable)))
     if x.is_complex() and x.ndim:
@@ -61,14 +61,15 @@ def _argsort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
 def _argpartition(x: Tensor, kth: int, axis: int) -> Tensor:
     n = x.shape[axis_of(axis, x.ndim)]
     kth = axis_of(kth, n)
-    array = _shared(x)
+    array = _as_shared_array(x)
     if array is not None:
         return torch.from_numpy(host._argpartition(array, kth, axis))
     return torch.argsort(_comparable(x), axis)
 
 
 def _comparable(x: Tensor) -> Tensor:
-    """Make equal elements equal bit by bit: torch 2.11 on CUDA sorts by bits, -0 before 0 and negative NaN first."""
+    """Make equal elements equal bit by bit."""
+    # torch 2.11 on CUDA: sorts by bits, -0 before 0 and negative NaN first
     if not x.is_cuda or not x.is_floating_point():
         return x
     return torch.where(x.isnan(), torch.nan, x + 0.0)
@@ -85,14 +86,15 @@ def _top_k(x: Tensor, k: int, axis: int, sorted: bool) -> tuple[Tensor, Tensor]:
 
 
 def _first_largest(rows: Tensor, k: int) -> Tensor:
-    """The indices of the ``k`` largest; torch says nothing about which of equals it takes, nor in which order."""
+    """Return the indices of the ``k`` largest, the first of equal elements first."""
+    # torch 2.13: topk takes any of equal elements, in any order
     if rows.dtype is torch.bool:
         rows = rows.to(torch.uint8)
     rows, n = _comparable(rows), rows.shape[-1]
     if not k or not rows.numel():
         return torch.zeros((*rows.shape[:-1], k), dtype=torch.int64, device=rows.device)
     values, indices = torch.topk(rows, min(k + 1, n))
-    is_clear = k == n or (_shared(rows) is not None and not _equal(values[..., k - 1], values[..., k]).any())
+    is_clear = k == n or (_as_shared_array(rows) is not None and not _equal(values[..., k - 1], values[..., k]).any())
     indices, by_index = torch.sort(indices[..., :k])
     values, by_value = torch.sort(torch.gather(values, -1, by_index), descending=True, stable=True)
     indices = torch.gather(indices, -1, by_value)
@@ -107,12 +109,12 @@ def _first_largest(rows: Tensor, k: int) -> Tensor:
 
 
 def _equal(x: Tensor, y: Tensor) -> Tensor:
-    """Where elements are equal, NaN to NaN."""
+    """Compare elements, with NaN equal to NaN."""
     return (x == y) | (x.isnan() & y.isnan()) if x.is_floating_point() else x == y
 
 
 def _quantile(x: Tensor, q: Any, axis: Any, keepdims: bool) -> Tensor:
-    array = _shared(x)
+    array = _as_shared_array(x)
     if array is not None:
         return torch.from_numpy(host._quantile(array, q, axis, keepdims))
     outer, probabilities = read_probabilities(q)
@@ -128,7 +130,7 @@ def _quantile(x: Tensor, q: Any, axis: Any, keepdims: bool) -> Tensor:
 
 
 def _rows(x: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, tuple[int, ...]]:
-    """The tensor with the reduced axes as its last one, and the shape of the result."""
+    """Fold the reduced axes into the last one; return that and the shape of the result."""
     axes = axes_of(axis, x.ndim)
     order, together = folded(x.shape, axes)
     return x.permute(order).reshape(together), reduced_shape(x.shape, axes, keepdims)
@@ -136,17 +138,17 @@ def _rows(x: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, tuple[int, ...]
 
 def _between(low: Tensor, high: Tensor, weight: Tensor | float) -> Tensor:
     between = low * (1 - weight) + high * weight
-    return torch.where(low == high, low, between)  # infinities have no middle
+    return torch.where(low == high, low, between)  # the mean of equal infinities is NaN
 
 
 def _median(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    array = _shared(x)
+    array = _as_shared_array(x)
     if array is not None:
         return torch.from_numpy(host._median(array, axis, keepdims))
     rows, shape = _rows(x, axis, keepdims)
     if not rows.shape[-1]:
         return x.new_full(shape, torch.nan)
-    # torch's median is the lower of the two middle elements, and NaN where there is one
+    # torch 2.13: median is the lower of the two middle elements (pytorch#39520)
     low, high = torch.median(rows, -1).values, -torch.median(-rows, -1).values
     return _between(low, high, 0.5).reshape(shape)
 

@@ -18,12 +18,12 @@ digamma = torch.digamma
 def xlogy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if not (x.requires_grad or y.requires_grad):
         return torch.xlogy(x, y)
-    is_odd = (x == 0) & ((y <= 0) | torch.isinf(y))  # there PyTorch's gradient is infinite or NaN
+    is_odd = (x == 0) & ((y <= 0) | torch.isinf(y))  # torch 2.13: infinite or NaN gradient
     return torch.where(is_odd, 0, torch.xlogy(x, torch.where(is_odd, 1, y)))
 
 
 def _i0(x: torch.Tensor) -> torch.Tensor:
-    return formulas.bessel_i0(torch, torch.exp, x, x.dtype is torch.float32)  # torch gives NaN for infinity
+    return formulas.bessel_i0(torch, torch.exp, x, x.dtype is torch.float32)  # torch 2.13: NaN for infinity
 
 
 i0 = ByDType(_i0, in_float32(_i0))

@@ -37,7 +37,8 @@ def _complex_cos(x: torch.Tensor) -> torch.Tensor:
 
 
 def _times(circular: torch.Tensor, hyperbolic: torch.Tensor) -> torch.Tensor:
-    """Multiply, with 0 times infinity as 0: torch 2.11 on CUDA makes it NaN."""
+    """Multiply, with 0 times infinity equal to 0."""
+    # torch 2.11 on CUDA: NaN there
     return torch.where(circular == 0, torch.where(hyperbolic < 0, -circular, circular), circular * hyperbolic)
 
 
@@ -48,13 +49,13 @@ cos = ByDType(torch.cos, dict.fromkeys(dt.COMPLEX, _complex_cos))
 def hypot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if not (x.requires_grad or y.requires_grad):
         return torch.hypot(x, y)
-    is_zero = (x == 0) & (y == 0)  # there PyTorch's gradient is NaN
+    is_zero = (x == 0) & (y == 0)  # torch 2.13: NaN gradient there
     return torch.where(is_zero, 0, torch.hypot(torch.where(is_zero, 1, x), y))
 
 
 def _complex_arccos(x: torch.Tensor) -> torch.Tensor:
     result = torch.arccos(x)
-    # the imaginary part has the sign opposite to that of the argument's; torch loses it at zero
+    # torch 2.13: loses the sign of a zero imaginary part, which is opposite to the argument's
     return torch.complex(result.real, torch.copysign(result.imag, -x.imag))
 
 
@@ -65,7 +66,7 @@ def _complex_tanh(x: torch.Tensor) -> torch.Tensor:
     return formulas.complex_tanh(torch, torch.complex, x)
 
 
-# torch gives the imaginary zero at infinities the sign of sin(2b), the standard that of b
+# torch 2.13: at infinities the imaginary zero has the sign of sin(2b); in the standard, that of b
 tanh = ByDType(torch.tanh, dict.fromkeys(dt.COMPLEX, _complex_tanh))
 
 

@@ -1,4 +1,4 @@
-"""Windows, on PyTorch: made of its own tensors, since it cannot trace those that come from NumPy."""
+"""Windows, on PyTorch: computed with its own tensors, since torch.compile cannot trace arrays of NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ember_ml.backend.common.window_functions import float_dtype, window_weights
 from ember_ml.backend.torch.host_transfer import dtypes
 
 
-def _fixed(shape: str) -> Callable[..., torch.Tensor]:
+def _make_fixed(shape: str) -> Callable[..., torch.Tensor]:
     def body(window_length: int, periodic: bool, dtype: torch.dtype | None, device: str) -> torch.Tensor:
         weights = window_weights(torch, shape, window_length, periodic)
         return weights.to(dtypes[float_dtype(dtype)]).to(device)
@@ -18,7 +18,7 @@ def _fixed(shape: str) -> Callable[..., torch.Tensor]:
     return body
 
 
-def _adjustable(shape: str) -> Callable[..., torch.Tensor]:
+def _make_adjustable(shape: str) -> Callable[..., torch.Tensor]:
     def body(
         window_length: int, parameter: float, periodic: bool, dtype: torch.dtype | None, device: str
     ) -> torch.Tensor:
@@ -28,9 +28,9 @@ def _adjustable(shape: str) -> Callable[..., torch.Tensor]:
     return body
 
 
-hann_window = _fixed("hann")
-hamming_window = _fixed("hamming")
-blackman_window = _fixed("blackman")
-bartlett_window = _fixed("bartlett")
-kaiser_window = _adjustable("kaiser")
-gaussian_window = _adjustable("gaussian")
+hann_window = _make_fixed("hann")
+hamming_window = _make_fixed("hamming")
+blackman_window = _make_fixed("blackman")
+bartlett_window = _make_fixed("bartlett")
+kaiser_window = _make_adjustable("kaiser")
+gaussian_window = _make_adjustable("gaussian")
