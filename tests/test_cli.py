@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from ember_ml import cli
 from ember_ml.backend import installed_backends
 from ember_ml.backend import selection as backends
 from ember_ml.dispatch.declare import OPS
+from ember_ml.dispatch.deviations import deviations, read_deviations
 
 INSTALLED = installed_backends()
 
@@ -180,6 +183,55 @@ def test_gaps_come_with_a_reason(command: Any) -> None:
     if "mlx" in INSTALLED:
         assert {"backend": "mlx", "op": "*", "dtype": "complex128"}.items() <= gaps[0].items()
     assert command("ops", "--gaps").code == 0
+
+
+def test_deviations_name_library_and_version(command: Any) -> None:
+    entries = command("ops", "--deviations", "--json").json
+    assert {entry["backend"] for entry in entries} == set(INSTALLED)
+    for entry in entries:
+        assert re.fullmatch(r"\d+\.\d+(\.\d+)?", entry["version"])
+        assert entry["text"]
+        assert entry["function"]
+        assert entry["line"] > 0
+    only = command("ops", "--deviations", "--json", "--backend", "numpy").json
+    assert only == [entry for entry in entries if entry["backend"] == "numpy"]
+    shown = command("ops", "--deviations", "--backend", "numpy")
+    assert shown.code == 0
+    assert "floor_divide" in shown.out
+
+
+def test_deviations_are_found_in_the_comments_of_a_file(tmp_path: Path) -> None:
+    planted = tmp_path / "bodies.py"
+    planted.write_text(
+        "# torch 2.13: about nothing below an import\n"
+        "import math\n\n"
+        "def _helper(x):\n"
+        "    return x  # torch 2.11 on CUDA: sorts by bits\n\n"
+        "def _middle(x):\n"
+        "    return _helper(x)\n\n"
+        "sort = _middle\n"
+        "# MLX 0.32: another library\n"
+        "# torch 2.13: takes no int,\n"
+        "# nor a float (pytorch#1)\n"
+        "reshape = math.floor  # no deviation: just a word\n"
+        'text = "# torch 2.13: not a comment"\n'
+    )
+    first, second, third = read_deviations(planted, "torch")
+    assert (first.line, first.function, first.ops) == (1, "bodies", ())
+    assert (second.version, second.where, second.text) == ("2.11", "CUDA", "sorts by bits")
+    assert (second.line, second.function, second.ops) == (5, "_helper", ("sort",))
+    assert (third.line, third.function, third.ops) == (12, "reshape", ("reshape",))
+    assert third.text == "takes no int, nor a float (pytorch#1)"
+    assert [entry.text for entry in read_deviations(planted, "mlx")] == ["another library"]
+    assert read_deviations(planted, "numpy") == []
+
+
+def test_deviations_of_a_backend_outside_the_package_are_found(tmp_path: Path) -> None:
+    planted = tmp_path / "counting.py"
+    planted.write_text("def add(x, y):\n    return x + y  # Counting 1.0: adds from the left\n")
+    module = ModuleType("counting")
+    module.__file__, module.name = str(planted), "counting"  # type: ignore[attr-defined]
+    assert [(entry.ops, entry.version) for entry in deviations(module)] == [(("add",), "1.0")]
 
 
 def test_demo_agrees_on_every_backend(command: Any, tmp_path: Path) -> None:

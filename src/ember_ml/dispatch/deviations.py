@@ -13,7 +13,7 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from ember_ml import backend as built_in
 
@@ -35,15 +35,16 @@ class Deviation:
     ops: tuple[str, ...]
     """The public names of the module that use the commented code."""
     function: str
+    """The top-level function or name that the comment is in or above; the file's name if it is above the imports."""
     file: str
     line: int
     text: str
 
 
-def deviations(backend: Any) -> list[Deviation]:
+def deviations(backend: ModuleType) -> list[Deviation]:
     """Return the deviations of the library of a backend, in the order of files and lines."""
     home = Path(built_in.__path__[0])
-    own = Path(backend.__file__)
+    own = Path(str(backend.__file__))
     folders = [home] if own.is_relative_to(home) else [home, own.parent if hasattr(backend, "__path__") else own]
     files = [file for folder in folders for file in ([folder] if folder.is_file() else sorted(folder.rglob("*.py")))]
     return [entry for file in files for entry in read_deviations(file, backend.name)]
@@ -69,7 +70,7 @@ def read_deviations(file: Path, backend: str) -> list[Deviation]:
                 version=head["version"],
                 where=head["where"] or "",
                 ops=_public_users(names, uses),
-                function=names[0] if names else "",
+                function=names[0] if names else file.stem,
                 file="/".join(file.parts[-3:] if file.parent.name == "bodies" else file.parts[-2:]),
                 line=line,
                 text=head["text"],

@@ -1,4 +1,4 @@
-"""Arithmetic on MLX: native functions, and what they compute otherwise than the contract says."""
+"""Arithmetic on MLX: native functions, and bodies where they deviate from the contract."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ember_ml.backend.mlx.empty_reductions import any_along
 from ember_ml.backend.mlx.half_precision import in_float32
 from ember_ml.core import dtypes as dt
 
-# MLX's operators compute what its functions compute, and are called sooner
+# operators compute the same as functions, with less overhead per call
 add = operator.add
 subtract = operator.sub
 multiply = operator.mul
@@ -34,18 +34,20 @@ def positive(x: mx.array) -> mx.array:
 
 
 def _float_sign(x: mx.array) -> mx.array:
-    return mx.where(mx.isnan(x), x, mx.sign(x))  # MLX gives 0 for NaN
+    return mx.where(mx.isnan(x), x, mx.sign(x))  # MLX 0.32: 0 for NaN
 
 
 def _complex_sign(x: mx.array) -> mx.array:
-    return mx.where(mx.isnan(x), mx.array(complex("nan+nanj")), mx.sign(x) + 0)  # adding 0 makes -0 into 0
+    # MLX 0.32: -0 for -0; adding 0 makes it 0
+    return mx.where(mx.isnan(x), mx.array(complex("nan+nanj")), mx.sign(x) + 0)
 
 
 sign = ByDType(mx.sign, dict.fromkeys(dt.FLOATS, _float_sign) | {dt.complex64: _complex_sign})
 
 
 def _safe(y: mx.array) -> mx.array:
-    """A divisor without 0 and -1: dividing the smallest integer by -1 would end the process."""
+    """Replace divisors of 0 and -1 by 1."""
+    # MLX 0.32: dividing the smallest integer by -1 ends the process
     odd = (y == 0) | (y == -1) if mx.issubdtype(y.dtype, mx.signedinteger) else y == 0
     return mx.where(odd, mx.ones_like(y), y)
 
@@ -58,7 +60,7 @@ def _integer_floor_divide(x: mx.array, y: mx.array) -> mx.array:
 
 
 def _integer_mod(x: mx.array, y: mx.array) -> mx.array:
-    return mx.remainder(x, _safe(y))  # by 1, which leaves 0, in place of 0 and -1
+    return mx.remainder(x, _safe(y))  # the remainder by 1, for 0 and -1, is 0
 
 
 def _integer_fmod(x: mx.array, y: mx.array) -> mx.array:
@@ -69,11 +71,12 @@ def _integer_fmod(x: mx.array, y: mx.array) -> mx.array:
 def _float_mod(x: mx.array, y: mx.array) -> mx.array:
     rest = mx.remainder(x, y)
     signed = copysign(mx.zeros_like(rest), mx.broadcast_to(y, rest.shape))
-    return mx.where(rest == 0, signed, rest)  # MLX leaves a zero the sign of x
+    return mx.where(rest == 0, signed, rest)  # MLX 0.32: a zero has the sign of x
 
 
 def _float_floor_divide(x: mx.array, y: mx.array) -> mx.array:
-    """From the exact remainder: the rounded quotient may already be the next integer."""
+    """Divide what the exact remainder leaves."""
+    # MLX 0.32: floors the rounded quotient, which may already be the next integer
     quotient = x / y
     whole = mx.round((x - mx.remainder(x, y)) / y)
     whole = mx.where(whole == 0, quotient * 0, whole)
@@ -94,7 +97,7 @@ fmod = ByDType(_float_fmod, dict.fromkeys(dt.INTEGERS, _integer_fmod) | in_float
 def _has_negative(y: mx.array) -> bool:
     try:
         return bool(any_along(y < 0).item())
-    except ValueError:  # y is being traced
+    except ValueError:  # y is traced
         return False
 
 
@@ -105,7 +108,7 @@ def _integer_power(x: mx.array, y: mx.array) -> mx.array:
 
 
 def _complex_power(x: mx.array, y: mx.array) -> mx.array:
-    """0 to the power of 0 is 1, which MLX gives for real numbers only."""
+    # MLX 0.32: NaN for the complex 0 to the power of 0
     return mx.power(mx.where((x == 0) & (y == 0), mx.ones_like(x), x), y)
 
 
@@ -123,13 +126,14 @@ def fmin(x: mx.array, y: mx.array) -> mx.array:
 
 
 def clip(x: mx.array, min: mx.array | None, max: mx.array | None) -> mx.array:
-    # MLX refuses two missing limits
+    # MLX 0.32: refuses two missing limits
     result = x if min is None else mx.maximum(x, min)
     return result if max is None else mx.minimum(result, max)
 
 
 def _round_integer(x: mx.array, decimals: int) -> mx.array:
-    """Tens and more in 64-bit integers; MLX computes them in float32."""
+    """Round to tens and higher powers of ten in 64-bit integers."""
+    # MLX 0.32: computes in float32
     if decimals >= 0:
         return x
     if decimals < -18:
@@ -147,7 +151,7 @@ def _round_complex(x: mx.array, decimals: int) -> mx.array:
 
 
 def _round_float64(x: mx.array, decimals: int) -> mx.array:
-    """MLX takes the power of ten from float32."""
+    # MLX 0.32: the power of ten is a float32
     unit = mx.array(10.0 ** (decimals if decimals > 0 else -decimals), dtype=x.dtype)
     return mx.round(x * unit) / unit if decimals > 0 else mx.round(x / unit) * unit
 
@@ -176,7 +180,7 @@ _UNSIGNED = {mx.int8: mx.uint8, mx.int16: mx.uint16, mx.int32: mx.uint32, mx.int
 
 
 def _magnitude(x: mx.array) -> mx.array:
-    """The absolute value as an unsigned integer, which holds that of the smallest one too."""
+    """Return the absolute value as an unsigned integer, which holds that of the smallest one too."""
     unsigned = _UNSIGNED.get(x.dtype)
     return x if unsigned is None else mx.abs(x).astype(unsigned)
 

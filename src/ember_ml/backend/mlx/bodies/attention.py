@@ -1,4 +1,4 @@
-"""Attention, on MLX's own function, which is one kernel on the GPU."""
+"""Attention by MLX's own function, which is one kernel on the GPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _attention(
 ) -> mx.array:
     check_attention(query.shape, key.shape, value.shape, bias, mask)
     own = query.dtype
-    if own != mx.float32 and mx.default_device() == mx.cpu:  # where the scores would be rounded
+    if own != mx.float32 and mx.default_device() == mx.cpu:  # MLX 0.32: rounds the scores
         query, key, value = (x.astype(mx.float32) for x in (query, key, value))
         bias = None if bias is None else bias.astype(mx.float32)
     bias, mask = (x[None] if x is not None and x.ndim == 0 else x for x in (bias, mask))
@@ -33,7 +33,7 @@ def _attention(
         mask, is_causal = _with_past(mask, queries, keys), False
     seeing: Any = None
     how: Any = "causal" if is_causal else mask
-    # MLX gives a query that sees no key the average of all values, or NaN
+    # MLX 0.32: a query that sees no key gets the mean of all values, or NaN
     if bias is not None:
         how = bias if mask is None else mx.where(mask, bias, -math.inf)
         seeing = mx.any(how != -math.inf, axis=-1, keepdims=True)
@@ -49,13 +49,13 @@ def _attention(
 
 
 def _with_past(mask: mx.array | None, queries: int, keys: int) -> mx.array:
-    """The mask, less the keys that come after a query; the last query sees the last key."""
+    """Remove the keys that come after each query from the mask; the last query sees the last key."""
     past = mx.tri(queries, keys, keys - queries, dtype=mx.bool_)
     return past if mask is None else mx.logical_and(mask, past)
 
 
 class _Double:
-    """MLX for the formula, with an exponential that is float64 inside."""
+    """MLX's functions for the formula, with an exponential that is accurate in float64."""
 
     exp = staticmethod(exp_real)
 
@@ -72,7 +72,7 @@ def _attention_float64(
     scale: float | None,
     is_causal: bool,
 ) -> mx.array:
-    """MLX's softmax is float32 inside."""
+    # MLX 0.32: softmax computes float64 in float32 (mlx#3047)
     check_attention(query.shape, key.shape, value.shape, bias, mask)
     if is_causal:
         mask = _with_past(mask, query.shape[1], key.shape[1])

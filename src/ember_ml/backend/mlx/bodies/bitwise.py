@@ -1,4 +1,4 @@
-"""Bitwise ops on MLX, which shifts by the places modulo the width."""
+"""Bitwise ops on MLX."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ bitwise_xor = mx.bitwise_xor
 bitwise_invert = mx.bitwise_invert
 
 
-def _places(y: mx.array) -> tuple[mx.array, mx.array]:
-    """Where ``y`` is outside the width, and the places without those."""
+def _clear_beyond(y: mx.array) -> tuple[mx.array, mx.array]:
+    """Return where shifts ``y`` are outside the width, and the shifts with 0 there."""
+    # MLX 0.32: shifts modulo the width
     is_beyond = (y < 0) | (y >= y.dtype.size * 8)
     return is_beyond, mx.where(is_beyond, mx.zeros_like(y), y)
 
 
 def bitwise_left_shift(x: mx.array, y: mx.array) -> mx.array:
-    is_beyond, places = _places(y)
-    return mx.where(is_beyond, mx.zeros_like(y), mx.left_shift(x, places))
+    is_beyond, count = _clear_beyond(y)
+    return mx.where(is_beyond, mx.zeros_like(y), mx.left_shift(x, count))
 
 
 def bitwise_right_shift(x: mx.array, y: mx.array) -> mx.array:
-    is_beyond, places = _places(y)
+    is_beyond, count = _clear_beyond(y)
     sign = mx.where(x < 0, mx.zeros_like(x) - 1, mx.zeros_like(x))
-    return mx.where(is_beyond, sign, mx.right_shift(x, places))
+    return mx.where(is_beyond, sign, mx.right_shift(x, count))

@@ -50,7 +50,7 @@ isreal = ByDType(_always, {dt.complex64: lambda x: mx.imag(x) == 0})
 
 
 def _wide(x: mx.array) -> mx.array:
-    """Half precision in float32, integers and bools in float64 where there is such."""
+    """Cast half precision to float32, integers and bools to float64 where the device has it."""
     if mx.issubdtype(x.dtype, mx.inexact):
         return x.astype(mx.float32) if x.dtype.size == 2 else x
     return x.astype(mx.float64 if mx.default_device() == mx.cpu else mx.float32)
@@ -67,7 +67,7 @@ def allclose(x: mx.array, y: mx.array, rtol: float, atol: float, equal_nan: bool
 
 
 def _isin(x: mx.array, test_elements: mx.array, invert: bool) -> mx.array:
-    """By binary search: the first element that is not less is the one, or there is none."""
+    """Search by bisection: the first element that is not less is equal, or none is."""
     if not test_elements.size:
         return mx.full(x.shape, invert, dtype=mx.bool_)
     ordered = mx.sort(mx.flatten(test_elements))

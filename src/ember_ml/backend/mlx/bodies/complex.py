@@ -1,4 +1,4 @@
-"""The parts of numbers on MLX."""
+"""Real and imaginary parts, signs and bits of floats, on MLX."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _BITS = {mx.float16: mx.int16, mx.bfloat16: mx.int16, mx.float32: mx.int32, mx.f
 
 
 def of_parts(real: mx.array, imag: mx.array) -> mx.array:
-    """The complex numbers of these parts; ``real + 1j*imag`` would make NaN of infinities."""
-    result: Any = _joined(*mx.broadcast_arrays(real, imag))
+    """Join real and imaginary parts; ``real + 1j*imag`` would turn infinities into NaN."""
+    result: Any = _view_as_complex(*mx.broadcast_arrays(real, imag))
     return result
 
 
 @mx.custom_function
-def _joined(real: mx.array, imag: mx.array) -> mx.array:
+def _view_as_complex(real: mx.array, imag: mx.array) -> mx.array:
     return mx.squeeze(mx.contiguous(mx.stack([real, imag], axis=-1)).view(mx.complex64), -1)
 
 
-@_joined.vjp
+@_view_as_complex.vjp
 def _(parts: tuple[mx.array, mx.array], cotangent: mx.array, result: mx.array) -> tuple[mx.array, mx.array]:
-    return mx.real(cotangent), mx.imag(cotangent)  # MLX has no gradient of a view
+    return mx.real(cotangent), mx.imag(cotangent)  # MLX 0.32: no gradient of a view
 
 
-def _itself(x: mx.array) -> mx.array:
+def _identity(x: mx.array) -> mx.array:
     return x
 
 
-real = ByDType(_itself, {dt.complex64: mx.real})
+real = ByDType(_identity, {dt.complex64: mx.real})
 imag = ByDType(mx.zeros_like, {dt.complex64: mx.imag})
-conj = ByDType(_itself, {dt.complex64: mx.conj})
+conj = ByDType(_identity, {dt.complex64: mx.conj})
 
 
 def polar(x: mx.array, y: mx.array) -> mx.array:
@@ -54,7 +54,7 @@ def copysign(x: mx.array, y: mx.array) -> mx.array:
 
 
 def nextafter(x: mx.array, y: mx.array) -> mx.array:
-    """The magnitude's bits, as an integer, one up or down; from zero the smallest float with the sign of ``y``."""
+    """Add or subtract 1 from the bits of the magnitude; from zero, return the smallest float with the sign of ``y``."""
     x, y = mx.broadcast_arrays(x, y)
     bits = mx.contiguous(x).view(_BITS[x.dtype])
     away = mx.where((y > x) == (x > 0), bits + 1, bits - 1).view(x.dtype)
@@ -64,15 +64,15 @@ def nextafter(x: mx.array, y: mx.array) -> mx.array:
 
 
 def power_of_two(exponent: mx.array, dtype: mx.Dtype) -> mx.array:
-    """2 to the power of integers for which the result is a normal float32 or float64, made of its bits."""
+    """Return 2 to the power of integers from the bits of the result, which must be a normal float32 or float64."""
     bits, width, bias = (mx.int64, 52, 1023) if dtype == mx.float64 else (mx.int32, 23, 127)
     return mx.left_shift(exponent.astype(bits) + bias, mx.array(width, dtype=bits)).view(dtype)
 
 
 def _ldexp(x: mx.array, y: mx.array) -> mx.array:
-    """Multiplied in four steps, since a power of 2 that is in range may be beyond the dtype by itself."""
+    """Multiply in four steps, since the power of 2 alone may be out of range when the product is not."""
     limit = 4000 if x.dtype == mx.float64 else 480
-    y = mx.minimum(y, limit) if y.dtype == mx.uint64 else y  # in the signed dtype the largest would be negative
+    y = mx.minimum(y, limit) if y.dtype == mx.uint64 else y  # the largest would be negative in int64
     exponent = mx.clip(y.astype(mx.int64), -limit, limit)
     quarter = mx.trunc(exponent.astype(x.dtype) / 4).astype(mx.int64)
     step = power_of_two(quarter, x.dtype)

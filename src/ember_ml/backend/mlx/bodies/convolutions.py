@@ -1,8 +1,8 @@
-"""Convolutions, on MLX.
+"""Convolutions, on MLX."""
 
-On the CPU its own function is the fastest for the plain case and a real BLAS only; a stride (in gradients), a dilation
-or groups make it up to 30 times slower than a product of windows, and float64 it takes in some cases only.
-"""
+# MLX 0.32: on the CPU, its own function is the fastest only for the plain case and with a real BLAS; a stride (in
+# gradients), a dilation or groups make it up to 30 times slower than a product of windows; it takes float64 in some
+# cases only.
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def conv(
 
 
 def _takes(x: mx.array, plan: Convolution) -> bool:
-    """Whether MLX's own function computes this convolution, and well."""
+    """Whether MLX's own function computes this convolution correctly and fast."""
     sliding, groups = plan
     if x.dtype == mx.float64 or (groups > 1 and len(sliding.window) == 3) or 0 in x.shape:
         return False

@@ -1,4 +1,4 @@
-"""Making tensors, on MLX."""
+"""Creation of tensors, on MLX."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ember_ml.backend.common.shapes import as_shape, grid
 from ember_ml.backend.mlx.host_transfer import from_host
 from ember_ml.core.dtypes import find_dtype
 
-_EXACT = 2**53  # MLX reads the bounds of a range as doubles
+_EXACT = 2**53  # MLX 0.32: reads the bounds of a range as doubles
 
 
 def zeros(shape: Any, dtype: mx.Dtype | None, device: str) -> mx.array:
@@ -22,12 +22,12 @@ def ones(shape: Any, dtype: mx.Dtype | None, device: str) -> mx.array:
     return mx.ones(as_shape(shape), mx.float32 if dtype is None else dtype)
 
 
-empty = zeros  # MLX makes no tensor without values
+empty = zeros  # MLX has no uninitialized arrays
 
 
 def eye(n_rows: Any, n_cols: Any, k: int, dtype: mx.Dtype | None, device: str) -> mx.array:
     rows, columns = shape = as_shape((n_rows, n_rows if n_cols is None else n_cols))
-    if 0 in shape or not -rows < k < columns:  # MLX refuses the first, and reads the second as 32-bit integers
+    if 0 in shape or not -rows < k < columns:  # MLX 0.32: k must fit 32 bits
         return zeros(shape, dtype, device)
     return mx.eye(rows, columns, k, mx.float32 if dtype is None else dtype)
 

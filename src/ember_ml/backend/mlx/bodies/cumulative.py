@@ -1,4 +1,4 @@
-"""Running sums and correlation, on MLX, which adds one element after the other and so loses digits."""
+"""Running sums and correlation, on MLX."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def _cumsum(x: mx.array, axis: int | None, dtype: None) -> mx.array:
 
 
 def _cumsum_along(x: mx.array, axis: int) -> mx.array:
-    """The running sum within short runs, each raised by the running sum of the runs before it."""
+    """Sum within short runs, then add to each the running sum of the runs before it."""
+    # MLX 0.32: adds one element after the other, which loses digits (mlx#488)
     n = x.shape[axis]
     if n <= SHORT:
         return mx.cumsum(x, axis)
@@ -46,7 +47,7 @@ def _correlate(x: mx.array, y: mx.array, mode: str) -> mx.array:
     x, y = mx.pad(x, padding), mx.conj(y)
     if x.dtype == mx.float32:
         return mx.conv1d(x[None, :, None], y[None, :, None]).reshape(-1)
-    # MLX convolves float32 alone
+    # MLX 0.32: no convolution of integers
     windows = mx.as_strided(x, (len(x) - len(y) + 1, len(y)), (1, 1))
     return sum_along(windows * y, -1).astype(x.dtype)
 

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and roots on MLX, whose exp loses three bits in float32 and is float32 inside in float64."""
+"""Exponentials, logarithms and roots on MLX."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ sqrt = mx.sqrt
 rsqrt = mx.rsqrt
 
 _LOG2_E = 1.4426950408889634
-# log(2) in two parts; the first has few bits, so that its products with small integers are exact
+# log(2) in two parts; the first has few bits: its products with small integers are exact
 _LOG_2_FLOAT = (0.693359375, -2.12194440e-4)
 _LOG_2_DOUBLE = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 
 
-def _normal_places(x: mx.array) -> mx.array:
-    """``x`` rounded to integers k for which 2**k is a normal number; what lies beyond is left to the rest."""
+def _round_exponents(x: mx.array) -> mx.array:
+    """Round ``x`` to integers k for which 2**k is a normal number; the remainder covers the rest."""
     least, most = (-1022, 1023) if x.dtype == mx.float64 else (-126, 127)
     return mx.stop_gradient(mx.round(mx.clip(x, least, most)))
 
 
 def exp_real(x: mx.array) -> mx.array:
-    """The exponential of float32 or float64: 2**k * exp(r) with |r| <= log(2)/2.
+    """Return the exponential of float32 or float64: 2**k * exp(r) with |r| <= log(2)/2.
 
-    There MLX's expm1 is accurate, in float64 too, and three times as fast as its exp.
+    There ``mx.expm1`` is accurate, in float64 too, and three times as fast as ``mx.exp``.
     """
+    # MLX 0.32: exp loses three bits in float32 (mlx#1341) and computes float64 in float32 (mlx#3047)
     high, low = _LOG_2_DOUBLE if x.dtype == mx.float64 else _LOG_2_FLOAT
-    places = _normal_places(x * _LOG2_E)
+    places = _round_exponents(x * _LOG2_E)
     return (mx.expm1((x - places * high) - places * low) + 1) * power_of_two(places, x.dtype)
 
 
@@ -43,8 +44,8 @@ exp = ByDType(mx.exp, {dt.float32: exp_real, dt.float64: exp_real} | in_float32(
 
 
 def _exp2(x: mx.array) -> mx.array:
-    """2**x from the integer and the rest, so that no rounding of x * log(2) is magnified."""
-    places = _normal_places(x)
+    """Return 2**x from the integer part and the remainder: no rounding of x * log(2) is magnified."""
+    places = _round_exponents(x)
     return (mx.expm1((x - places) * 0.6931471805599453) + 1) * power_of_two(places, x.dtype)
 
 
@@ -55,11 +56,11 @@ def _complex_expm1(x: mx.array) -> mx.array:
     return formulas.complex_expm1(mx, of_parts, exp_real, x)
 
 
-expm1 = ByDType(mx.expm1, {dt.complex64: _complex_expm1})  # MLX has none for complex
+expm1 = ByDType(mx.expm1, {dt.complex64: _complex_expm1})  # MLX 0.32: refuses complex
 
 
 def _top_and_gap(x: mx.array, y: mx.array) -> tuple[mx.array, mx.array]:
-    """The larger of both, and how far below it the other is; equal infinities have no difference."""
+    """Return the larger of both, and how far below it the other is: 0 for equal infinities."""
     is_less = x < y
     gap = mx.where(is_less, x - y, y - x)
     return mx.where(is_less, y, x), mx.where(mx.isinf(x) & (x == y), mx.zeros_like(gap), gap)

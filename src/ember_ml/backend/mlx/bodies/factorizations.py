@@ -1,8 +1,7 @@
-"""Factorizations of matrices, on MLX: on the CPU, where alone it has them, and of stacks that are not empty.
+"""Factorizations of matrices, on MLX: on the CPU stream, for stacks that are not empty."""
 
-MLX fails while it evaluates, and some failures end the process, so that matrices which have no factorization are
-replaced before and their results by NaN after.
-"""
+# MLX 0.32: factorizes on the CPU only; fails while it evaluates, and some failures end the process. Matrices without a
+# factorization are replaced before, and their results by NaN afterwards.
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ __all__ = ["lu_parts", "or_nan", "raise_if"]
 
 
 def raise_if(failed: mx.array, message: str) -> None:
-    """LinAlgError where any is true, unless values are not checked or cannot be read because they are traced."""
+    """Raise LinAlgError where any is true, unless values are not checked, or traced and cannot be read."""
     if not checks.enabled:
         return
     try:
@@ -38,13 +37,13 @@ def raise_if(failed: mx.array, message: str) -> None:
 
 
 def or_nan(part: mx.array, whole: mx.array) -> mx.array:
-    """``part`` where its matrix was ``whole``, else NaN."""
+    """Return ``part`` where its matrix was ``whole``, otherwise NaN."""
     whole = whole.reshape(*whole.shape, *(1,) * (part.ndim - whole.ndim))
     return mx.where(whole, part, mx.array(math.nan, dtype=part.dtype))
 
 
 def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
-    """``native`` on matrices of finite numbers: LinAlgError for others, or NaN where values are not checked."""
+    """Wrap ``native``: LinAlgError for matrices that are not finite, or NaN where values are not checked."""
 
     def body(x: mx.array, *options: Any) -> Any:
         check(x)
@@ -73,7 +72,7 @@ def _svd(x: mx.array, full_matrices: bool) -> SVDResult:
     if rows < columns:
         u, s, vh = _svd(cm.adjoint(x), False)
         return SVDResult(cm.adjoint(vh), s, cm.adjoint(u))
-    # MLX always computes the full U; of a long matrix, QR leaves a small one
+    # MLX 0.32: always computes the full U; QR reduces a tall matrix to a small one
     q, r = _qr(x)
     u, s, vh = mx.linalg.svd(r, stream=mx.cpu)
     return SVDResult(mx.matmul(q, u, stream=mx.cpu), s, vh)
@@ -101,7 +100,8 @@ def _eig(x: mx.array) -> EigResult:
 
 @cache
 def _vectors_are_conjugates() -> bool:
-    """Whether this MLX gives the conjugates of the eigenvectors of complex matrices, as 0.32 does."""
+    """Whether this MLX returns the conjugates of the eigenvectors of complex matrices."""
+    # MLX 0.32: returns the conjugates
     x = mx.array([[0, 1], [1j, 0]], dtype=mx.complex64)
     values, vectors = mx.linalg.eig(x, stream=mx.cpu)
     return bool((mx.max(mx.abs(mx.matmul(x, vectors) - vectors * values)) > 0.1).item())
@@ -112,7 +112,7 @@ def _eigvals(x: mx.array) -> mx.array:
 
 
 def _refuse_double(*args: Any) -> Any:
-    """MLX would give complex64, without a word."""
+    # MLX 0.32: silently returns complex64
     raise UnsupportedDType(
         "MLX has no complex128 for the eigenvalues of float64; cast to float32, or use another backend"
     )
@@ -134,7 +134,7 @@ def qr(x: mx.array, mode: str) -> QRResult:
         return QRResult(*_qr(x))
     if x.dtype == mx.complex64:
         return QRResult(*cm.householder(x, complete=True))
-    # MLX has the reduced one only; with the identity appended, that is complete
+    # MLX 0.32: has the reduced one only; with the identity appended, that is complete
     rows, columns = x.shape[-2:]
     identity = mx.broadcast_to(mx.eye(rows, dtype=x.dtype), (*x.shape[:-2], rows, rows))
     q, r = mx.linalg.qr(mx.concatenate([x, identity], axis=-1), stream=mx.cpu)
@@ -151,7 +151,7 @@ def cholesky(x: mx.array, upper: bool) -> mx.array:
         factor = cm.extract(mx.linalg.cholesky(cm.embed(hermitian), stream=mx.cpu))
     else:
         factor = mx.linalg.cholesky(x, stream=mx.cpu)
-    # MLX gives a factor in any case; without positive definiteness it ends in a number that is not positive
+    # MLX 0.32: returns a factor in any case; one of its pivots is not positive unless the matrix is positive definite
     diagonal = mx.real(mx.diagonal(factor, 0, -2, -1))
     definite = all_along((diagonal > 0) & mx.isfinite(diagonal), axis=-1)
     raise_if(mx.logical_not(definite), NOT_DEFINITE)
@@ -165,7 +165,7 @@ def lu_factor(x: mx.array) -> LUResult:
 
 
 def lu_parts(x: mx.array) -> tuple[mx.array, mx.array]:
-    """The LU decomposition and the exchanges of rows, as int64."""
+    """Return the LU factors in one matrix, and the row exchanges as int64."""
     if 0 in x.shape:
         return x, mx.zeros((*x.shape[:-2], min(x.shape[-2:])), dtype=mx.int64)
     lu, pivots = cm.lu(x) if x.dtype == mx.complex64 else mx.linalg.lu_factor(x, stream=mx.cpu)

@@ -1,4 +1,4 @@
-"""Fourier transforms, on MLX: single precision only."""
+"""Fourier transforms, on MLX, in single precision only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ember_ml.errors import UnsupportedDType
 
 
 def _refuse_double(*args: Any) -> Any:
-    """MLX would give complex64, without a word."""
+    # MLX 0.32: silently returns complex64
     raise UnsupportedDType(
         "MLX has no complex128, so it cannot transform float64; cast to float32, or use another backend"
     )
@@ -38,7 +38,7 @@ def _several(native: Callable[..., mx.array], halved: bool = False) -> ByDType:
             return native(x, lengths, found, norm)
         if native not in (mx.fft.fftn, mx.fft.ifftn):
             raise ValueError("a real transform needs at least one axis")
-        return x.astype(mx.complex64)  # MLX gives the input itself, or refuses it
+        return x.astype(mx.complex64)  # MLX 0.32: returns or refuses the input
 
     return ByDType(body, {dt.float64: _refuse_double})
 

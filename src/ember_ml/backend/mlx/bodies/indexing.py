@@ -27,18 +27,18 @@ def _is_mask(item: mx.array) -> bool:
 
 
 def readable(x: mx.array) -> np.ndarray | None:
-    """The values of ``x`` as a NumPy view, or None while they are traced and cannot be read."""
+    """Return the values of ``x`` as a NumPy view, or None while they are traced and cannot be read."""
     try:
         return to_host(x)
     except ValueError:
         return None
 
 
-_FEW = 256  # so many integers are found the least and the largest of sooner in a list than in an array
+_FEW = 256  # up to so many integers, min and max of a list are faster than those of an array
 
 
 def _extent(index: mx.array) -> tuple[int, int] | None:
-    """The least and the largest of some integers, or None while they are traced and cannot be read."""
+    """Return the least and the largest of some integers, or None while they are traced and cannot be read."""
     try:
         if index.ndim == 1 and index.size <= _FEW:
             values: Any = index.tolist()
@@ -51,18 +51,18 @@ def _extent(index: mx.array) -> tuple[int, int] | None:
 
 
 def in_range(index: mx.array, size: int, wraps: bool = True) -> mx.array:
-    """``index`` with values from 0 to ``size - 1``: checked in eager code, clamped elsewhere.
+    """Return ``index`` with values from 0 to ``size - 1``: checked in eager code, clamped elsewhere.
 
-    Negative values count from the end, unless ``wraps`` is false. MLX itself reads foreign memory for an index that is
-    out of range.
+    Negative values count from the end, unless ``wraps`` is false.
     """
+    # MLX 0.32: reads outside of the array for an index that is out of range (mlx#206)
     if index.size == 0:
         return index.astype(mx.int64)
     if size == 0:
         raise IndexError("there is nothing to index along a dimension of size 0")
     least = -size if wraps else 0
     extent = _extent(index) if checks.enabled else None
-    index = mx.stop_gradient(index)  # MLX refuses to differentiate by an index that was computed
+    index = mx.stop_gradient(index)  # MLX 0.32: refuses to differentiate by an index
     if extent is not None:
         low, high = extent
         if low < least or high >= size:
@@ -78,7 +78,7 @@ def in_range(index: mx.array, size: int, wraps: bool = True) -> mx.array:
 
 
 def places(mask: mx.array) -> np.ndarray:
-    """The flat positions at which the mask is true; the shape of what it selects depends on its values."""
+    """Return the flat indices at which the mask is true; their number depends on its values."""
     values = readable(mask)
     if values is None:
         raise ValueError("a mask that is traced selects an unknown number of elements; use ops.where instead")
@@ -90,7 +90,7 @@ def _from_places(found: np.ndarray) -> mx.array:
 
 
 def _advanced(y: mx.array, how: Plan) -> tuple[mx.array, list[int], list[mx.array]]:
-    """The tensor, its indexed dimensions and the index tensor of each; the dimensions of one mask become one."""
+    """Return the tensor, its indexed dimensions and the index tensor of each; a mask's dimensions become one."""
     if len(how.advanced) == 1 and _is_mask(how.advanced[0][1]):
         axis, mask = how.advanced[0]
         end = axis + max(mask.ndim, 1)
@@ -150,7 +150,7 @@ def index_update(x: mx.array, key: tuple[Any, ...], values: mx.array) -> mx.arra
 
 
 def _update_by_number(x: mx.array, key: tuple[Any, ...], values: mx.array) -> mx.array:
-    """Any update at all: the elements are numbered, the key selects numbers, and those elements are replaced."""
+    """Update by any key: number the elements, apply the key to the numbers, replace the elements with these numbers."""
     numbers = get_item(mx.arange(x.size).reshape(x.shape), key)
     values = mx.broadcast_to(values.reshape(shape_of_values(values.shape, numbers.shape)), numbers.shape)
     if numbers.size == 0:

@@ -50,15 +50,15 @@ def pad(x: mx.array, pad_width: Any, mode: str, constant_values: mx.array | None
         result = mx.pad(x, pairs, "constant", mx.zeros((), x.dtype))
         if constant_values is None:
             return result
-        # not through MLX's own: its gradient by the constant ends the process
+        # MLX 0.32: the gradient of mx.pad with respect to the constant has a wrong shape
         is_padding = mx.pad(mx.zeros(x.shape, mx.bool_), pairs, "constant", mx.array(True))
         return mx.where(is_padding, constant_values, result)
     for axis, (before, after) in enumerate(pairs):
-        x = _extended(x, axis, before, after, mode)
+        x = _extend_axis(x, axis, before, after, mode)
     return x
 
 
-def _extended(x: mx.array, axis: int, before: int, after: int, mode: str) -> mx.array:
+def _extend_axis(x: mx.array, axis: int, before: int, after: int, mode: str) -> mx.array:
     ends = margins(x.shape[axis], before, after, mode)
     if not (before or after):
         return x

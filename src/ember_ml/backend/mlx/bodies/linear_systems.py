@@ -1,8 +1,7 @@
-"""Linear systems and determinants, on MLX: on the CPU, where alone it has them, and of matrices that are not empty.
+"""Linear systems and determinants, on MLX: on the CPU stream, for matrices that are not empty."""
 
-MLX fails while it evaluates a singular matrix, so that the zeros on its diagonal are replaced before, and the result
-by NaN after.
-"""
+# MLX 0.32: solves on the CPU only, and fails while it evaluates a singular matrix. Zeros on its diagonal are replaced
+# before, and the result by NaN afterwards.
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from ember_ml.backend.named_results import SlogdetResult
 
 
 def _columns(a: mx.array, b: mx.array) -> tuple[mx.array, mx.array]:
-    """Both sides with the same leading dimensions, the right one as columns."""
+    """Broadcast the leading dimensions of both sides; return the right one as columns."""
     if b.ndim == 1:
         b = b[:, None]
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -27,28 +26,28 @@ def _columns(a: mx.array, b: mx.array) -> tuple[mx.array, mx.array]:
 def solve(a: mx.array, b: mx.array) -> mx.array:
     check_system(a, b)
     left, right = _columns(a, b)
-    result = _solved(left, right)
+    result = _solve_columns(left, right)
     return result[..., 0] if b.ndim == 1 else result
 
 
-def _solved(a: mx.array, b: mx.array) -> mx.array:
+def _solve_columns(a: mx.array, b: mx.array) -> mx.array:
     if 0 in b.shape:
         return b
     if a.dtype == mx.complex64:
-        return cm.columns_as_complex(_solved(cm.embed(a), cm.columns_as_real(b)))
-    if a.shape[-1] == 1:  # MLX's own decomposition of a single number corrupts memory
-        regular, a = _regular(a)
+        return cm.columns_as_complex(_solve_columns(cm.embed(a), cm.columns_as_real(b)))
+    if a.shape[-1] == 1:  # MLX 0.32: lu of a single number corrupts memory
+        regular, a = _replace_zeros(a)
         return or_nan(b / a, regular)
-    places, lower, upper = mx.linalg.lu(a, stream=mx.cpu)  # a is the rows of lower @ upper at these places
-    regular, upper = _regular(upper)
+    places, lower, upper = mx.linalg.lu(a, stream=mx.cpu)  # a is (lower @ upper)[places]
+    regular, upper = _replace_zeros(upper)
     order = mx.argsort(places, axis=-1)
     b = mx.take_along_axis(b, mx.broadcast_to(order[..., None], b.shape), axis=-2)
     b = mx.linalg.solve_triangular(lower, b, upper=False, stream=mx.cpu)
     return or_nan(mx.linalg.solve_triangular(upper, b, upper=True, stream=mx.cpu), regular)
 
 
-def _regular(x: mx.array) -> tuple[mx.array, mx.array]:
-    """Which triangular matrices have no zero on the diagonal, and the matrices with ones in the place of such zeros."""
+def _replace_zeros(x: mx.array) -> tuple[mx.array, mx.array]:
+    """Return which triangular matrices have no zero on the diagonal, and the matrices with such zeros replaced by 1."""
     zero = mx.diagonal(x, 0, -2, -1) == 0
     singular = any_along(zero, axis=-1)
     raise_if(singular, SINGULAR)
@@ -61,9 +60,9 @@ def solve_triangular(a: mx.array, b: mx.array, lower: bool) -> mx.array:
     if 0 in right.shape:
         result = right
     else:
-        regular, left = _regular(mx.tril(left) if lower else mx.triu(left))
+        regular, left = _replace_zeros(mx.tril(left) if lower else mx.triu(left))
         if left.dtype == mx.complex64:
-            result = _solved(left, right)
+            result = _solve_columns(left, right)
         else:
             result = mx.linalg.solve_triangular(left, right, upper=not lower, stream=mx.cpu)
         result = or_nan(result, regular)
@@ -73,11 +72,11 @@ def solve_triangular(a: mx.array, b: mx.array, lower: bool) -> mx.array:
 def inv(x: mx.array) -> mx.array:
     check_square(x)
     identity = mx.eye(x.shape[-1]).astype(x.dtype)
-    return _solved(*_columns(x, identity))
+    return _solve_columns(*_columns(x, identity))
 
 
 def _pivots_and_sign(x: mx.array) -> tuple[mx.array, mx.array]:
-    """The diagonal of U, and -1 for an odd number of exchanges of rows."""
+    """Return the diagonal of U, and -1 for an odd number of row exchanges, otherwise 1."""
     lu, pivots = lu_parts(x)
     exchanges = sum_along(pivots != mx.arange(x.shape[-1]), axis=-1)
     return mx.diagonal(lu, 0, -2, -1), 1 - 2 * (exchanges % 2)
@@ -85,7 +84,7 @@ def _pivots_and_sign(x: mx.array) -> tuple[mx.array, mx.array]:
 
 def det(x: mx.array) -> mx.array:
     check_square(x)
-    diagonal, sign = _pivots_and_sign(x)  # MLX's own is in float32 whatever the dtype
+    diagonal, sign = _pivots_and_sign(x)  # MLX 0.32: det computes in float32
     return product_along(diagonal, axis=-1) * sign.astype(x.dtype)
 
 

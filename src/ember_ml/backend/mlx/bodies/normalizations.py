@@ -1,7 +1,7 @@
-"""Normalizations on MLX: its fused kernels on the GPU, sums that keep their digits on the CPU.
+"""Normalizations on MLX: fused kernels on the GPU, accurate sums on the CPU."""
 
-There the fused kernels add one number after the other: of a million numbers four digits are right, at half the speed.
-"""
+# MLX 0.32: on the CPU the fused kernels add one element after the other (of a million elements, four digits are right),
+# at half the speed (mlx#488)
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ember_ml.backend.mlx.half_precision import in_float32
 
 
 def has_kernel(x: mx.array, axes: tuple[int, ...]) -> bool:
-    """Whether the kernels for rows serve: on the GPU, along the last axis."""
+    """Whether the fused kernels apply: on the GPU, along the last axis."""
     return mx.default_device() == mx.gpu and axes == (x.ndim - 1,) and x.size > 0
 
 
@@ -25,7 +25,7 @@ def _mean(x: mx.array, axes: tuple[int, ...]) -> mx.array:
     return total(x, axes, True) / count_along(x.shape, axes) if x.size else x
 
 
-def _spread(parameter: mx.array | None, name: str, x: mx.array, axes: tuple[int, ...]) -> mx.array | None:
+def _broadcast_parameter(parameter: mx.array | None, name: str, x: mx.array, axes: tuple[int, ...]) -> mx.array | None:
     return None if parameter is None else mx.reshape(parameter, spread_shape(parameter, name, x.shape, axes))
 
 
@@ -33,7 +33,7 @@ def _layer_normalization(
     x: mx.array, gamma: mx.array | None, beta: mx.array | None, axis: Any, epsilon: float
 ) -> mx.array:
     axes = axes_of(axis, x.ndim)
-    weight, bias = _spread(gamma, "gamma", x, axes), _spread(beta, "beta", x, axes)
+    weight, bias = _broadcast_parameter(gamma, "gamma", x, axes), _broadcast_parameter(beta, "beta", x, axes)
     if has_kernel(x, axes):
         return mx.fast.layer_norm(x, gamma, beta, epsilon)
     deviation = x - _mean(x, axes)
@@ -44,7 +44,7 @@ def _layer_normalization(
 
 def _rms_normalization(x: mx.array, scale: mx.array | None, axis: Any, epsilon: float) -> mx.array:
     axes = axes_of(axis, x.ndim)
-    weight = _spread(scale, "scale", x, axes)
+    weight = _broadcast_parameter(scale, "scale", x, axes)
     if has_kernel(x, axes):
         return mx.fast.rms_norm(x, scale, epsilon)
     result = x * mx.rsqrt(_mean(mx.square(x), axes) + epsilon)

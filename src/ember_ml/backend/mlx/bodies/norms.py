@@ -1,4 +1,6 @@
-"""Norms, on MLX: the sums of powers without those of 0, whose gradient would be NaN."""
+"""Norms, on MLX."""
+
+# MLX 0.32: the gradient of a power is NaN at 0; the bodies leave zeros out of the sums
 
 from __future__ import annotations
 

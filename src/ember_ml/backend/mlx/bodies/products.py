@@ -1,4 +1,4 @@
-"""Products of tensors, on MLX, which multiplies no matrices of integers."""
+"""Products of tensors, on MLX."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _MOST_TERMS = 1 << 21
 
 
 def _matmul_integers(x: mx.array, y: mx.array) -> mx.array:
-    """The exact product, wrapping like integers: in pieces of 16 bits, whose products float64 adds up exactly."""
+    """Multiply integers exactly, with wrapping: in pieces of 16 bits, whose products float64 sums exactly."""
+    # MLX 0.32: matmul refuses integers
     if x.ndim and x.shape[-1] > _MOST_TERMS:
         middle = x.shape[-1] // 2
         axis = 0 if y.ndim == 1 else y.ndim - 2
@@ -27,8 +28,8 @@ def _matmul_integers(x: mx.array, y: mx.array) -> mx.array:
     count = max(x.dtype.size * 8 // _PIECE, 1)
     total: mx.array | None = None
     for i in range(count):
-        for j in range(count - i):  # what lies above the width of the dtype falls away
-            # float64 is on the CPU only
+        for j in range(count - i):  # higher pieces overflow the dtype
+            # MLX 0.32: float64 on the CPU only
             product = mx.matmul(_piece(x, i, count), _piece(y, j, count), stream=mx.cpu).astype(mx.int64, stream=mx.cpu)
             part = mx.left_shift(product, _PIECE * (i + j)) if i + j else product
             total = part if total is None else total + part
@@ -52,7 +53,7 @@ def _linear(x: mx.array, weight: mx.array, bias: mx.array | None) -> mx.array:
     check_linear(weight, bias)
     if bias is None:
         return mx.matmul(x, weight.T)
-    # addmm cannot flatten stacks of empty rows
+    # MLX 0.32: addmm cannot flatten stacks of empty rows
     return mx.addmm(bias, x, weight.T) if weight.size else mx.matmul(x, weight.T) + bias
 
 
@@ -66,7 +67,7 @@ linear = ByDType(_linear, dict.fromkeys(dt.INTEGERS, _linear_integers))
 
 
 class _Integers:
-    """The algebra in which MLX computes Einstein sums of integers."""
+    """The operations by which Einstein sums of integers are computed."""
 
     matmul = staticmethod(_matmul_integers)
     transpose = staticmethod(mx.transpose)

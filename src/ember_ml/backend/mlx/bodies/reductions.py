@@ -1,8 +1,8 @@
-"""Reductions, on MLX.
+"""Reductions, on MLX."""
 
-MLX adds one element after the other, which loses digits; it keeps the dtype of integers and wraps them; it accumulates
-half precision in half precision; its indices are uint32.
-"""
+# MLX 0.32: adds one element after the other, which loses digits (mlx#488).
+# MLX 0.32: sums integers in 32 bits, with wrapping; returns uint32 indices. Older versions accumulate half precision in
+# half precision.
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.mlx.empty_reductions import all_along, any_along, product_along, sum_along
 from ember_ml.core import dtypes as dt
 
-# As many elements may be added one after the other: the error stays below 3e-7.
+# So many elements are added one after the other: the error stays below 3e-7.
 SHORT = 16
 _PARTS = 8
 _HALVES = (mx.float16, mx.bfloat16)
@@ -31,7 +31,7 @@ def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
 
 
 def through_float32(native: Body) -> Body:
-    """``native`` for half precision: computed in float32, what is of float32 comes back in the tensor's own dtype."""
+    """Wrap ``native`` to compute half precision in float32 and cast a float32 result back."""
 
     def body(x: mx.array, *args: Any) -> Any:
         result = native(x.astype(mx.float32), *args)
@@ -41,12 +41,12 @@ def through_float32(native: Body) -> Body:
 
 
 def in_float32(native: Body) -> ByDType:
-    """A body that computes half precision in float32."""
+    """Wrap ``native`` to compute half precision in float32."""
     return ByDType(native, dict.fromkeys(dt.HALVES, through_float32(native)))
 
 
 def accumulating(native: Body) -> ByDType:
-    """A body ``native(x, axis, dtype, ...)`` that accumulates in float32 or 64 bits, or in the dtype asked for."""
+    """Wrap ``native(x, axis, dtype, ...)`` to accumulate in float32 or 64 bits, or in the requested dtype."""
 
     def body(x: mx.array, axis: Any, dtype: mx.Dtype | None, *rest: Any) -> mx.array:
         if dtype is not None:
@@ -64,7 +64,7 @@ def accumulating(native: Body) -> ByDType:
 
 
 def total(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
-    """The sum, with an error far below 1e-6 in float32 however many elements there are."""
+    """Return the sum; its error in float32 is far below 1e-6 for any number of elements."""
     if x.size <= SHORT or x.dtype not in _INEXACT:
         return sum_along(x, axis, keepdims)
     axes = axes_of(axis, x.ndim)
@@ -81,11 +81,11 @@ def total(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
 
 
 def _total_along(x: mx.array, axis: int) -> mx.array:
-    """The sum along one axis, which stays with length 1."""
+    """Return the sum along one axis, which is kept with length 1."""
     n = x.shape[axis]
     if n <= SHORT:
         return sum_along(x, axis, True)
-    # the parts are added as whole blocks, which is also several times faster than row by row
+    # whole blocks are added, which is also several times faster than row by row
     length = n // _PARTS
     if n % _PARTS:
         x, rest = mx.split(x, [length * _PARTS], axis)
@@ -121,7 +121,7 @@ def _var(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
 
 def _std(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
     variance = _var(x, axis, correction, keepdims)
-    is_zero = variance == 0  # there the root has no gradient
+    is_zero = variance == 0  # there the gradient of the root is infinite
     return mx.where(is_zero, 0, mx.sqrt(mx.where(is_zero, 1, variance)))
 
 
@@ -131,10 +131,10 @@ def log_sum_exp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     top = mx.max(x, axis, True)
     top = mx.stop_gradient(mx.where(mx.isfinite(top), top, mx.zeros_like(top)))
     shifted = x - top
-    # MLX computes the exponential of a float64 in float32, but not this one
+    # MLX 0.32: exp computes float64 in float32 (mlx#3047), expm1 does not
     powers = mx.expm1(shifted) + 1 if x.dtype == mx.float64 else mx.exp(shifted)
     whole = total(powers, axis, True)
-    is_zero = whole == 0  # there the logarithm has no gradient
+    is_zero = whole == 0  # there the gradient of the logarithm is infinite
     result = mx.where(is_zero, -math.inf, mx.log(mx.where(is_zero, 1, whole)) + top)
     return mx.reshape(result, reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims))
 
@@ -154,10 +154,10 @@ def _extreme(native: Body) -> Body:
 def _index(native: Body) -> Body:
     def body(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
         x = mx.stop_gradient(x)
-        if axis is None:  # MLX fails at keeping no dimensions
+        if axis is None:  # MLX 0.32: fails for 0-d with keepdims
             result = native(x).astype(mx.int64)
             return mx.reshape(result, (1,) * x.ndim) if keepdims else result
-        if not x.size and x.shape[axis]:  # no rows, which MLX refuses
+        if not x.size and x.shape[axis]:  # MLX 0.32: refuses to reduce no rows
             return mx.zeros(reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims), dtype=mx.int64)
         return native(x, axis, keepdims).astype(mx.int64)
 

@@ -1,4 +1,4 @@
-"""Gathering values into cells, on MLX."""
+"""Scatter: reduce rows into segments, on MLX."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ember_ml.backend.mlx.bodies.indexing import readable
 _HALVES = (mx.float16, mx.bfloat16)
 
 
-def _checked(data: mx.array, ids: mx.array, count: int | None) -> tuple[mx.array, int]:
-    """The ids, each the number of a cell, and the number of cells; MLX writes outside of memory for others."""
+def _check_ids(data: mx.array, ids: mx.array, count: int | None) -> tuple[mx.array, int]:
+    """Check the segment ids; return them and the number of segments."""
+    # MLX 0.32: writes outside of the array for ids that are out of range (mlx#206)
     values = readable(ids) if checks.enabled or count is None else None
     if values is None:
         if count is None:
@@ -29,16 +30,17 @@ def _checked(data: mx.array, ids: mx.array, count: int | None) -> tuple[mx.array
 
 
 def _has_none(data: mx.array, count: int) -> bool:
-    """Whether there is nothing to gather; MLX refuses empty updates."""
+    """Whether there is nothing to scatter, or nothing to scatter into."""
+    # MLX 0.32: refuses updates of an array without rows
     return data.size == 0 or count == 0
 
 
 def segment_sum(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
-    ids, count = _checked(data, segment_ids, num_segments)
-    return _summed(data, ids, count)
+    ids, count = _check_ids(data, segment_ids, num_segments)
+    return _sum_rows(data, ids, count)
 
 
-def _summed(data: mx.array, ids: mx.array, count: int) -> mx.array:
+def _sum_rows(data: mx.array, ids: mx.array, count: int) -> mx.array:
     shape = (count, *data.shape[1:])
     if _has_none(data, count):
         return mx.zeros(shape, dtype=data.dtype)
@@ -52,28 +54,28 @@ def _summed(data: mx.array, ids: mx.array, count: int) -> mx.array:
 
 
 def segment_mean(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
-    ids, count = _checked(data, segment_ids, num_segments)
+    ids, count = _check_ids(data, segment_ids, num_segments)
     wide = data.astype(mx.float32) if data.dtype in _HALVES else data
     with_one = mx.maximum(_sizes(ids, count, data.ndim), 1)
-    return (_summed(wide, ids, count) / with_one.astype(wide.dtype)).astype(data.dtype)
+    return (_sum_rows(wide, ids, count) / with_one.astype(wide.dtype)).astype(data.dtype)
 
 
 def segment_max(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
-    return _reduced("maximum", data, segment_ids, num_segments)
+    return _reduce_segments("maximum", data, segment_ids, num_segments)
 
 
 def segment_min(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
-    return _reduced("minimum", data, segment_ids, num_segments)
+    return _reduce_segments("minimum", data, segment_ids, num_segments)
 
 
 def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
     if not mx.issubdtype(data.dtype, mx.inexact):
-        return _reduced("multiply", data, segment_ids, num_segments)
+        return _reduce_segments("multiply", data, segment_ids, num_segments)
 
-    # MLX has no gradient of a scattered product
+    # MLX 0.32: no gradient of a scattered product
     @mx.custom_function
     def product(data: mx.array) -> mx.array:
-        return _reduced("multiply", data, segment_ids, num_segments)
+        return _reduce_segments("multiply", data, segment_ids, num_segments)
 
     @product.vjp
     def _(data: mx.array, cotangent: mx.array, result: mx.array) -> mx.array:
@@ -84,16 +86,16 @@ def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None
 
 
 def _products_of_others(data: mx.array, segment_ids: mx.array, count: int) -> mx.array:
-    """For each element the product of the others of its segment, right where some are zero."""
+    """Return for each element the product of the others of its segment, also where some are zero."""
     is_zero = data == 0
     factors = mx.where(is_zero, 1, data)
-    zeros = _summed(is_zero.astype(data.dtype), segment_ids, count)[segment_ids]
+    zeros = _sum_rows(is_zero.astype(data.dtype), segment_ids, count)[segment_ids]
     rest = segment_prod(factors, segment_ids, count, False)[segment_ids] / factors
     return mx.where((zeros == 0) | (is_zero & (zeros == 1)), rest, 0)
 
 
 def _sizes(ids: mx.array, count: int, ndim: int) -> mx.array:
-    """How many rows each cell gets, shaped to meet its rows."""
+    """Return how many rows each segment has, shaped to broadcast with its rows."""
     sizes = mx.zeros((count,), dtype=mx.int64)
     if count and ids.size:
         sizes = sizes.at[ids].add(1)
@@ -101,19 +103,19 @@ def _sizes(ids: mx.array, count: int, ndim: int) -> mx.array:
 
 
 def _start(reduce: str, dtype: mx.Dtype) -> Any:
-    """A value that changes nothing when the reduction meets it."""
+    """Return the identity of the reduction."""
     if reduce == "multiply":
         return mx.array(1, dtype=dtype)
     if mx.issubdtype(dtype, mx.floating):
         return mx.array(-mx.inf if reduce == "maximum" else mx.inf, dtype=dtype)
     info = mx.iinfo(dtype)
-    if reduce == "minimum" and dtype == mx.uint64:  # MLX reads Python integers as int64
+    if reduce == "minimum" and dtype == mx.uint64:  # MLX 0.32: reads integers as int64
         return mx.bitwise_invert(mx.array(0, dtype=dtype))
     return mx.array(info.min if reduce == "maximum" else info.max, dtype=dtype)
 
 
-def _reduced(reduce: str, data: mx.array, segment_ids: mx.array, num_segments: int | None) -> mx.array:
-    ids, count = _checked(data, segment_ids, num_segments)
+def _reduce_segments(reduce: str, data: mx.array, segment_ids: mx.array, num_segments: int | None) -> mx.array:
+    ids, count = _check_ids(data, segment_ids, num_segments)
     shape = (count, *data.shape[1:])
     if _has_none(data, count):
         return mx.zeros(shape, dtype=data.dtype)
@@ -123,7 +125,7 @@ def _reduced(reduce: str, data: mx.array, segment_ids: mx.array, num_segments: i
     zero = mx.array(0, dtype=wide.dtype)
     if reduce == "multiply" or not mx.issubdtype(wide.dtype, mx.floating):
         return mx.where(_sizes(ids, count, data.ndim) == 0, zero, found).astype(data.dtype)
-    # MLX keeps or drops a NaN by the order in which it comes; so each cell learns whether it got numbers (1) or NaN (2)
+    # MLX 0.32: keeps or drops NaN by the order of the rows; hence a flag for each segment: numbers (1) or NaN (2)
     got = mx.zeros(shape, dtype=mx.uint8).at[ids].maximum(mx.isnan(wide).astype(mx.uint8) + mx.array(1, dtype=mx.uint8))
     found = mx.where(got == 2, mx.array(mx.nan, dtype=wide.dtype), found)
     return mx.where(got == 0, zero, found).astype(data.dtype)

@@ -12,7 +12,7 @@ from ember_ml.backend.named_results import UniqueAllResult, UniqueCountsResult, 
 
 
 def _unique(x: mx.array, index: bool, inverse: bool, counts: bool) -> list[mx.array]:
-    """MLX has no function for distinct values; their number must be known, so ``x`` is computed and NumPy sorts it."""
+    """Evaluate ``x`` and let NumPy find the distinct values: the shape of the result depends on them."""
     values = readable(x)
     if values is None:
         raise ValueError("the number of distinct values must be known, but these are traced")
@@ -50,7 +50,7 @@ def digitize(x: mx.array, bins: mx.array, right: bool) -> mx.array:
     values = readable(bins)
     if values is not None and descends(values):
         return bins.size - searchsorted(bins[::-1], x, side, None)
-    return searchsorted(bins, x, side, None)  # in traced code, whose values cannot be read, bins ascend
+    return searchsorted(bins, x, side, None)  # traced: the order of bins cannot be read
 
 
 def bincount(x: mx.array, weights: mx.array | None, minlength: int) -> mx.array:

@@ -1,4 +1,4 @@
-"""Other shapes and orders of the same elements, on MLX."""
+"""Reshape, reorder and broadcast, on MLX."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ expand_dims = mx.expand_dims
 squeeze = mx.squeeze
 
 
-# MLX accepts two negative lengths, and what it gives then is broken
+# MLX 0.32: accepts two negative lengths and returns a broken array
 reshape = ByDType(mx.reshape, general=lambda x, shape: mx.reshape(x, new_shape(shape)), when=NO_ODD_LENGTH)
 
 
@@ -38,10 +38,10 @@ def roll(x: mx.array, shift: Any, axis: Any) -> mx.array:
     if axis is None:
         return mx.roll(mx.flatten(x), sum(roll_pairs(shift, 0, 1)[0]) % x.size).reshape(x.shape)
     shifts, axes = roll_pairs(shift, axis, x.ndim)
-    places: Any = axes  # MLX takes several, but says otherwise
-    return mx.roll(x, _small(shifts, [x.shape[one] for one in axes]), places) if axes else x
+    places: Any = axes  # MLX 0.32: takes several, but its stub says otherwise
+    return mx.roll(x, _wrap_shifts(shifts, [x.shape[one] for one in axes]), places) if axes else x
 
 
-def _small(shifts: Any, lengths: Any) -> Any:
-    """MLX reads shifts as 32-bit integers."""
+def _wrap_shifts(shifts: Any, lengths: Any) -> Any:
+    # MLX 0.32: reads shifts as 32-bit integers
     return tuple(shift % length for shift, length in zip(shifts, lengths, strict=True))

@@ -1,4 +1,6 @@
-"""Sorting and order statistics, on MLX, whose indices are uint32 and which sorts upwards only."""
+"""Sorting and order statistics, on MLX."""
+
+# MLX 0.32: sorts in ascending order only, and returns uint32 indices
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from ember_ml.backend.common.axes import axes_of, axis_of, folded, reduced_shape
 from ember_ml.backend.common.quantiles import positions, read_probabilities
 from ember_ml.backend.mlx.bodies.reductions import in_float32
 
-_SMALL = 1024  # below it, making keys costs more than they save
+_SMALL = 1024  # for fewer elements, making keys costs more than it saves
 _KEYED = (mx.float16, mx.bfloat16, mx.float32, mx.int8, mx.int16, mx.int32, mx.uint8, mx.uint16, mx.uint32, mx.bool_)
 
 
@@ -23,14 +25,14 @@ def sort(x: mx.array, axis: int, descending: bool, stable: bool) -> mx.array:
     if not x.ndim or not x.size:
         return x
     if x.size >= _SMALL and mx.issubdtype(x.dtype, mx.floating) and x.dtype in _KEYED:
-        # a third faster, since MLX compares numbers faster than floats that may be NaN
+        # a third faster: MLX compares integers faster than floats, which may be NaN
         return mx.take_along_axis(x, argsort(x, axis, descending, stable), axis)
     result = mx.sort(x, axis)
     return _flip(result, axis) if descending else result
 
 
 def _ordered_keys(x: mx.array) -> mx.array:
-    """Int64 keys between -2**31 and 2**31 in the order of the elements, equal for equal elements, largest for NaN."""
+    """Return int64 keys between -2**31 and 2**31 in the order of the elements, equal for equals, largest for NaN."""
     if not mx.issubdtype(x.dtype, mx.floating):
         keys = x.astype(mx.int64)
         return keys - 2**31 if x.dtype == mx.uint32 else keys
@@ -41,7 +43,7 @@ def _ordered_keys(x: mx.array) -> mx.array:
 
 
 def _pairs(rows: mx.array, descending: bool) -> mx.array:
-    """Key and index in one int64: no two are equal, and in ascending order equal elements keep theirs."""
+    """Pack key and index into one int64: no two are equal, and in ascending order equal elements keep their order."""
     keys = _ordered_keys(rows)
     pairs = mx.left_shift(mx.bitwise_invert(keys) if descending else keys, 32)
     return mx.bitwise_or(pairs, mx.arange(rows.shape[-1], dtype=mx.int64))
@@ -52,10 +54,10 @@ def argsort(x: mx.array, axis: int, descending: bool, stable: bool) -> mx.array:
     if not x.ndim or not x.size:
         return mx.zeros(x.shape, dtype=mx.int64)
     x = mx.stop_gradient(x)
-    if x.size >= _SMALL and x.dtype in _KEYED:  # twice as fast, for the same reason
+    if x.size >= _SMALL and x.dtype in _KEYED:  # twice as fast, as in sort
         pairs = mx.sort(_pairs(mx.moveaxis(x, axis, -1), descending), -1)
         return mx.moveaxis(mx.bitwise_and(pairs, 0xFFFFFFFF), -1, axis)
-    if descending:  # the mirror image of the ascending order of the mirror image, which keeps equals in order
+    if descending:  # flip, sort ascending, flip: equal elements keep their order
         return x.shape[axis] - 1 - _flip(mx.argsort(_flip(x, axis), axis), axis).astype(mx.int64)
     return mx.argsort(x, axis).astype(mx.int64)
 
@@ -102,7 +104,7 @@ def _quantile(x: mx.array, q: Any, axis: Any, keepdims: bool) -> mx.array:
         largest = part[..., -1:]
     weights = mx.array(weight, dtype=x.dtype)
     between = low * (1 - weights) + high * weights
-    result = mx.where(low == high, low, between)  # infinities have no middle
+    result = mx.where(low == high, low, between)  # the mean of equal infinities is NaN
     result = mx.where(mx.isnan(largest), largest, result)
     return mx.reshape(mx.moveaxis(result, -1, 0), shape)
 

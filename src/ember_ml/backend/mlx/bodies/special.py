@@ -1,4 +1,6 @@
-"""Special functions on MLX, which has few, and those of float64 are float32 inside."""
+"""Special functions on MLX."""
+
+# MLX 0.32: erf and erfinv compute float64 in float32 (mlx#3047)
 
 from __future__ import annotations
 

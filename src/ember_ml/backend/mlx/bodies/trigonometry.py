@@ -1,4 +1,4 @@
-"""Circular and hyperbolic functions on MLX, whose sine and cosine of float64 are float32 inside."""
+"""Circular and hyperbolic functions on MLX."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ arctanh = mx.arctanh
 
 
 def _sin_double(x: mx.array) -> mx.array:
-    """From the tangent of half the angle, which is double; the smallest floats cannot be halved, but are their sine."""
+    """Return the sine from the tangent of half the angle; the smallest floats are their own sine."""
+    # MLX 0.32: sin and cos compute float64 in float32, tan does not (mlx#3047)
     t = mx.tan(x / 2)
     return mx.where(mx.abs(x) < 1e-8, x, 2 * t / (1 + t * t))
 
 
 def _cos_double(x: mx.array) -> mx.array:
-    """The magnitude from the tangent, accurate where the cosine is small; the sign is that of tan(x) * tan(x/2)."""
+    """Return the cosine: its magnitude from the tangent, its sign from tan(x) * tan(x/2)."""
     t = mx.tan(x)
     magnitude = mx.rsqrt(1 + t * t)
     is_negative = (t < 0) != (mx.tan(x / 2) < 0)
@@ -43,7 +44,7 @@ cos = ByDType(mx.cos, {dt.float64: _cos_double})
 
 
 def sin_real(x: mx.array) -> mx.array:
-    """The sine of float32 or float64."""
+    """Return the sine of float32 or float64."""
     return _sin_double(x) if x.dtype == mx.float64 else mx.sin(x)
 
 
@@ -51,7 +52,7 @@ def _complex_tanh(x: mx.array) -> mx.array:
     return formulas.complex_tanh(mx, of_parts, x)
 
 
-# MLX gives the imaginary zero at infinities the sign of sin(2b), the standard that of b
+# MLX 0.32: at infinities the imaginary zero has the sign of sin(2b); in the standard, that of b
 tanh = ByDType(mx.tanh, {dt.complex64: _complex_tanh})
 
 
@@ -59,7 +60,7 @@ def _hypot(x: mx.array, y: mx.array) -> mx.array:
     scale = mx.stop_gradient(mx.maximum(mx.abs(x), mx.abs(y)))
     scale = mx.where(scale == 0, mx.ones_like(scale), scale)
     squares = mx.square(x / scale) + mx.square(y / scale)
-    is_zero = squares == 0  # there the root has no gradient
+    is_zero = squares == 0  # there the gradient of the root is infinite
     size = mx.where(is_zero, 0, scale * mx.sqrt(mx.where(is_zero, 1, squares)))
     return mx.where(mx.isinf(x) | mx.isinf(y), math.inf, size)
 

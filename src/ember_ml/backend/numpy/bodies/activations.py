@@ -1,4 +1,4 @@
-"""Activations on NumPy: those in which computing in place saves most of the time."""
+"""Activations on NumPy, where computing in place saves most of the time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def relu(x: Array) -> Array:
 
 
 def _sigmoid(x: Array) -> Array:
-    result = np.negative(x, out=np.empty_like(x))  # an array even for 0-d
+    result = np.negative(x, out=np.empty_like(x))  # NumPy 2.4: without out, a scalar for 0-d
     with np.errstate(over="ignore", under="ignore"):  # the reciprocal of infinity is right
         np.exp(result, out=result)
         result += 1

@@ -1,4 +1,4 @@
-"""Arithmetic on NumPy: ufuncs, and what they compute otherwise than the contract says."""
+"""Arithmetic on NumPy: ufuncs, and bodies where they deviate from the contract."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ lcm = np.lcm
 
 
 def _floor_divide(x: Any, y: Any) -> Any:
-    with np.errstate(invalid="ignore"):  # it warns of infinities that the standard divides
+    with np.errstate(invalid="ignore"):  # NumPy 2.4: warns of infinities that the standard divides
         result = np.floor_divide(x, y)
     return np.where(np.isinf(x) | np.isinf(y), np.divide(x, y), result)
 
 
-# NumPy gives NaN for an infinite numerator and -1 for a small number over an infinity of the other sign
+# NumPy 2.4: NaN for an infinite numerator, -1 for a finite one over an infinity of the other sign (numpy#23860)
 floor_divide = ByDType(np.floor_divide, dict.fromkeys(dt.FLOATS, _floor_divide))
 
 
 def _integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    if not checks.enabled:  # NumPy refuses negative powers by itself
+    if not checks.enabled:  # otherwise NumPy refuses negative powers
         return np.where(y < 0, x.dtype.type(0), np.power(x, np.maximum(y, 0)))
     return np.power(x, y)
 
@@ -55,7 +55,7 @@ power = ByDType(np.power, dict.fromkeys(dt.SIGNED, _integer_power))
 
 
 def clip(x: np.ndarray, min: np.ndarray | None, max: np.ndarray | None) -> np.ndarray:
-    # np.clip refuses two missing limits and bfloat16
+    # NumPy 2.4 with ml_dtypes 0.6: np.clip returns float32 for bfloat16
     result = x if min is None else np.maximum(x, min)
     return (np.positive(result) if min is None else result) if max is None else np.minimum(result, max)
 
@@ -78,6 +78,6 @@ def nan_to_num(x: np.ndarray, nan: float, posinf: float | None, neginf: float | 
     largest = ml_dtypes.finfo(x.dtype).max
     ends = (largest if posinf is None else posinf, -largest if neginf is None else neginf)
     with np.errstate(over="ignore"):
-        # the product refuses text, of which ml_dtypes would kill the process
+        # NumPy 2.4 with ml_dtypes 0.6: text ends the process in the constructor; the product refuses it
         high, low, other = (x.dtype.type(1.0 * value) for value in (*ends, nan))
     return np.where(x == np.inf, high, np.where(x == -np.inf, low, np.where(np.isnan(x), other, x)))

@@ -1,4 +1,4 @@
-"""Attention, on NumPy: some queries at a time, so that the scores stay in the cache and never fill the memory."""
+"""Attention on NumPy, for a block of queries at a time: the scores stay in the cache and never fill the memory."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def isreal(x: np.ndarray) -> np.ndarray:
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
-    """Half precision in float32, integers and bools in float64."""
+    """Cast half precision to float32, integers and bools to float64."""
     if x.dtype.kind in "biu":
         return x.astype(np.float64)
     return x.astype(np.float32) if x.dtype.itemsize == 2 else x
@@ -58,7 +58,8 @@ def _isin(x: np.ndarray, test_elements: np.ndarray, invert: bool) -> np.ndarray:
 
 
 def _isin_of_bfloat16(x: np.ndarray, test_elements: np.ndarray, invert: bool) -> np.ndarray:
-    return _isin(x.astype(np.float32), test_elements.astype(np.float32), invert)  # NumPy sorts its NaN anywhere
+    # NumPy 2.4 with ml_dtypes 0.6: sorts NaN to any position
+    return _isin(x.astype(np.float32), test_elements.astype(np.float32), invert)
 
 
 isin = ByDType(_isin, {dt.bfloat16: _isin_of_bfloat16})

@@ -1,4 +1,4 @@
-"""The parts of numbers on NumPy."""
+"""Real and imaginary parts, signs and bits of floats, on NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ nextafter = np.nextafter
 
 
 def of_parts(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
-    """The complex numbers of these parts; ``real + 1j*imag`` would make NaN of infinities."""
+    """Join real and imaginary parts; ``real + 1j*imag`` would turn infinities into NaN."""
     real = np.asarray(real)
     result = np.empty(np.broadcast_shapes(real.shape, np.shape(imag)), dtype=f"complex{real.dtype.itemsize * 16}")
     result.real, result.imag = real, imag
@@ -31,7 +31,7 @@ def polar(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def ldexp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    # the C function takes an int, and beyond 5000 every float is 0 or infinite
+    # NumPy 2.4: the exponent is a C int; beyond 5000 every float is 0 or infinite
     exponent = np.clip(y, -5000 if y.dtype.kind == "i" else 0, 5000) if y.dtype.itemsize > 1 else y
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     return np.ldexp(wide, exponent.astype(np.int32)).astype(x.dtype)

@@ -1,4 +1,4 @@
-"""Between dtypes, on NumPy."""
+"""Conversion between dtypes, on NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions, on NumPy, which has none: the windows are copied into a matrix, a block at a time, and multiplied."""
+"""Convolutions on NumPy: copy the windows into a matrix, a block at a time, and multiply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from ember_ml.backend.common.convolution import Sliding, convolution, is_channels_first
 from ember_ml.backend.numpy.cache_blocks import blocks
 
-_BLOCK = 1 << 19  # elements of the matrix of windows; measured: two thirds of the time that one whole matrix takes
+_BLOCK = 1 << 19  # elements of the matrix of windows; measured: two thirds of the time of one whole matrix
 
 
 def conv(
@@ -45,7 +45,7 @@ def conv(
 
 
 def _products(x: np.ndarray, kernel: np.ndarray, sliding: Sliding) -> np.ndarray:
-    """The convolution of one group of channels."""
+    """Convolve one group of channels."""
     batch, channels, outside = x.shape[0], x.shape[-1], kernel.shape[-1]
     weights = kernel.reshape(-1, outside)
     width = weights.shape[0]
@@ -68,7 +68,7 @@ def _products(x: np.ndarray, kernel: np.ndarray, sliding: Sliding) -> np.ndarray
 
 
 def _channelwise(x: np.ndarray, kernel: np.ndarray, sliding: Sliding) -> np.ndarray:
-    """The convolution of channels each of which is a group: no matrices, but sums of multiples."""
+    """Convolve channels that are one group each: sums of multiples instead of matrix products."""
     outside = kernel.shape[-1]
     weights = kernel.reshape(-1, outside)
     if outside > x.shape[-1]:

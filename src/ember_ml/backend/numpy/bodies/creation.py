@@ -1,4 +1,4 @@
-"""Making tensors, on NumPy."""
+"""Creation of tensors, on NumPy."""
 
 from __future__ import annotations
 

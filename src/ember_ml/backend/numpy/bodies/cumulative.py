@@ -17,7 +17,7 @@ def _cumsum(x: Array, axis: int | None, dtype: None) -> Array:
     wider = _WIDER.get(x.dtype)
     if wider is None:
         return np.cumsum(x, axis)
-    # NumPy adds one element after the other, which loses digits
+    # NumPy 2.4: adds one element after the other, which loses digits (numpy#14909)
     return np.cumsum(x, axis, wider).astype(x.dtype)
 
 

@@ -26,7 +26,7 @@ def _complex_expm1(x: np.ndarray) -> np.ndarray:
         return formulas.complex_expm1(np, of_parts, np.exp, x)
 
 
-# NumPy gives NaN at infinities where the standard has values
+# NumPy 2.4: NaN at infinities where the standard has values
 expm1 = ByDType(np.expm1, dict.fromkeys(dt.COMPLEX, _complex_expm1))
 
 

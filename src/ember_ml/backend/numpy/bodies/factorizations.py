@@ -17,16 +17,14 @@ __all__ = ["is_finite"]
 
 
 def is_finite(x: np.ndarray) -> bool:
-    """Whether all elements are finite; their sum tells it in a fraction of the time, unless it overflows."""
+    """Whether all elements are finite; the sum answers it in a fraction of the time unless it overflows."""
     with np.errstate(all="ignore"):
         return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
 
 
 def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
-    """``native`` on matrices of finite numbers: LinAlgError for others, or NaN where values are not checked.
-
-    NumPy itself gives numbers for some of them.
-    """
+    """Wrap ``native``: LinAlgError for matrices that are not finite, or NaN where values are not checked."""
+    # NumPy 2.4: returns numbers for some of them
 
     def body(x: np.ndarray, *options: Any) -> Any:
         check(x)
@@ -44,7 +42,7 @@ def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Call
 
 
 def _or_nan(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """``part`` where its matrix was ``whole``, else NaN."""
+    """Return ``part`` where its matrix was ``whole``, otherwise NaN."""
     whole = whole.reshape(whole.shape + (1,) * (part.ndim - whole.ndim))
     return np.where(whole, part, np.asarray(np.nan, part.dtype))
 
@@ -58,7 +56,7 @@ def _eigh(x: np.ndarray) -> EighResult:
 
 
 def _complex(x: np.ndarray) -> np.ndarray:
-    """NumPy gives real numbers where none has an imaginary part."""
+    # NumPy 2.4: returns real numbers where all imaginary parts are 0
     return x if x.dtype.kind == "c" else x.astype(np.result_type(x.dtype, np.complex64))
 
 
@@ -93,8 +91,8 @@ def cholesky(x: np.ndarray, upper: bool) -> np.ndarray:
     except np.linalg.LinAlgError:
         if checks.enabled:
             raise LinAlgError(NOT_DEFINITE) from None
-        factor = _each_cholesky(x)
-    definite = np.isfinite(np.diagonal(factor, 0, -2, -1))  # NumPy lets NaN and infinity through
+        factor = _cholesky_each(x)
+    definite = np.isfinite(np.diagonal(factor, 0, -2, -1))  # NumPy 2.4: accepts NaN and infinity
     if not definite.all():
         if checks.enabled:
             raise LinAlgError(NOT_DEFINITE)
@@ -102,7 +100,7 @@ def cholesky(x: np.ndarray, upper: bool) -> np.ndarray:
     return factor.swapaxes(-2, -1).conj() if upper else factor
 
 
-def _each_cholesky(x: np.ndarray) -> np.ndarray:
+def _cholesky_each(x: np.ndarray) -> np.ndarray:
     factors = np.full(x.shape, np.nan, dtype=x.dtype)
     for place in np.ndindex(x.shape[:-2]):
         try:
@@ -113,7 +111,7 @@ def _each_cholesky(x: np.ndarray) -> np.ndarray:
 
 
 def lu_factor(x: np.ndarray) -> LUResult:
-    """Row by row, for the whole stack at once: NumPy has no such function."""
+    """Factorize row by row, for the whole stack at once."""
     check_matrix(x)
     rows, columns = x.shape[-2:]
     lu = x.reshape(math.prod(x.shape[:-2]), rows, columns).copy()

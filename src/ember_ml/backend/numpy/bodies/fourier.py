@@ -1,4 +1,4 @@
-"""Fourier transforms, on NumPy, which keeps the precision of its input."""
+"""Fourier transforms, on NumPy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _several(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
         if not found:
             if native not in (np.fft.fftn, np.fft.ifftn):
                 raise ValueError("a real transform needs at least one axis")
-            return x.astype(np.result_type(x.dtype, np.complex64))  # NumPy gives the input itself
+            return x.astype(np.result_type(x.dtype, np.complex64))  # NumPy 2.4: returns the input itself
         if x.size < _FEW or x.dtype not in _SINGLE:
             return native(x, lengths, found, norm)
         return _single(native, x, lengths, found, norm, math.prod(lengths))
@@ -46,17 +46,15 @@ def _several(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 
 
 def _single(native: Callable[..., Any], x: np.ndarray, n: Any, axis: Any, norm: str, elements: int) -> np.ndarray:
-    """The transform in single precision, which NumPy computes in double precision, in two to four times the time.
-
-    It does so for real input to a complex transform, and where the transform has no factor: its factor is then the
-    integer 1, which decides the dtype. So the input is made complex, and a factor asked for and taken back.
-    """
+    """Transform in single precision: make the input complex, ask for a factor and undo it."""
+    # NumPy 2.4: computes single precision in double precision, in two to four times the time, for real input to a
+    # complex transform, and where the factor is the integer 1, which decides the dtype
     if x.dtype == np.float32 and native not in _REAL_IN:
         x = x.astype(np.complex64)
     if norm != ("forward" if native in _INVERSE else "backward"):
         return native(x, n, axis, norm)
     result = native(x, n, axis, _OTHER[norm])
-    if result.dtype.kind == "c":  # part by part, since the complex product of an infinity is NaN
+    if result.dtype.kind == "c":  # by parts: the complex product of an infinity is NaN
         parts = (result.view(np.float32),) if result.flags.c_contiguous else (result.real, result.imag)
     else:
         parts = (result,)

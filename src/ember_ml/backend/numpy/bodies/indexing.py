@@ -21,7 +21,7 @@ def _is_whole_mask(item: Any, x: np.ndarray) -> bool:
 
 
 def in_range(index: np.ndarray, size: int) -> np.ndarray:
-    """``index`` with values from ``-size`` to ``size - 1``: NumPy raises for others, unless the checks are off."""
+    """Return ``index`` with values from ``-size`` to ``size - 1``; NumPy raises for others if values are checked."""
     if checks.enabled:
         return index
     if size == 0 and index.size:
@@ -29,8 +29,8 @@ def in_range(index: np.ndarray, size: int) -> np.ndarray:
     return np.clip(index.astype(np.int64), -size, max(size - 1, 0))
 
 
-def _clamped(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """The key with the values of its index tensors in range."""
+def _clamp_key(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Clamp the values of the key's index tensors."""
     return tuple(
         in_range(item, shape[axis]) if isinstance(item, np.ndarray) and not _is_mask(item) else item
         for item, axis, _ in spans(key, len(shape), _is_mask)
@@ -40,18 +40,18 @@ def _clamped(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
 def get_item(x: np.ndarray, key: tuple[Any, ...]) -> Any:
     mask = key[0] if len(key) == 1 else None
     if isinstance(mask, np.ndarray) and _is_mask(mask) and mask.ndim and mask.shape == x.shape[: mask.ndim]:
-        # a mask's positions are found and taken six times as fast as x[mask]
+        # finding and taking the indices of a mask is six times as fast as x[mask]
         return x.reshape(mask.size, *x.shape[mask.ndim :]).take(np.flatnonzero(mask), axis=0)
-    return x[key if checks.enabled else _clamped(key, x.shape)]
+    return x[key if checks.enabled else _clamp_key(key, x.shape)]
 
 
 def index_update(x: np.ndarray, key: tuple[Any, ...], values: np.ndarray) -> np.ndarray:
-    while values.ndim and len(values) == 1:  # NumPy refuses leading ones for single elements and masks
+    while values.ndim and len(values) == 1:  # NumPy 2.4: refuses leading ones for single elements and masks
         values = values[0]
     if values.ndim > 1 and len(key) == 1 and _is_whole_mask(key[0], x):
         raise ValueError(f"values of shape {values.shape} do not broadcast to the elements that a mask selects")
     result = x.copy()
-    result[key if checks.enabled else _clamped(key, x.shape)] = values
+    result[key if checks.enabled else _clamp_key(key, x.shape)] = values
     return result
 
 
@@ -94,7 +94,7 @@ def ravel_multi_index(multi_index: Sequence[np.ndarray], dims: Sequence[int]) ->
 
 
 def _not_negative(index: np.ndarray, size: int) -> np.ndarray:
-    """``index`` as int64 with values from 0 to ``size - 1``."""
+    """Return ``index`` as int64 with values from 0 to ``size - 1``."""
     index = index.astype(np.int64)
     if index.size and not checks.enabled:
         return np.clip(index, 0, max(size - 1, 0))

@@ -52,11 +52,11 @@ def pad(x: np.ndarray, pad_width: Any, mode: str, constant_values: np.ndarray | 
         result[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, pairs, strict=True))] = x
         return result
     for axis, (before, after) in enumerate(pairs):
-        x = _extended(x, axis, before, after, mode)
+        x = _extend_axis(x, axis, before, after, mode)
     return x
 
 
-def _extended(x: np.ndarray, axis: int, before: int, after: int, mode: str) -> np.ndarray:
+def _extend_axis(x: np.ndarray, axis: int, before: int, after: int, mode: str) -> np.ndarray:
     ends = margins(x.shape[axis], before, after, mode)
     if not (before or after):
         return x

@@ -1,4 +1,4 @@
-"""Losses on NumPy, in one go where ops would take several."""
+"""Losses on NumPy, fused into one body."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def triu(x: np.ndarray, k: int) -> np.ndarray:
 
 
 def _matrices(x: np.ndarray) -> np.ndarray:
-    if x.ndim < 2:  # NumPy would make a matrix of a vector
+    if x.ndim < 2:  # NumPy 2.4: makes a matrix of a vector
         raise ValueError("a triangle needs at least two dimensions")
     return x
 

@@ -1,4 +1,4 @@
-"""Normalizations on NumPy: in place, and with squares that BLAS adds up where they lie side by side."""
+"""Normalizations on NumPy: in place, with BLAS summing the squares where they are contiguous."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _in_float32(native: Body) -> ByDType:
-    """A body of several tensors that computes half precision in float32."""
+    """Wrap a body of several tensors to compute half precision in float32."""
 
     def body(x: Array, *args: Any) -> Array:
         wide = (y.astype(np.float32) if isinstance(y, np.ndarray) else y for y in args)
@@ -27,7 +27,7 @@ def _in_float32(native: Body) -> ByDType:
 
 
 def _mean_square(x: Array, axes: tuple[int, ...]) -> Array:
-    """The mean of the squares over ``axes``, which stay with length 1."""
+    """Return the mean of the squares over ``axes``, which are kept with length 1."""
     count = count_along(x.shape, axes)
     if axes == tuple(range(x.ndim - len(axes), x.ndim)) and x.flags.c_contiguous and count:
         rows = x.reshape(-1, count)
@@ -43,7 +43,7 @@ def _divide_in_place(x: Array, axes: tuple[int, ...], epsilon: float) -> None:
     x /= np.sqrt(mean_square)
 
 
-def _spread(parameter: Array, name: str, x: Array, axes: tuple[int, ...]) -> Array:
+def _broadcast_parameter(parameter: Array, name: str, x: Array, axes: tuple[int, ...]) -> Array:
     return parameter.reshape(spread_shape(parameter, name, x.shape, axes))
 
 
@@ -53,9 +53,9 @@ def _layer_normalization(x: Array, gamma: Array | None, beta: Array | None, axis
         result = x - total(x, axes, True) / np.asarray(count_along(x.shape, axes), x.dtype)
         _divide_in_place(result, axes, epsilon)
         if gamma is not None:
-            result *= _spread(gamma, "gamma", x, axes)
+            result *= _broadcast_parameter(gamma, "gamma", x, axes)
         if beta is not None:
-            result += _spread(beta, "beta", x, axes)
+            result += _broadcast_parameter(beta, "beta", x, axes)
     return result
 
 
@@ -65,7 +65,7 @@ def _rms_normalization(x: Array, scale: Array | None, axis: Any, epsilon: float)
     with np.errstate(all="ignore"):
         _divide_in_place(result, axes, epsilon)
         if scale is not None:
-            result *= _spread(scale, "scale", x, axes)
+            result *= _broadcast_parameter(scale, "scale", x, axes)
     return result
 
 

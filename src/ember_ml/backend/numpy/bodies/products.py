@@ -17,12 +17,12 @@ _BFLOAT16 = host_dtypes[dt.bfloat16]
 
 
 def _matmul_bfloat16(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """NumPy leaves the result in float32."""
+    # NumPy 2.4 with ml_dtypes 0.6: leaves the result in float32
     return np.asarray(np.matmul(x.astype(np.float32), y.astype(np.float32))).astype(_BFLOAT16)
 
 
 def _matmul_float16(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """float16 overflows so soon that infinity is an ordinary result; NumPy warns of it."""
+    # NumPy 2.4: warns of overflow; in float16 infinity is an ordinary result
     with np.errstate(over="ignore"):
         return np.matmul(x, y)
 
@@ -31,7 +31,8 @@ matmul = ByDType(np.matmul, {dt.bfloat16: _matmul_bfloat16, dt.float16: _matmul_
 
 
 def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    """One product of all rows, which NumPy would multiply stack by stack; the bias is added in place."""
+    """Multiply all rows in one product and add the bias in place."""
+    # NumPy 2.4: multiplies one matrix of the stack after the other
     check_linear(weight, bias)
     if x.ndim > 2:
         rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
@@ -71,7 +72,7 @@ def einsum(subscripts: str, operands: Sequence[np.ndarray]) -> Any:
     if any(x.dtype == _BFLOAT16 for x in operands):
         wide = [x.astype(np.float32) for x in operands]
         return np.asarray(np.einsum(subscripts, *wide, optimize=True)).astype(_BFLOAT16)
-    # without ``optimize`` it multiplies matrices element by element; sums of everything come as NumPy's scalars
+    # NumPy 2.4: without optimize, matrices are multiplied element by element; full sums are scalars
     return np.asarray(np.einsum(subscripts, *operands, optimize=True))
 
 

@@ -1,8 +1,8 @@
-"""Reductions, on NumPy.
+"""Reductions, on NumPy."""
 
-NumPy adds pairwise along the axis that is contiguous in memory and one row after the other along any other, which
-loses digits; it adds and multiplies half precision in half precision. The bodies correct both.
-"""
+# NumPy 2.4: sums pairwise along the contiguous axis only; along any other, one row after the other, which loses digits
+# (numpy#29772).
+# NumPy 2.4: adds and multiplies half precision in half precision.
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ember_ml.core import dtypes as dt
 
 Array = np.ndarray[Any, Any]
 
-# As many elements may be added one after the other: the error stays below 3e-7.
+# So many elements are added one after the other: the error stays below 3e-7.
 SHORT = 16
 _PARTS = 8
 _BFLOAT16 = host_dtypes[dt.bfloat16]
@@ -30,7 +30,7 @@ _maximum: Any = np.maximum.reduce
 
 
 def through_float32(native: Body) -> Body:
-    """``native`` for half precision: computed in float32, what is of float32 comes back in the tensor's own dtype."""
+    """Wrap ``native`` to compute half precision in float32 and cast a float32 result back."""
 
     def body(x: Array, *args: Any) -> Any:
         result = native(x.astype(np.float32), *args)
@@ -40,17 +40,18 @@ def through_float32(native: Body) -> Body:
 
 
 def in_float32(native: Body) -> ByDType:
-    """A body that computes half precision in float32."""
+    """Wrap ``native`` to compute half precision in float32."""
     return ByDType(native, dict.fromkeys(dt.HALVES, through_float32(native)))
 
 
 def not_in_bfloat16(native: Body) -> ByDType:
-    """A body whose results are exact, for which NumPy has no right bfloat16: it does not know its NaN."""
+    """Wrap ``native``, whose results are exact, to compute bfloat16 in float32."""
+    # NumPy 2.4 with ml_dtypes 0.6: sorts NaN to any position, and warns of NaN in max and min
     return ByDType(native, {dt.bfloat16: through_float32(native)})
 
 
 def accumulating(native: Body) -> ByDType:
-    """A body ``native(x, axis, dtype, ...)`` that accumulates in float32 at least, or in the dtype asked for."""
+    """Wrap ``native(x, axis, dtype, ...)`` to accumulate in float32 at least, or in the requested dtype."""
 
     def body(x: Array, axis: Any, dtype: np.dtype | None, *rest: Any) -> Array:
         if dtype is not None:
@@ -63,14 +64,14 @@ def accumulating(native: Body) -> ByDType:
 
 
 def total(x: Array, axis: Any, keepdims: bool) -> Array:
-    """The sum, with an error far below 1e-6 in float32 however many elements there are."""
+    """Return the sum; its error in float32 is far below 1e-6 for any number of elements."""
     if x.size <= SHORT or x.dtype.char not in "fF":
         return np.asarray(_add(x, axis, None, None, keepdims))
     axes = axes_of(axis, x.ndim)
     if not axes:
         return x
     first, last = axes[0], axes[-1]
-    if x.flags.c_contiguous and last - first < len(axes):  # neighbours in memory: one axis
+    if x.flags.c_contiguous and last - first < len(axes):  # adjacent in memory: one axis
         result = _total_along(x.reshape(*x.shape[:first], -1, *x.shape[last + 1 :]), first)
     else:
         result = x
@@ -80,14 +81,14 @@ def total(x: Array, axis: Any, keepdims: bool) -> Array:
 
 
 def _total_along(x: Array, axis: int) -> Array:
-    """The sum along one axis, which stays with length 1."""
+    """Return the sum along one axis, which is kept with length 1."""
     n, step = x.shape[axis], abs(x.strides[axis])
     is_innermost = step and builtins.all(
         abs(other) > step for i, other in enumerate(x.strides) if i != axis and x.shape[i] > 1
     )
     if n <= SHORT or is_innermost:
         return _add(x, axis, None, None, True)
-    # the parts are added as whole blocks, which is also several times faster than row by row
+    # whole blocks are added, which is also several times faster than row by row
     length = n // _PARTS
     before = (slice(None),) * axis
     parts = x[(*before, slice(length * _PARTS))].reshape(*x.shape[:axis], _PARTS, length, *x.shape[axis + 1 :])
@@ -134,7 +135,7 @@ def _logsumexp(x: Array, axis: Any, keepdims: bool) -> Array:
     return result.reshape(reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims))
 
 
-def _reducing(reduce: Any) -> Callable[[Array, Any, bool], Array]:
+def _reduce_by(reduce: Any) -> Callable[[Array, Any, bool], Array]:
     def body(x: Array, axis: Any, keepdims: bool) -> Array:
         return np.asarray(reduce(x, axis, None, None, keepdims))
 
@@ -159,9 +160,9 @@ mean = in_float32(_mean)
 var = in_float32(_var)
 std = in_float32(_std)
 logsumexp = in_float32(_logsumexp)
-max = not_in_bfloat16(_reducing(_maximum))
-min = not_in_bfloat16(_reducing(np.minimum.reduce))
+max = not_in_bfloat16(_reduce_by(_maximum))
+min = not_in_bfloat16(_reduce_by(np.minimum.reduce))
 argmax = not_in_bfloat16(_argmax)
 argmin = not_in_bfloat16(_argmin)
-all = _reducing(np.logical_and.reduce)
-any = _reducing(np.logical_or.reduce)
+all = _reduce_by(np.logical_and.reduce)
+any = _reduce_by(np.logical_or.reduce)

@@ -1,4 +1,4 @@
-"""Other shapes and orders of the same elements, on NumPy."""
+"""Reshape, reorder and broadcast, on NumPy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ember_ml.backend.common.shapes import NO_ODD_LENGTH, as_axes, as_shape, broadcast, new_shape, roll_pairs
 from ember_ml.backend.contract import ByDType
 
-# NumPy reads every negative length as -1
+# NumPy 2.4: reads every negative length as -1
 reshape = ByDType(np.ndarray.reshape, general=lambda x, shape: np.reshape(x, new_shape(shape)), when=NO_ODD_LENGTH)
 transpose = np.transpose
 swapaxes = np.swapaxes
@@ -19,7 +19,7 @@ squeeze = np.squeeze
 
 def broadcast_to(x: np.ndarray, shape: Any) -> np.ndarray:
     lengths = as_shape(shape)
-    if x.ndim == 0 and 0 not in lengths:  # as np.broadcast_to does it, in a tenth of the time
+    if x.ndim == 0 and 0 not in lengths:  # the same as np.broadcast_to, in a tenth of the time
         result = np.ndarray(lengths, x.dtype, x, 0, (0,) * len(lengths))
         result.flags.writeable = False
         return result

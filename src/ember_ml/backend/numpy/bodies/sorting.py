@@ -12,7 +12,7 @@ from ember_ml.backend.numpy.bodies.reductions import in_float32, not_in_bfloat16
 
 Array = np.ndarray[Any, Any]
 
-_SMALL = 1024  # below it, making keys costs more than they save
+_SMALL = 1024  # for fewer elements, making keys costs more than it saves
 _KEYED = frozenset(map(np.dtype, (np.float16, np.float32, np.int32, np.uint32)))
 
 
@@ -20,13 +20,13 @@ def _sort(x: Array, axis: int, descending: bool, stable: bool) -> Array:
     axis = axis_of(axis, x.ndim or 1)
     if not x.ndim:
         return x
-    # equal elements look the same, so that the fast sort will do
+    # equal elements cannot be told apart: the fast sort is as good as a stable one
     result = np.sort(x, axis)
     return np.flip(result, axis) if descending else result
 
 
 def _ordered_keys(x: Array) -> Array:
-    """Int32 keys in the order of the elements, equal for equal elements, largest for NaN."""
+    """Return int32 keys in the order of the elements, equal for equal elements, largest for NaN."""
     if x.dtype == np.int32:
         return x
     if x.dtype == np.uint32:
@@ -51,7 +51,7 @@ def _argsort(x: Array, axis: int, descending: bool, stable: bool) -> Array:
         pairs.sort(-1)
         pairs &= 0xFFFFFFFF
         return np.moveaxis(pairs, -1, axis)
-    if descending:  # the mirror image of the ascending order of the mirror image, which keeps equals in order
+    if descending:  # flip, sort ascending, flip: equal elements keep their order
         return n - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
     return np.argsort(x, axis, kind="stable" if stable else None)
 
@@ -80,7 +80,7 @@ def _first_largest(rows: Array, k: int) -> Array:
     chosen = ~(rows < smallest)
     tied = rows == smallest
     missing = np.isnan(smallest)
-    if missing.any():  # NaN are the largest and equal to one another
+    if missing.any():  # NaN is the largest, and equal to NaN
         is_nan = np.isnan(rows)
         chosen &= ~missing | is_nan
         tied |= missing & is_nan
@@ -114,7 +114,7 @@ def _quantile(x: Array, q: Any, axis: Any, keepdims: bool) -> Array:
     weights = np.array(weight, x.dtype)
     with np.errstate(all="ignore"):
         between = low * (1 - weights) + high * weights
-    result = np.where(low == high, low, between)  # infinities have no middle
+    result = np.where(low == high, low, between)  # the mean of equal infinities is NaN
     result = np.where(np.isnan(largest), largest, result)
     return np.moveaxis(result, -1, 0).reshape(shape)
 

@@ -1,4 +1,4 @@
-"""Special functions on NumPy, which has none of them: computed in double precision and rounded."""
+"""Special functions on NumPy: computed in double precision and rounded."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from ember_ml.backend.common import special as formulas
 
-_BLOCK = 1 << 14  # numbers at a time, so that what a formula computes on the way stays in the cache
+_BLOCK = 1 << 14  # elements at a time: intermediate results stay in the cache
 
 
 def _in_double(function: Callable[[np.ndarray, bool], Any]) -> Callable[[np.ndarray], np.ndarray]:
-    """``function(x, is_short)`` in float64; for all narrower dtypes the short form of its series is exact enough."""
+    """Wrap ``function(x, is_short)`` to compute in float64; narrower dtypes need the short form of its series only."""
 
     def body(x: np.ndarray) -> np.ndarray:
         result = np.empty(x.shape, x.dtype)

@@ -31,7 +31,7 @@ def _complex_tanh(x: np.ndarray) -> np.ndarray:
         return formulas.complex_tanh(np, of_parts, x)
 
 
-# NumPy gives the imaginary zero at infinities the sign of sin(2b), the standard that of b
+# NumPy 2.4: at infinities the imaginary zero has the sign of sin(2b); in the standard, that of b
 tanh = ByDType(np.tanh, dict.fromkeys(dt.COMPLEX, _complex_tanh))
 
 
