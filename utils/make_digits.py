@@ -106,7 +106,7 @@ def draw(count: int, seed: int) -> tuple[Any, Any]:
     ink = ops.clip((width - distance) / 0.06 + 0.5, 0.0, 1.0) * darkness
     noise = EmberTensor(ops.random_normal((count, SIDE * SIDE), stddev=0.06, seed=stream))
     shades = ops.round(ops.clip(ink + noise * (ink + 0.3), 0.0, 1.0) * (SHADES - 1))
-    return ops.cast(shades, "uint8").reshape((count, SIDE, SIDE)), labels
+    return ops.reshape(ops.cast(shades, "uint8"), (count, SIDE, SIDE)), labels
 
 
 def main() -> None:

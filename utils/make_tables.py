@@ -18,7 +18,10 @@ from typing import Any
 __all__ = ["files", "main"]
 
 ROOT: Path = Path(__file__).parents[1]
-FACES = ("ember_ml", "ember_ml.ops", "ember_ml.nn", "ember_ml.training", "ember_ml.distributed")
+FACES = (
+    *("ember_ml", "ember_ml.ops", "ember_ml.nn", "ember_ml.nn.tensor", "ember_ml.nn.tensor.common"),
+    *("ember_ml.training", "ember_ml.distributed"),
+)
 _NOTE = "# Written by utils/make_tables.py: the public names, for editors and type checkers.\n"
 
 
@@ -36,33 +39,35 @@ def _stub(package: str) -> str:
     face = import_module(package)
     names = sorted(face.__all__)
     imports: dict[str, list[str]] = defaultdict(list)
-    lines: list[str] = []
     for name in names:
         value = getattr(face, name)
         if isinstance(value, ModuleType):
             parent, _, last = value.__name__.rpartition(".")
             imports[parent].append(f"{last} as {name}")
         else:
-            imports[_owner(name, value)].append(f"{name} as {name}")
+            imports[_find_owner(name, value)].append(f"{name} as {name}")
     lines = [f"from {module} import {', '.join(shown)}" for module, shown in sorted(imports.items())]
     if package == "ember_ml":
         lines.append("__version__: str")
     return "\n".join([_NOTE, *lines, f"__all__ = {names}", ""])
 
 
-def _owner(name: str, value: Any) -> str:
-    """Return the name of the module that defines a public value."""
-    own = getattr(value, "__module__", None)
-    if own in sys.modules and getattr(sys.modules[own], name, None) is value:
+def _find_owner(name: str, value: Any) -> str:
+    """Return the name of the module that defines a public name.
+
+    Of an op that makes portable tensors in one package it is the module of the op, whose signature it has.
+    """
+    own = getattr(value, "__module__", "")
+    if own.startswith("ember_ml.") and hasattr(sys.modules[own], name):
         return own
     return next(module.__name__ for module in _modules() if vars(module).get(name) is value)
 
 
 def _modules() -> Iterator[ModuleType]:
-    """Yield the loaded modules that list a name as theirs, those deepest in the tree first."""
+    """Yield the loaded modules that list public names, those deepest in the tree first."""
     names = [name for name in sys.modules if name.startswith("ember_ml.") and name not in FACES]
     for name in sorted(names, key=lambda name: (-name.count("."), name)):
-        if hasattr(sys.modules[name], "__all__"):
+        if "__all__" in vars(sys.modules[name]):
             yield sys.modules[name]
 
 

@@ -252,7 +252,10 @@ class TimeSeriesFeatures(base.FeatureExtractor):
 
 def test_the_feature_extraction_framework():
     extractor = TimeSeriesFeatures()
-    for found in (extractor.extract([[1.0, 3.0], [0.0, 4.0]]), extractor.fit_transform([[1.0, 3.0], [0.0, 4.0]])):
+    for found in (
+        extractor.extract(tensor.array([[1.0, 3.0], [0.0, 4.0]])),
+        extractor.fit_transform([[1.0, 3.0], [0.0, 4.0]]),
+    ):
         assert type(found) is tensor.EmberTensor
         assert found.tolist() == [[-1.0, 1.0], [-1.0, 1.0]]
 
@@ -262,6 +265,6 @@ def test_the_feature_pattern_is_an_extractor():
         pass
 
     masked = Masked(feature_dim=2)
-    assert masked.extract([1.0, 2.0], mask=[1.0, 0.0]).tolist() == [1.0, 0.0]
+    assert masked.extract(tensor.array([1.0, 2.0]), mask=tensor.array([1.0, 0.0])).tolist() == [1.0, 0.0]
     assert masked([1.0, 2.0]).tolist() == [1.0, 2.0]
     assert masked.get_params() == {"feature_dim": 2}

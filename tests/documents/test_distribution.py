@@ -24,14 +24,14 @@ class DataParallelStrategy(strategy.Strategy):
 
 
 def test_the_strategy_of_the_document_splits_a_batch() -> None:
-    parts = DataParallelStrategy(num_devices=2).distribute([[1.0], [2.0], [3.0], [4.0]])
+    parts = DataParallelStrategy(num_devices=2).distribute(tensor.array([[1.0], [2.0], [3.0], [4.0]]))
     assert [part.tolist() for part in parts] == [[[1.0], [2.0]], [[3.0], [4.0]]]
 
 
 def test_one_process_is_the_default() -> None:
     alone = DataParallelStrategy()
     assert (alone.num_devices, alone.world_size, alone.rank, alone.is_main) == (1, 1, 0, True)
-    assert len(alone.distribute([1.0, 2.0])) == 1
+    assert len(alone.distribute(tensor.array([1.0, 2.0]))) == 1
 
 
 def test_asking_for_four_processes_and_having_one_is_an_error() -> None:

@@ -3,9 +3,14 @@
 ``Tensor`` is the type for annotations, a portable or a native tensor; ``TensorLike`` adds Python data and NumPy arrays.
 """
 
+from ember_ml import _lazy
+from ember_ml import typing as _typing
 from ember_ml.nn.tensor import common, interfaces
-from ember_ml.nn.tensor.common import *
-from ember_ml.nn.tensor.common.dtypes import *
-from ember_ml.nn.tensor.interfaces import TensorInterface
-from ember_ml.nn.tensor.interfaces.dtype import DTypeInterface
-from ember_ml.typing import Numeric, Shape, ShapeLike, Tensor, TensorLike, TensorTypes
+
+_TYPES = ["DTypeInterface", "Numeric", "Shape", "ShapeLike", "Tensor", "TensorInterface", "TensorLike", "TensorTypes"]
+_lazy.show(
+    __name__,
+    _lazy.import_names([common.__name__, f"{common.__name__}.dtypes"])
+    | {name: getattr(_typing, name) for name in _TYPES}
+    | {"common": common, "interfaces": interfaces},
+)

@@ -210,7 +210,7 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
         if dtype in dt.INTEGERS:
             raise TypeError(f"a negative power of {dtype} matrices is not made of integers; cast them to a float first")
         x, n = inv(x), -n
-    result = None
+    result: Any = None
     while True:
         if n & 1:
             result = x if result is None else ops.matmul(result, x)

@@ -97,7 +97,8 @@ def _slid(x: Tensor, plan: Sliding, first: bool, filler: float, combine: Combine
 
 def _overlapping(x: Tensor, axis: int, window: int, stride: int, results: int, combine: Combine) -> Tensor:
     """Windows along one dimension, of parts whose lengths are powers of two: each is two of the one before."""
-    whole, first, size = None, 0, 1
+    whole: Any = None
+    first, size = 0, 1
     while True:
         if window & size:
             part = _cut(x, axis, first, results, stride)

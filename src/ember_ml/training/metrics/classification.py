@@ -174,7 +174,8 @@ class _ByClass(Metric):
 def _one_hot(right: Tensor, predicted: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """For each sample and class whether it is right, and whether it is predicted."""
     places = ops.arange(count, device=ops.get_device(right))
-    return tuple(ops.equal(ops.reshape(x, (-1, 1)), places) for x in (right, predicted))
+    right, predicted = (ops.equal(ops.reshape(x, (-1, 1)), places) for x in (right, predicted))
+    return right, predicted
 
 
 def _number(asked: int | None, found: int | None) -> int:

@@ -4,22 +4,16 @@ The functions are the ops. Those that make tensors give portable ones here, on t
 kind of their arguments, as everywhere.
 """
 
-from ember_ml.ops.random.choices import *
-from ember_ml.ops.arrays.conversion import *
-from ember_ml.ops.arrays.creation import *
-from ember_ml.ops.arrays.device import *
-from ember_ml.ops.arrays.properties import *
-from ember_ml.ops.arrays.indexing import *
-from ember_ml.ops.arrays.joining import *
-from ember_ml.ops.linearalg.matrices import *
-from ember_ml.dispatch.portable import make_portable as _make_portable
-from ember_ml.ops.random.sampling import *
-from ember_ml.ops.arrays.scatter import *
-from ember_ml.ops.arrays.searching import *
-from ember_ml.ops.arrays.shape import *
-from ember_ml.ops.arrays.sorting import *
+from ember_ml import _lazy
+from ember_ml.dispatch.portable import make_portable
+from ember_ml.nn.tensor.common.convert import convert_to_tensor
 from ember_ml.tensor import EmberTensor
 
-_make_portable(globals())  # type checkers see the signatures of the ops, and those stay
-
-from ember_ml.nn.tensor.common.convert import convert_to_tensor
+_FAMILIES = (
+    *("arrays.conversion", "arrays.creation", "arrays.device", "arrays.indexing", "arrays.joining"),
+    *("arrays.properties", "arrays.scatter", "arrays.searching", "arrays.shape", "arrays.sorting"),
+    *("linearalg.matrices", "random.choices", "random.sampling"),
+)
+_names = _lazy.import_names(f"ember_ml.ops.{family}" for family in _FAMILIES)
+make_portable(_names)
+_lazy.show(__name__, _names | {"EmberTensor": EmberTensor, "convert_to_tensor": convert_to_tensor})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ember_ml.tensor import EmberTensor
-from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["convert_to_tensor"]
 
 
 def convert_to_tensor(
     data: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: bool = False
-) -> EmberTensor:
+) -> Tensor:
     """``data`` as a portable tensor; one that is portable already comes back as it is.
 
     A dtype, device or ``requires_grad`` that it does not have makes a new one. The result may share memory with
