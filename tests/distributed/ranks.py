@@ -37,15 +37,16 @@ def run_ranks(
     limit: float = 120.0,
     variables: Mapping[str, str] = MappingProxyType({}),
     by_mpi: bool = True,
+    module: str = "tests.distributed.jobs",
     **given: Any,
 ) -> list[Any]:
-    """What each rank of the function ``job`` in ``jobs.py`` gives, as plain data; ``given`` are its arguments.
+    """What each rank of the function ``job`` of a module gives, as plain data; ``given`` are its arguments.
 
     ``variables`` of the environment are added to those that the processes have. NumPy's processes are started by MPI
     where it is installed, unless ``by_mpi`` is False.
     """
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "tests.distributed.jobs", job, folder, json.dumps(given)]
+        command = [sys.executable, "-m", module, job, folder, json.dumps(given)]
         variables = _variables(backend, Path(folder), ranks) | dict(variables)
         if backend == "numpy" and ranks > 1 and by_mpi and has_mpi():
             mpiexec = Path(sys.executable).with_name("mpiexec")

@@ -33,6 +33,15 @@ def test_a_plain_program_is_alone() -> None:
             Place(3, 4, 1, None, 300.0, "mpirun"),
         ),
         ({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0"}, Place(1, 2, 0, None, 300.0, "mpirun")),
+        (
+            {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1", "SLURM_NTASKS": "8"},
+            Place(3, 8, 1, None, 300.0, "srun"),
+        ),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Place(0, 1, 0, None, 300.0, "python")),  # a batch script
+        (
+            {"RANK": "3", "WORLD_SIZE": "4", "KUBERNETES_SERVICE_HOST": "10.0.0.1"},  # one process in each pod
+            Place(3, 4, 0, None, 300.0, "torchrun"),
+        ),
     ],
 )  # fmt: skip
 def test_each_starter_is_understood(variables: dict[str, str], place: Place) -> None:
@@ -56,6 +65,8 @@ def test_the_ring_of_mlx_is_understood(tmp_path: Path) -> None:
         ({"EMBER_ML_TIMEOUT": "soon"}, "number of seconds"),
         ({"EMBER_ML_TIMEOUT": "0"}, "number of seconds"),
         ({"MLX_RANK": "0", "MLX_HOSTFILE": "/nowhere"}, "no list of addresses"),
+        ({"MLX_RANK": "0"}, "MLX_RANK gives this process the rank '0', and nothing says of how many"),
+        ({"PMIX_RANK": "1"}, "nothing says of how many"),
     ],
 )
 def test_contradictions_are_errors(variables: dict[str, str], words: str) -> None:

@@ -297,7 +297,9 @@ def test_numpy_without_an_engine_names_the_extra(monkeypatch: pytest.MonkeyPatch
     assert starting.mpi_command([Host(LOCAL, range(2))]) is None
 
 
-@pytest.mark.parametrize("text", ["a 4", "a slots=0", "a slots=x", "a slots=2 b", "a\na", "# nothing"])
+@pytest.mark.parametrize(
+    "text", ["-oProxyCommand=x", "a 4", "a slots=0", "a slots=x", "a slots=2 b", "a\na", "# nothing"]
+)
 def test_host_files_that_cannot_be_meant(text: str, tmp_path: Path) -> None:
     path = tmp_path / "hosts"
     path.write_text(text)

@@ -219,6 +219,10 @@ class Processes(Protocol):
         """Join the other processes."""
         ...
 
+    def joined(self) -> tuple[int, int] | None:
+        """Return the rank and the number of processes of a group that the program has made by itself, if it has."""
+        ...
+
 
 class Sharding(Protocol):
     """Parameters of which each process holds a part, gathered again by the backward pass."""

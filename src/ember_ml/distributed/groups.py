@@ -27,6 +27,13 @@ def place() -> Place:
     global _place
     if _place is None:
         _place = place_of()
+    if _place.world_size == 1:
+        processes = backends.active().processes
+        joined = None if processes is None else processes.joined()
+        if joined is not None and joined[1] > 1:  # a group that the program has made by itself
+            _place = replace(
+                _place, rank=joined[0], world_size=joined[1], local_rank=joined[0], started_by="the program"
+            )
     return _place
 
 

@@ -107,8 +107,16 @@ def _leave() -> None:
 
 
 def progress() -> None:
-    """Tell the launcher that this rank goes on: for work of one's own that is longer than the time limit."""
+    """Tell the launcher that this rank goes on: for work of one's own that is longer than the time limit.
+
+    Steps, batches of an evaluation and checkpoints of a trainer do so by themselves.
+    """
     _rank.moves += 1
+
+
+def moves() -> int:
+    """Return how often this rank has said that it goes on."""
+    return _rank.moves
 
 
 class waiting:

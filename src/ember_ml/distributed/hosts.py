@@ -45,6 +45,8 @@ def read_hosts(path: Path) -> list[tuple[str, int]]:
         count = rest[0].removeprefix("slots=") if rest else "1"
         if len(rest) > 1 or not count.isdecimal() or int(count) < 1 or (rest and "=" not in rest[0]):
             raise LaunchError(f"{path}, line {number}: write 'name' or 'name slots=4', not {line.strip()!r}")
+        if name.startswith("-"):  # ssh would take it for an option
+            raise LaunchError(f"{path}, line {number}: a host's name does not begin with a dash: {name!r}")
         if name in found:
             raise LaunchError(f"{path}, line {number}: the host {name!r} is there twice; give it more slots instead")
         found[name] = int(count)

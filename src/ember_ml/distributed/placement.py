@@ -30,11 +30,15 @@ _STARTERS = (
     _Starter("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"),
     _Starter("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
     _Starter("mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+    # of a step alone: a batch script, which is one process, has SLURM_NTASKS too
+    _Starter("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
 )
+_HALF_KNOWN = ("PMIX_RANK", "PALS_RANKID", "MLX_RANK")
+"""Variables of other starters, which tell the rank and not how many processes there are."""
 
 
 def place_of(variables: Mapping[str, str] = os.environ) -> Place:
-    """The place that the environment variables tell: of ``ember-ml launch``, torchrun, mpirun or mlx.launch.
+    """The place that the environment variables tell: of ``ember-ml launch``, torchrun, mpirun, srun or mlx.launch.
 
     Without any of them the process is the only one. Variables that contradict each other raise ``ConfigError``.
 
@@ -45,7 +49,11 @@ def place_of(variables: Mapping[str, str] = os.environ) -> Place:
     for starter in _STARTERS:
         if starter.rank in variables and starter.size in variables:
             rank, size = _number(variables, starter.rank), _number(variables, starter.size)
-            local = _number(variables, starter.local_rank) if starter.local_rank in variables else rank
+            local = (
+                _number(variables, starter.local_rank)
+                if starter.local_rank in variables
+                else _guess_local(rank, variables)
+            )
             return _checked(
                 Place(rank, size, local, _coordinator(variables), _timeout(variables), starter.name), variables
             )
@@ -61,7 +69,18 @@ def place_of(variables: Mapping[str, str] = os.environ) -> Place:
             f"EMBER_ML_WORLD_SIZE asks for {variables['EMBER_ML_WORLD_SIZE']} processes, and nothing tells this one "
             "its rank: start the program with `ember-ml launch`, or set EMBER_ML_RANK"
         )
+    strange = next((name for name in _HALF_KNOWN if name in variables), None)
+    if strange is not None:
+        raise ConfigError(
+            f"the variable {strange} gives this process the rank {variables[strange]!r}, and nothing says of how many: "
+            "start the program with `ember-ml launch`, or set EMBER_ML_RANK and EMBER_ML_WORLD_SIZE"
+        )
     return Place(timeout=_timeout(variables))
+
+
+def _guess_local(rank: int, variables: Mapping[str, str]) -> int:
+    """Return the number on its machine of a process that nobody tells: a pod of Kubernetes is a machine of its own."""
+    return 0 if "KUBERNETES_SERVICE_HOST" in variables else rank
 
 
 def _checked(place: Place, variables: Mapping[str, str]) -> Place:

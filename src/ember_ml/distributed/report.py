@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
 from ember_ml.distributed.failure_detection import Failure, RankState, traceback_of
 
@@ -20,6 +21,7 @@ class Report:
         self.folder = folder
         self.logs: dict[int, IO[str]] = {}
         self.began: float = time.monotonic()
+        self._given_up: set[int] = set()
 
     def started(self, restart: int, ranks: list[RankState], backend: str) -> None:
         """The ranks are being started, for the first time or again."""
@@ -27,21 +29,43 @@ class Report:
             self.folder.mkdir(parents=True, exist_ok=True)
             for rank in ranks:
                 if rank.number not in self.logs:  # what an earlier job wrote there stays
-                    self.logs[rank.number] = (self.folder / f"rank-{rank.number}.log").open("a", buffering=1)
+                    path = self.folder / f"rank-{rank.number}.log"
+                    self.logs[rank.number] = path.open("a", buffering=1, encoding="utf-8", errors="replace")
                 now = time.strftime("%Y-%m-%d %H:%M:%S")
-                self.logs[rank.number].write(f"--- {now}: start {restart + 1}, {len(ranks)} ranks on {backend}\n")
+                self._log(rank.number, f"--- {now}: start {restart + 1}, {len(ranks)} ranks on {backend}")
         self.show_start(restart, ranks, backend)
 
     def line(self, rank: int, stream: str, text: str) -> None:
         """A rank has printed a line."""
         if rank in self.logs:
-            self.logs[rank].write(text + "\n")
+            self._log(rank, text)
         self.show_line(rank, stream, text)
+
+    def _log(self, rank: int, text: str) -> None:
+        """Write to a rank's log; a disk that is full ends the log, not the job."""
+        if rank in self._given_up:
+            return
+        try:
+            self.logs[rank].write(text + "\n")
+        except OSError as error:
+            self._given_up.add(rank)
+            self.note(f"the log of rank {rank} ends here: {error}")
 
     def close(self) -> None:
         """Close the logs."""
         for log in self.logs.values():
-            log.close()
+            with suppress(OSError):
+                log.close()
+
+    def show(self, text: str, file: TextIO, flush: bool = True) -> None:
+        """Print a line; where nobody can read it, or the characters are unknown there, the job goes on."""
+        try:
+            print(text, file=file, flush=flush)
+        except UnicodeEncodeError:
+            encoding = file.encoding or "ascii"
+            self.show(text.encode(encoding, "backslashreplace").decode(encoding), file, flush)
+        except OSError:
+            pass
 
     @property
     def seconds(self) -> float:
@@ -52,11 +76,11 @@ class Report:
             self.note(f"starting {len(ranks)} ranks again ({restart})")
 
     def show_line(self, rank: int, stream: str, text: str) -> None:
-        print(f"[{rank}] {text}", file=sys.stdout if stream == "out" else sys.stderr, flush=True)
+        self.show(f"[{rank}] {text}", sys.stdout if stream == "out" else sys.stderr)
 
     def note(self, text: str) -> None:
         """Something that a person should know."""
-        print(f"ember-ml launch: {text}", file=sys.stderr, flush=True)
+        self.show(f"ember-ml launch: {text}", sys.stderr)
 
     def exited(self, rank: RankState) -> None:
         """A rank has ended."""
@@ -65,13 +89,14 @@ class Report:
         """The job has failed: the rank that did so first, its traceback, then the others."""
         self.note(f"failed after {self.seconds:.1f} s: {failure.why}")
         for line in _story(failure, ranks):
-            print(f"    {line}", file=sys.stderr)
+            self.show(f"    {line}", sys.stderr, flush=False)
         for rank in ranks:
             if rank.number != failure.rank and rank.code != 0:
-                print(f"  then {_after(rank)}", file=sys.stderr)
+                self.show(f"  then {_after(rank)}", sys.stderr, flush=False)
         if self.folder is not None:
-            print(f"  logs: {self.folder}", file=sys.stderr)
-        sys.stderr.flush()
+            self.show(f"  logs: {self.folder}", sys.stderr)
+        with suppress(OSError):
+            sys.stderr.flush()
 
     def ended(self, code: int, starts: int) -> None:
         """The job is over, and what follows is the launcher's exit code."""
@@ -81,7 +106,7 @@ class JsonReport(Report):
     """A job for programs: one JSON object per line, each with the key ``event``."""
 
     def _say(self, event: str, **facts: Any) -> None:
-        print(json.dumps({"event": event, "seconds": round(self.seconds, 3), **facts}), flush=True)
+        self.show(json.dumps({"event": event, "seconds": round(self.seconds, 3), **facts}), sys.stdout)
 
     def show_start(self, restart: int, ranks: list[RankState], backend: str) -> None:
         placed = [{"rank": rank.number, "host": rank.host} for rank in ranks]

@@ -96,7 +96,7 @@ class Starter:
             else:
                 there = shlex.join([*program, f"{route_to(host.name)}:{port}", str(number)])
                 # the secret goes through the input, since command lines can be read by everybody
-                self._start(host.name, ["ssh", "-o", "BatchMode=yes", host.name, there], dict(os.environ), token)
+                self._start(host.name, ["ssh", "-o", "BatchMode=yes", "--", host.name, there], dict(os.environ), token)
 
     def _start(self, name: str, command: list[str], environment: dict[str, str], line: str = "") -> None:
         try:

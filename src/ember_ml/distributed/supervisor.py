@@ -30,6 +30,7 @@ _TRACEBACK = 0.3  # seconds between the news of an uncaught exception and the la
 _LEAVING = 3.0  # seconds that a rank may take between its last line and its end, as it closes libraries
 _END = 1.0  # seconds for agents without ranks to end
 _PAUSE = 1.0  # seconds that a look takes at most
+_STRANGERS = 32  # connections that have not said who they are: with more, the oldest is closed
 _LOOK = 0.1  # seconds between two looks at the ranks where nothing comes in
 _EXPLANATION = 0.5  # seconds in which the end of a rank is awaited that explains a broken collective or a lost agent
 # seconds for ranks to end by themselves after a failure, after Ctrl-C, and by SIGTERM; less where the limit is short
@@ -67,6 +68,7 @@ class Supervisor:
         ]
         self.watch: Watch = Watch(self.ranks, job.timeout * LIMIT_SHARE)
         self._links = self._expected()
+        self._strangers: list[socket.socket] = []
         self.began: float = time.monotonic()
         self.failure: Failure | None = None
         self.failed_ranks: list[RankState] = []  # those that ended with a code other than 0, in that order
@@ -98,6 +100,8 @@ class Supervisor:
                 for link in self._links.values():
                     if link.socket is not None:
                         link.socket.close()
+                for stranger in self._strangers:
+                    stranger.close()
                 self.selector.close()
                 starter.end(patience)
         return self.failure
@@ -107,7 +111,9 @@ class Supervisor:
         """Signals come in as bytes to be read, so that they are handled between two looks."""
         here, there = socket.socketpair()
         there.setblocking(False)
-        before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+        # one that is ignored stays so: nohup and background jobs of a shell ask for that
+        wanted = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, lambda *_: None) for number in wanted}
         wakeup = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
         self.selector.register(here, selectors.EVENT_READ, ("signal", None))
         try:
@@ -172,9 +178,7 @@ class Supervisor:
         kind, more = key.data
         source: Any = key.fileobj
         if kind == "server":
-            connection, _ = source.accept()
-            connection.settimeout(self.watch.limit)
-            self.selector.register(connection, selectors.EVENT_READ, ("stranger", more))
+            self._admit(source, more)
         elif kind == "signal":
             for number in source.recv(_CHUNK):
                 self._interrupted(number)
@@ -186,14 +190,36 @@ class Supervisor:
         elif more.socket is source:  # else it was lost a moment ago
             self._hear(more)
 
+    def _admit(self, server: socket.socket, token: str) -> None:
+        """Take a connection; however many there are, the launcher keeps files to open."""
+        while len(self._strangers) >= _STRANGERS:
+            self._dismiss(self._strangers[0])
+        try:
+            connection, _ = server.accept()
+        except OSError:  # no file is left, or the other side has gone
+            for stranger in [*self._strangers]:
+                self._dismiss(stranger)
+            return
+        connection.settimeout(self.watch.limit)
+        self._strangers.append(connection)
+        self.selector.register(connection, selectors.EVENT_READ, ("stranger", token))
+
+    def _dismiss(self, connection: socket.socket) -> None:
+        self._strangers.remove(connection)
+        self.selector.unregister(connection)
+        connection.close()
+
     def _greet(self, connection: socket.socket, token: str) -> None:
         """Let an agent in that knows the secret; nobody else."""
+        if connection not in self._strangers:  # dismissed a moment ago
+            return
+        self._strangers.remove(connection)
         self.selector.unregister(connection)
         try:
             said = json.loads(connection.recv(_CHUNK).partition(b"\n")[0])
             link = self._links[said["hello"]]
             known = hmac.compare_digest(said["token"], token) and link.socket is None
-        except (OSError, ValueError, KeyError, TypeError):
+        except Exception:  # whatever a stranger has sent, as brackets without end, must not end the job
             known, link = False, None
         if not known or link is None:
             connection.close()
@@ -298,7 +324,8 @@ class Supervisor:
         if broken:
             if any(rank.has_left and rank.code is None for rank in self.ranks) and now - broken[0].broken_at < _LEAVING:
                 return None  # its exit code will say why it leaves
-            return self._silent_host(now, self.watch.limit / 2) or self.watch.behind(broken[0], now)
+            dead = self._silent_host(now, self.watch.limit / 2) or self._lost_host(now)
+            return dead or self.watch.behind(broken[0], now)
         lost = [link for link in self._links.values() if link.lost is not None and not self._is_done(link)]
         first = min(lost, key=lambda link: link.lost or now, default=None)
         if first is not None and now - (first.lost or now) > _EXPLANATION:
@@ -309,6 +336,16 @@ class Supervisor:
         missing = self._silent_host(now, self.watch.limit) or self._missing_agent(now, starter)
         stalled = missing or self.watch.stalled(now)
         return stalled and (self._silent_host(now, self.watch.limit / 2) or stalled)
+
+    def _lost_host(self, now: float) -> Failure | None:
+        """The agent that was lost with its ranks, which explains why collectives of others broke."""
+        if self.job.mpi is not None:  # which ends all agents when any rank fails
+            return None
+        lost = [link for link in self._links.values() if link.lost is not None and not self._is_done(link)]
+        if not lost:
+            return None
+        first = min(lost, key=lambda link: link.lost or now)
+        return Failure(first.host.ranks.start, f"the agent of {first.name} was lost", 1)
 
     def _is_done(self, link: _Link) -> bool:
         return all(self.ranks[rank].code is not None for rank in link.host.ranks)

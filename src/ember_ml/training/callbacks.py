@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
-from ember_ml.training import checkpoints
+from ember_ml.training import shared_checkpoints
 from ember_ml.training.state_checks import count, number, table
 from ember_ml.typing import Tensor
 
@@ -166,7 +166,7 @@ class Checkpoint(Callback):
         self.resume, self.best = resume, math.inf
 
     def begin(self, trainer: Trainer) -> None:
-        if self.resume and checkpoints.exists(self.path):
+        if self.resume and shared_checkpoints.exists(trainer.strategy, self.path):
             trainer.restore(self.path)
 
     def check_monitor(self, names: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from os import PathLike
@@ -41,6 +42,7 @@ _DRAFT = re.compile(rf"\.({_FILE.pattern}|{re.escape(_STATE)})\.[0-9a-f]{{12}}")
 _LARGEST = 1 << 30
 """No state in JSON is larger than this; a damaged folder must not fill the memory."""
 _TRIES = 10
+_PATIENCE, _PAUSE = 60.0, 0.02  # seconds to wait for other writers, in all and between two looks
 
 
 def exists(path: str | PathLike[str]) -> bool:
@@ -78,9 +80,22 @@ class _Lock:
         self._number = os.open(folder, os.O_RDONLY)
 
     def __enter__(self) -> None:
-        if fcntl is not None and self._number is not None:
-            with suppress(OSError):
-                fcntl.flock(self._number, fcntl.LOCK_EX)
+        if fcntl is None or self._number is None:
+            return
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > until:  # whoever may read the folder can lock it, and for ever
+                    raise TimeoutError(
+                        error.errno, f"another process has locked the folder for {_PATIENCE:.0f} s"
+                    ) from error
+                time.sleep(_PAUSE)
+            except OSError:  # a file system without locks
+                return
+            else:
+                return
 
     def __exit__(self, *exception: object) -> None:
         if fcntl is not None and self._number is not None:

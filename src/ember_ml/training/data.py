@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ember_ml import ops
@@ -59,6 +59,7 @@ class DataLoader:
             raise ValueError("only arrays can be shuffled: let the iterable itself give its items in random order")
         self._shuffle, self._prefetch, self._seed = bool(shuffle), prefetch, seed
         self._rank, self._ranks = 0, 1
+        self._check: Callable[[str], None] | None = None
         self._epoch = self._batch = self._resumed = 0
 
     def __len__(self) -> int:
@@ -69,12 +70,15 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         source, epoch, number = self._source, self._epoch, self._resumed
+        first = number
         self._batch, self._resumed = number, 0
         fetched = source.fetch(self._order(epoch), number, self._rank, self._ranks)
         if self._prefetch:
             fetched = prefetched(map(source.computed, fetched), self._prefetch)
         try:
             for parts in fetched:
+                if self._check is not None and number == first and source.digest is not None:
+                    self._check(source.digest)
                 number += 1
                 self._epoch, self._batch = (epoch + 1, 0) if number == source.count else (epoch, number)
                 yield source.deliver(parts)
@@ -126,8 +130,10 @@ class DataLoader:
         ops.Generator(seed)
         self._seed, self._epoch, self._batch, self._resumed = seed, epoch, batch, batch
 
-    def shard(self, rank: int, world_size: int) -> DataLoader:
+    def shard(self, rank: int, world_size: int, check: Callable[[str], None] | None = None) -> DataLoader:
         """A loader that gives the part number ``rank`` of ``world_size`` of each batch.
+
+        ``check`` is called in each loop over an iterable with a checksum of the first batch, which all ranks must have.
 
         All parts together are the batch, in its order, whatever their number; so a position that was saved with so many
         ranks can be restored with another number. Parts are as equal as can be; of a batch with fewer rows than ranks,
@@ -142,5 +148,5 @@ class DataLoader:
         if not 0 <= operator.index(rank) < operator.index(world_size):
             raise ValueError(f"rank is a number from 0 to world_size - 1, not {rank} of {world_size}")
         part = copy.copy(self)
-        part._rank, part._ranks = rank, world_size
+        part._rank, part._ranks, part._check = rank, world_size, check
         return part

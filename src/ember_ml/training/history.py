@@ -11,6 +11,8 @@ from ember_ml.training import state_checks as plain
 
 __all__ = ["Curve", "History"]
 
+_UNREAD = 1024
+
 
 class Curve(list[Any]):
     """The values of a quantity: one for each step, or for each epoch where it is known at the end of epochs alone.
@@ -48,6 +50,8 @@ class History(Mapping[str, Curve]):
             self.flush()  # while its tensors are still those of the active backend
             self.switches.append((len(self["loss"]), backend))
         self._pending.append((loss, size))
+        if len(self._pending) >= _UNREAD:  # each is a tensor that takes memory
+            self.flush()
 
     def begin_epoch(self) -> None:
         """Let the mean of the epoch begin with the next step."""

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.digests import digest_of
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.selection import active, backend_of
 from ember_ml.core import trees
@@ -50,6 +51,9 @@ def _is_torch_loader(data: Any) -> bool:
 
 class Rows:
     """Arrays and tables with the same number of rows, which are their first axis."""
+
+    digest: None = None
+    """All ranks order rows by the loader's seed."""
 
     def __init__(self, data: Any, batch_size: int, drop_last: bool) -> None:
         self._fields, self._assemble = trees.flatten(_fields(data, ""))
@@ -159,6 +163,8 @@ class Stream:
     """The items of an iterable: batches, or with ``batch_size`` samples, so many of which make a batch."""
 
     length: int | None = None
+    digest: str | None = None
+    """The checksum of the first batch of the latest loop, where several ranks share it."""
 
     def __init__(self, data: Any, batch_size: int | None, drop_last: bool) -> None:
         self._data = data
@@ -181,6 +187,8 @@ class Stream:
         """Each batch from number ``start``, of which each rank has its share; those before are made and dropped."""
         is_empty = True
         for batch in islice(self._batches(), start, None):
+            if is_empty and ranks > 1:
+                self.digest = digest_of(_mapped(_computed, batch))
             is_empty = False
             yield batch if ranks == 1 else _mapped(lambda x: _share(x, rank, ranks), batch)
         if is_empty and not start:

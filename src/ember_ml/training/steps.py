@@ -135,8 +135,11 @@ class TrainingStep:
             raise ValueError("there is nothing to train: the model has no parameters, or all of them are frozen")
         if self.is_compiled and self._is_whole(backend):
             result = self._compiled_update(x, y, weight)
-        else:
+        elif self.strategy is None:
             result = self._stepped(self.objective.way(backend, self.is_compiled), x, y, weight, state.named)
+        else:
+            with self.strategy.random_stream():
+                result = self._stepped(self.objective.way(backend, self.is_compiled), x, y, weight, state.named)
         if backend.laziness is not None:  # left to the next step, the graphs of all steps would pile up
             slots = [x for held in self.optimizer._state.values() for x in held.values()]
             backend.laziness.evaluate([result[0], *values_of(state.variables), *values_of(slots)])

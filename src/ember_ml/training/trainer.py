@@ -14,9 +14,10 @@ from typing import Any, Self
 from ember_ml import ops
 from ember_ml.backend.selection import get_backend
 from ember_ml.core import trees
+from ember_ml.distributed import heartbeat
 from ember_ml.nn.modules.module import Module
 from ember_ml.training import callbacks as callback_kinds
-from ember_ml.training import checkpoints, losses, optimizers, trainer_state
+from ember_ml.training import checkpoints, losses, optimizers, shared_checkpoints, trainer_state
 from ember_ml.training import metrics as metric_kinds
 from ember_ml.training.batches import apply_model, count_samples, inputs_of, iterate_batches, split_batch
 from ember_ml.training.data import DataLoader
@@ -210,6 +211,7 @@ class Trainer:
         if self.strategy is not None:
             _, _, weights = split_batch(batch)
             self._step.weight = size if weights is None else ops.item(ops.sum(weights))
+        heartbeat.progress()
         loss, prediction = self._step(batch)
         self.history.add_step(loss, size if self.strategy is None else self._count_whole_batch(size), get_backend())
         self.steps += 1
@@ -283,6 +285,7 @@ class Trainer:
         pending: list[tuple[Tensor, Any]] = []  # losses, and what they count for: read when all are computed
         with _evaluating(self.model):
             for batch in iterate_batches(x, y, batch_size):
+                heartbeat.progress()
                 inputs, target, weight = split_batch(batch)
                 prediction = apply_model(self.model, inputs)
                 loss = self.loss(target, prediction) if weight is None else self.loss(target, prediction, weight)
@@ -320,10 +323,8 @@ class Trainer:
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
         tensors, state = trainer_state.tensors_of(self), trainer_state.state_of(self)
-        if self.strategy is None or self.strategy.is_main:
-            checkpoints.write(path, tensors, state)
-        if self.strategy is not None:
-            self.strategy.barrier()  # nobody goes on before it is whole
+        heartbeat.progress()
+        shared_checkpoints.write(self.strategy, path, tensors, state)
 
     def config(self) -> dict[str, Any]:
         """The settings of the trainer as plain data; None for what cannot be described."""
@@ -334,7 +335,7 @@ class Trainer:
 
         One that is damaged, or does not fit, raises ``CheckpointError`` and changes nothing.
         """
-        trainer_state.restore(self, path, *checkpoints.read(path))
+        trainer_state.restore(self, path, *shared_checkpoints.read(self.strategy, path))
         return self
 
     @classmethod
@@ -347,6 +348,8 @@ class Trainer:
         tensors, state = checkpoints.read(path)
         given: dict[str, Any] = settings if model is None else {"model": model, **settings}
         made = cls(**{**trainer_state.described(state, path, given), **given})
+        if made.strategy is not None:
+            tensors, state = shared_checkpoints.read(made.strategy, path)
         trainer_state.restore(made, path, tensors, state)
         return made
 

@@ -60,6 +60,7 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "should_stop": trainer.should_stop,
         "data": trainer.position,
         "random": default_generator().state(),
+        "streams": [] if trainer.strategy is None else trainer.strategy.gather_streams(),
         "history": trainer.history.state(),
         "precision": None if trainer.precision is None else trainer.precision.state(),
         "metrics": {name: metric.state() for name, metric in trainer._merged(trainer.metrics).items()},
@@ -102,6 +103,7 @@ def restore(
     """Bring a trainer to where a checkpoint was made; one that does not fit changes nothing."""
     undo = _undoing(trainer)
     try:
+        streams = [Generator.from_state(x).state() for x in state.get("streams", [])]
         generator = _taken(trainer, tensors, table(state, "its state", *_KEYS))
     except BaseException as error:
         undo()
@@ -110,6 +112,8 @@ def restore(
         reason = str(error) or type(error).__name__
         raise CheckpointError(f"the checkpoint in {path} does not fit this trainer: {reason}") from error
     ops.random.seed(generator)
+    if trainer.strategy is not None:
+        trainer.strategy.restore_streams(streams)
 
 
 def _undoing(trainer: Trainer) -> Callable[[], None]:

@@ -14,7 +14,7 @@ from ember_ml.backend.processes.group import Group, Place, buckets_of
 from ember_ml.backend.processes.rendezvous import all_addresses
 from ember_ml.errors import UnsupportedOp
 
-__all__ = ["connect"]
+__all__ = ["connect", "joined"]
 
 # of a message; the ring is slower than gloo and has less latency to save
 _FIRST_BYTES, _BYTES = 2**17, 2**22
@@ -23,18 +23,26 @@ _WORDS = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
 
 def connect(place: Place) -> MLXGroup:
     engine = "mpi" if place.started_by == "mpirun" and mx.distributed.is_available("mpi") else "ring"
-    if engine == "ring" and "MLX_HOSTFILE" not in os.environ:
-        _write_hosts(place)
-    group = mx.distributed.init(strict=True, backend=engine)
+    written = _write_hosts(place) if engine == "ring" and "MLX_HOSTFILE" not in os.environ else None
+    try:
+        group = mx.distributed.init(strict=True, backend=engine)
+    finally:
+        if written is not None:  # MLX 0.32 reads it while it joins the ring, and not again
+            os.unlink(written)
     return MLXGroup(engine, group)
 
 
-def _write_hosts(place: Place) -> None:
-    """Tell MLX, which reads it from a file, where the ranks listen."""
+def joined() -> tuple[int, int] | None:
+    return None  # MLX 0.32 does not say whether a program has joined a group
+
+
+def _write_hosts(place: Place) -> str:
+    """Tell MLX, which reads it from a file, where the ranks listen; return the file's path."""
     addresses = [[address] for address in all_addresses(place)]
     with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False, encoding="utf-8") as file:
         json.dump(addresses, file)
     os.environ["MLX_HOSTFILE"], os.environ["MLX_RANK"] = file.name, str(place.rank)
+    return file.name
 
 
 class MLXGroup(Group):

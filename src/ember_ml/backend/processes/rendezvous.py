@@ -76,8 +76,10 @@ def _stored(place: Place, text: str) -> list[str]:
 
     host, port = address_of(place, place.started_by)
     store = TCPStore(host, port, is_master=False, timeout=timedelta(seconds=place.timeout))
-    store.set(f"ember_ml/{place.rank}", text)
-    return [store.get(f"ember_ml/{rank}").decode() for rank in range(place.world_size)]
+    # the store outlives a restart, and has the addresses of ranks that died
+    prefix = f"ember_ml/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+    store.set(f"{prefix}/{place.rank}", text)
+    return [store.get(f"{prefix}/{rank}").decode() for rank in range(place.world_size)]
 
 
 def _own_address() -> str:

@@ -16,7 +16,7 @@ from ember_ml.backend.torch.gradient_buckets import Overlap, Shares, Sum, bucket
 from ember_ml.backend.torch.gradients import watch
 from ember_ml.errors import DeviceError, UnsupportedDType
 
-__all__ = ["connect"]
+__all__ = ["connect", "joined"]
 
 _HOW = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN}
 # both have other names before PyTorch 2.13
@@ -31,6 +31,10 @@ def connect(place: Place) -> TorchGroup:
     if not dist.is_initialized():
         _initialize(place)
     return TorchGroup(dist.get_backend(), dist.get_rank(), dist.get_world_size())
+
+
+def joined() -> tuple[int, int] | None:
+    return (dist.get_rank(), dist.get_world_size()) if dist.is_available() and dist.is_initialized() else None
 
 
 def _initialize(place: Place) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.contract import Backend
+from ember_ml.backend.digests import digest_of
+from ember_ml.backend.random.generator import Generator, default_generator, streaming
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.dispatch.slow_path import bring
@@ -36,6 +38,8 @@ class Strategy:
     >>> [ops.to_numpy(part).tolist() for part in parts]
     [[0, 1], [2, 3]]
     """
+
+    _stream: Generator | None = None
 
     def __init__(self, num_devices: int | None = None) -> None:
         if num_devices is not None and not (isinstance(num_devices, int) and num_devices > 0):
@@ -82,11 +86,51 @@ class Strategy:
         return [structure(part) for part in parts]
 
     def shard(self, loader: Any) -> Any:
-        """This process's part of the batches of ``loader``, a ``DataLoader`` or any iterable of batches."""
+        """This process's part of the batches of ``loader``, a ``DataLoader`` or any iterable of batches.
+
+        A strategy with a ``distribute`` of its own splits them that way. The processes compare the first batch of each
+        loop over an iterable: one that each shuffles in its own order raises ``ValueError``, for samples would be lost.
+        """
         if self.world_size == 1:
             return loader
         sharded = getattr(loader, "shard", None)
-        return _Parts(self, loader) if sharded is None else sharded(self.rank, self.world_size)
+        if sharded is None or type(self).distribute is not Strategy.distribute:
+            return _Parts(self, loader)
+        return sharded(self.rank, self.world_size, self.check_same_batch)
+
+    def check_same_batch(self, digest: str) -> None:
+        """Raise on every process where they have digests of different batches."""
+        if len({*self.gather_plain(digest)}) > 1:
+            raise ValueError(
+                "the processes iterate over different batches, so that samples would be lost: an iterable that "
+                "shuffles must do so by the same seed on every process, as PyTorch's DataLoader does with "
+                "generator=torch.Generator().manual_seed(0)"
+            )
+
+    # random numbers
+
+    def random_stream(self) -> AbstractContextManager[Any]:
+        """A block in which this process draws numbers of its own, as for dropout of its part of a batch.
+
+        They come from the stream that the program has when the first block begins, and the rank.
+        """
+        if self.world_size == 1:
+            return nullcontext()
+        if self._stream is None:
+            self._stream = default_generator().split(self.world_size)[self.rank]
+        return streaming(self._stream)
+
+    def gather_streams(self) -> list[dict[str, Any]]:
+        """Where the streams of all processes stand, as plain data; nothing where none has been used."""
+        if self.world_size == 1:
+            return []
+        states = self.gather_plain(None if self._stream is None else self._stream.state())
+        return [] if None in states else states
+
+    def restore_streams(self, states: Sequence[Mapping[str, Any]]) -> None:
+        """Go on from :meth:`gather_streams`; another number of processes begins new streams."""
+        fits = self.world_size > 1 and len(states) == self.world_size
+        self._stream = Generator.from_state(states[self.rank]) if fits else None
 
     # training
 
@@ -221,14 +265,22 @@ def _in_kind(native: Any, like: Any, backend: Backend) -> Any:
 
 
 class _Parts:
-    """One process's parts of the batches of an iterable."""
+    """One process's parts of the batches of a loader or an iterable, as the strategy distributes them."""
 
     def __init__(self, strategy: Strategy, batches: Any) -> None:
         self._strategy, self._batches = strategy, batches
 
     def __iter__(self) -> Iterator[Any]:
-        for batch in self._batches:
+        for number, batch in enumerate(self._batches):
+            if not number:
+                self._strategy.check_same_batch(digest_of(batch))
             yield self._strategy.distribute(batch)[self._strategy.rank]
+
+    def state(self) -> dict[str, Any]:
+        return self._batches.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._batches.restore(state)
 
     def __len__(self) -> int:
         return len(self._batches)

@@ -1,0 +1,73 @@
+"""Two processes in situations in which samples, noise or a checkpoint were lost in silence."""
+
+from __future__ import annotations
+
+from functools import cache
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from tests.distributed.ranks import run_ranks
+
+
+@cache
+def results(backend: str) -> list[Any]:
+    with TemporaryDirectory() as folder:
+        return run_ranks("trusted", backend, 2, module="tests.distributed.trust_jobs", folder=folder)
+
+
+def test_a_strategy_distributes_in_its_own_way(backend: str) -> None:
+    zero, one = (rank["own"] for rank in results(backend))
+    assert zero == [[[0.0], [2.0]], [[4.0], [6.0]]]
+    assert one == [[[1.0], [3.0]], [[5.0], [7.0]]]
+
+
+def test_ranks_that_shuffle_apart_are_told(backend: str) -> None:
+    for rank in results(backend):
+        apart, ahead, same, same_ahead = rank["shuffled"]
+        for kind, words in (apart, ahead):
+            assert kind == "ValueError"
+            assert "iterate over different batches" in words
+        assert same[0] == same_ahead[0] == "nothing"
+
+
+def test_each_rank_drops_other_elements(backend: str) -> None:
+    (zero, drawn), (one, drawn_there) = (rank["masks"] for rank in results(backend))
+    assert zero != one
+    assert 10 < sum(zero) < 54
+    assert drawn == drawn_there  # what the program draws outside of steps stays common
+
+
+def test_a_run_with_noise_goes_on_from_a_checkpoint(backend: str) -> None:
+    for rank in results(backend):
+        whole, again = rank["resumed"]
+        assert again == pytest.approx(whole, rel=1e-6)
+
+
+def test_ranks_that_find_different_checkpoints_are_told(backend: str) -> None:
+    for number, rank in enumerate(results(backend)):
+        missing, resumed, steps, different = rank["folders"]
+        assert missing[0] == resumed[0] == different[0] == "CheckpointError"
+        assert "rank 0 finds step 2; rank 1 finds " in missing[1]
+        assert "holds no checkpoint" in missing[1]
+        assert "rank 0 finds step 2; rank 1 finds step 4" in different[1]
+        assert steps == (None if number else 2)  # the good one is still there
+
+
+def test_a_save_that_fails_fails_on_every_rank(backend: str) -> None:
+    for rank in results(backend):
+        (kind, words), steps = rank["failed"]
+        assert kind in ("OSError", "NotADirectoryError", "FileExistsError")
+        assert "the checkpoint" in words
+        assert steps == 4
+
+
+def test_a_log_has_each_line_once(backend: str) -> None:
+    assert [rank["logged"] for rank in results(backend)] == [3, 3]
+
+
+def test_batches_of_an_evaluation_are_signs_of_life(backend: str) -> None:
+    for few, many in (rank["moves"] for rank in results(backend)):
+        assert few >= 4
+        assert many >= few + 4

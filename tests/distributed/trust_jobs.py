@@ -1,0 +1,165 @@
+"""What ranks do that must not go wrong in silence: data, random numbers, checkpoints, strategies of one's own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ember_ml import distributed, nn, ops
+from ember_ml.distributed import heartbeat
+from ember_ml.distributed import strategy as strategies
+from ember_ml.training import DataLoader, Trainer, callbacks, checkpoints
+from tests.distributed.jobs import plain, raised
+
+
+def data() -> tuple[Any, Any]:
+    x = ops.random_normal((16, 4), seed=1)
+    return x, ops.sum(x, axis=1, keepdims=True)
+
+
+def trainer(strategy: Any, dropout: float = 0.0, **settings: Any) -> Trainer:
+    ops.random.seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), ops.tanh, nn.Dropout(dropout), nn.Linear(8, 1))
+    return Trainer(model, "adam", strategy=strategy, progress=False, **settings)
+
+
+class Own(strategies.DataParallelStrategy):
+    """Gives every second row to each of two processes."""
+
+    def distribute(self, batch: Any) -> list[Any]:
+        return [tuple(part[rank::2] for part in batch) for rank in range(2)]
+
+
+def own_distribute() -> list[Any]:
+    """The rows that a strategy with its own way to distribute gives to the model."""
+    seen: list[Any] = []
+
+    class Rows(nn.Module):
+        def __init__(self) -> None:
+            self.layer = nn.Linear(1, 1)
+
+        def forward(self, x: Any) -> Any:
+            seen.append(plain(x))
+            return self.layer(x)
+
+    made = Trainer(Rows(), "sgd", strategy=Own(), progress=False)
+    rows = ops.reshape(ops.arange(8, dtype="float32"), (8, 1))
+    made.fit(rows, ops.zeros((8, 1)), epochs=1, batch_size=4, shuffle=False)
+    return seen
+
+
+def shuffled_apart() -> list[list[str]]:
+    """What an iterable raises that gives each rank another order, and one that does not."""
+    rank = distributed.rank()
+
+    def batches(first: int) -> Iterator[Any]:
+        for number in range(first, first + 3):
+            yield ops.full((4, 4), float(number)), ops.zeros((4, 1))
+
+    found = []
+    for first in (rank, 0):
+        made = trainer(strategies.DataParallelStrategy())
+        found.append(raised(lambda made=made, first=first: made.fit(DataLoader(lambda: batches(first)))))
+        found.append(raised(lambda made=made, first=first: made.fit(DataLoader(lambda: batches(first), prefetch=2))))
+    return found
+
+
+def masks() -> list[Any]:
+    """Which elements this rank drops in a step, and what the program itself draws afterwards."""
+    seen: list[Any] = []
+
+    class Noisy(nn.Module):
+        def __init__(self) -> None:
+            self.layer, self.dropout = nn.Linear(4, 1), nn.Dropout(0.5)
+
+        def forward(self, x: Any) -> Any:
+            mask = self.dropout(ops.ones((64,)))
+            seen.append([float(v > 0) for v in plain(ops.stop_gradient(mask))])
+            return self.layer(x)
+
+    ops.random.seed(0)
+    made = Trainer(Noisy(), "sgd", strategy=strategies.DataParallelStrategy(), progress=False)
+    made.step(data())
+    return [seen[0], plain(ops.random_uniform((3,)))]
+
+
+def resumed(folder: str) -> list[Any]:
+    """The losses of a run with dropout, whole and in two parts."""
+    whole = trainer(strategies.DataParallelStrategy(), 0.3)
+    whole.fit(*data(), epochs=4, batch_size=8)
+    part = trainer(strategies.DataParallelStrategy(), 0.3)
+    part.fit(*data(), epochs=2, batch_size=8)
+    part.save(Path(folder) / "resumed")
+    again = trainer(strategies.DataParallelStrategy(), 0.3).restore(Path(folder) / "resumed")
+    again.fit(*data(), epochs=4, batch_size=8)
+    return [whole.history["loss"], again.history["loss"]]
+
+
+def different_folders(folder: str) -> list[Any]:
+    """What restoring and resuming raise where each rank has a folder of its own, and what is left there."""
+    rank, path = distributed.rank(), Path(folder) / f"own-{distributed.rank()}"
+    first = trainer(strategies.DataParallelStrategy())
+    first.fit(*data(), epochs=1, batch_size=8)
+    first.save(path)  # which the first rank writes alone
+    other = trainer(strategies.DataParallelStrategy(), callbacks=[callbacks.Checkpoint(path, resume=True)])
+    found = [raised(other.restore, path), raised(lambda: other.fit(*data(), epochs=2, batch_size=8))]
+    found.append(checkpoints.read(path)[1]["steps"] if rank == 0 else None)
+    if rank:  # and one that is there, but another
+        alone = trainer(None)
+        alone.fit(*data(), epochs=2, batch_size=8)
+        alone.save(path)
+    return [*found, raised(other.restore, path)]
+
+
+def failed_save(folder: str) -> list[Any]:
+    """What saving to a place where nothing can be written raises on each rank, and that all go on together."""
+    path = Path(folder) / "file"
+    path.write_text("not a folder")
+    made = trainer(strategies.DataParallelStrategy())
+    made.fit(*data(), epochs=1, batch_size=8)
+    found = raised(made.save, path / "below")
+    made.fit(*data(), epochs=2, batch_size=8)
+    return [found, made.steps]
+
+
+def logged(folder: str) -> int:
+    """How many lines a log of two epochs has."""
+    path = Path(folder) / "log.csv"
+    made = trainer(strategies.DataParallelStrategy(), callbacks=[callbacks.CSVLog(path)])
+    made.fit(*data(), epochs=2, batch_size=8)
+    made.strategy.barrier()
+    return len(path.read_text().splitlines())
+
+
+def moves() -> list[int]:
+    """How often the launcher hears that this rank goes on, in an evaluation of four batches and of eight."""
+    made = trainer(strategies.DataParallelStrategy())
+    found = []
+    for size in (4, 2):
+        before = heartbeat.moves()
+        made.evaluate(*data(), batch_size=size)
+        found.append(heartbeat.moves() - before)
+    return found
+
+
+def trusted(folder: str) -> dict[str, Any]:
+    """All jobs of one test run."""
+    return {
+        "own": own_distribute(),
+        "shuffled": shuffled_apart(),
+        "masks": masks(),
+        "resumed": resumed(folder),
+        "folders": different_folders(folder),
+        "failed": failed_save(folder),
+        "logged": logged(folder),
+        "moves": moves(),
+    }
+
+
+if __name__ == "__main__":
+    name, folder, given = sys.argv[1:]
+    result = globals()[name](**json.loads(given))
+    (Path(folder) / f"{distributed.rank()}.json").write_text(json.dumps(result))
