@@ -42,10 +42,8 @@ def test_nothing_that_a_stranger_says_ends_the_job(tmp_path: Path) -> None:
 
 @needs_proc
 def test_any_number_of_idle_connections_leaves_the_job_alone(tmp_path: Path) -> None:
-    script = (
-        FIND
-        + "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))\ntime.sleep(1)\nheld = [knock() for _ in range(200)]\ntime.sleep(1)\nprint('whole')"
-    )
+    more = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))\ntime.sleep(1)\n"
+    script = FIND + more + "held = [knock() for _ in range(200)]\ntime.sleep(1)\nprint('whole')"
     with Launched(tmp_path, script, "-n", "1", *QUICK) as launched:
         resource.prlimit(launched.process.pid, resource.RLIMIT_NOFILE, (64, 4096))
         shown = launched.finish()
