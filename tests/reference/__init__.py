@@ -23,11 +23,13 @@ __all__ = [
     "broadcastable",
     "close",
     "close_enough",
+    "close_stack",
     "integers_below",
     "is_array",
     "largest_error",
     "numpy_dtype",
     "shapes",
+    "stack_samples",
     "widen",
 ]
 
@@ -218,3 +220,42 @@ def close_enough(got: Any, want: Any, signless: bool = False, rtol: float = 2e-4
     if signless:
         first, second = np.abs(first), np.abs(second)
     return bool(np.allclose(first, second, rtol=rtol, atol=atol, equal_nan=True))
+
+
+def stack_samples(array: np.ndarray, length: int, axis: int | None, seed: int, scaled: bool) -> np.ndarray:
+    """Stack ``length`` variants of ``array`` along ``axis``; None returns it as it is.
+
+    A variant has the same elements in another order; or, where ``scaled``, in the same order but smaller, so that
+    matrices stay definite or triangular and edges sorted.
+    """
+    if axis is None:
+        return array
+    rng = np.random.default_rng(seed)
+    variants = [array]
+    while len(variants) < length:
+        if not scaled:
+            variants.append(rng.permutation(array.reshape(-1)).reshape(array.shape))
+        elif array.dtype.kind in "fcV":
+            variants.append((array * array.dtype.type(0.5 ** len(variants))).astype(array.dtype))
+        else:
+            variants.append(array)
+    return np.stack(variants, axis)
+
+
+def close_stack(got: np.ndarray, wanted: list[np.ndarray], slack: float = 0.0) -> str | None:
+    """Compare a stacked result with the results of the single calls, to the precision of a few sums."""
+    want = np.stack(wanted)
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f"{got.dtype}{got.shape} instead of {want.dtype}{want.shape}"
+    if got.dtype.kind in "biu":
+        return None if np.array_equal(got, want) else f"{got.tolist()} instead of {want.tolist()}"
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    got, want = got.astype(wide), want.astype(wide)
+    finite = np.isfinite(want)
+    scale = np.abs(want[finite]).max(initial=0.0)
+    with np.errstate(all="ignore"):
+        far = np.abs(got - want) > EPS[str(wanted[0].dtype)] * (256 * np.abs(want) + 32 * scale) + slack
+    same = np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(np.isinf(got), np.isinf(want))
+    if same and not far[finite].any():
+        return None
+    return f"{got.tolist()} instead of {want.tolist()}"

@@ -2,19 +2,19 @@
 
 A file is the length of its header in 8 bytes, the header in JSON (the dtype, shape and place of each tensor, and text
 about the file), and the tensors' bytes one after the other. Nothing in it can be executed. A file is written beside its
-place and then moved there, so that what has the name is always whole; it is read by mapping it into memory, so that
-tensors are loaded when they are used.
+place and then moved there, so that what has the name is always whole. It is read into memory, not mapped: a file that
+another program overwrites in place would end every process that has it mapped.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import mmap
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -121,8 +121,10 @@ def _checked_text(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_tensors(path: str | os.PathLike[str]) -> Contents:
-    """What a file holds; the arrays are mapped to the file, and writing to them does not change it."""
+    """Read what a file holds into memory."""
     name = os.fspath(path)
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise _damaged(name, "it is no plain file")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < 8:
@@ -131,17 +133,13 @@ def read_tensors(path: str | os.PathLike[str]) -> Contents:
         if length > min(size - 8, _LONGEST_HEADER):
             raise _damaged(name, f"its header would have {length} bytes, and the file has {size}")
         header = _parsed(name, file.read(length))
-        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    text = header.pop(_TEXT, None) or {}  # MLX writes null for none
-    if not isinstance(text, dict) or not all(isinstance(value, str) for value in text.values()):
-        raise _damaged(name, "its metadata are not texts by name")
-    notes = _notes(name, text.pop(_OWN, "{}"))
-    places = {key: _place(name, key, entry) for key, entry in header.items()}
-    _check_places(name, places, size - 8 - length)
-    try:
-        tensors = {key: _mapped(memory, 8 + length, *place) for key, place in places.items()}
-    except ValueError as error:  # an empty tensor can have axes that are too long for an array
-        raise _damaged(name, f"it has a tensor that no array can hold ({error})") from error
+        text = header.pop(_TEXT, None) or {}  # MLX writes null for none
+        if not isinstance(text, dict) or not all(isinstance(value, str) for value in text.values()):
+            raise _damaged(name, "its metadata are not texts by name")
+        notes = _notes(name, text.pop(_OWN, "{}"))
+        places = {key: _place(name, key, entry) for key, entry in header.items()}
+        _check_places(name, places, size - 8 - length)
+        tensors = {key: _read(name, key, file, 8 + length, *place) for key, place in places.items()}
     for key, tensor in tensors.items():
         if tensor.dtype == np.bool_ and tensor.size and tensor.view(np.uint8).max() > 1:
             raise _damaged(name, f"the tensor {key!r} holds bytes that are neither True nor False")
@@ -217,12 +215,18 @@ def _check_places(path: str, places: Mapping[str, tuple[EmberDType, tuple[int, .
         raise _damaged(path, f"its tensors have {end} bytes, and {size} follow its header")
 
 
-def _mapped(memory: mmap.mmap, begin: int, dtype: EmberDType, shape: tuple[int, ...], start: int, _: int) -> np.ndarray:
-    native = host_dtypes[dtype]
-    if not math.prod(shape):
-        return np.zeros(shape, native)
-    found = np.frombuffer(memory, native, math.prod(shape), begin + start).reshape(shape)
-    return found if found.flags.aligned else found.copy()  # other writers do not sort by size
+def _read(
+    path: str, key: str, file: BinaryIO, begin: int, dtype: EmberDType, shape: tuple[int, ...], start: int, end: int
+) -> np.ndarray:
+    try:
+        tensor = np.empty(shape, host_dtypes[dtype])
+    except ValueError as error:  # an empty tensor can have axes that are too long for an array
+        raise _damaged(path, f"it has a tensor that no array can hold ({error})") from error
+    if tensor.size:
+        file.seek(begin + start)
+        if file.readinto(tensor.reshape(-1).view(np.uint8).data) != end - start:  # type: ignore[attr-defined]
+            raise _damaged(path, f"it ends within the tensor {key!r}")
+    return tensor
 
 
 def _joined(path: str, key: Any, parts: np.ndarray | None) -> np.ndarray:

@@ -124,6 +124,8 @@ def _hot_lines(op: Op, backend: Backend) -> tuple[str, ...]:
         beside = {name: role for name, role in roles.items() if name != x}
         template = f"if type({x}) is NATIVE:\n    if {_tests(op, x, beside)}:\n" + _indent(_indent(path.unary))
     fast = {dtype for dtype in op.rule.domain if dtype in backend.dtypes and dtype not in others}
+    # a body written in Python computes with a Python number as its library reads it alone: in float32
+    weak = {dt.float32} if isinstance(native, FunctionType) else backend.weak_dtypes
     suffix = backend.name
     kinds = kinds_of(backend)
     names = {
@@ -131,7 +133,8 @@ def _hot_lines(op: Op, backend: Backend) -> tuple[str, ...]:
         "BODY": native,
         "OK": frozenset(backend.dtypes[dtype] for dtype in fast),
         "KINDS": frozenset(kinds[dtype] for dtype in fast),
-        "WEAK": frozenset(backend.dtypes[dtype] for dtype in fast & backend.weak_dtypes),
+        "WEAK": frozenset(backend.dtypes[dtype] for dtype in fast & weak),
+        "WEAK_KINDS": frozenset(kinds[dtype] for dtype in fast & weak),
         "F32": backend.dtypes[dt.float32],
         "BOOL": backend.dtypes[dt.bool_],
         "INTEGERS": frozenset(backend.dtypes[dtype] for dtype in dt.INTEGERS if dtype in backend.dtypes),
@@ -211,7 +214,7 @@ def _portable_lines(op: Op, x: str, y: str, beside: dict[str, str]) -> str:
         inside = _indent(call)
     else:
         inside = _indent(f"if type({y}) is CLS:\n    if {y}._kind is k:\n" + _indent(_indent(call)))
-        inside += _indent(f"elif (type({y}) is float or type({y}) is int) and k.weak:\n" + _indent(weak))
+        inside += _indent(f"elif (type({y}) is float or type({y}) is int) and k in WEAK_KINDS:\n" + _indent(weak))
     return f"elif type({x}) is CLS:\n    k = {x}._kind\n    if k in KINDS:\n" + _indent(inside)
 
 

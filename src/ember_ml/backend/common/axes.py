@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["axes_of", "axis_of", "count_along", "folded", "reduced_shape"]
+__all__ = ["axes_of", "axis_of", "check_scalar_axis", "count_along", "folded", "reduced_shape"]
 
 
 def axis_of(axis: Any, ndim: int) -> int:
@@ -28,6 +28,11 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     if len(set(axes)) < len(axes):
         raise ValueError(f"axis {tuple(axis)} names a dimension twice")
     return tuple(axes)
+
+
+def check_scalar_axis(axis: Any) -> None:
+    """Raise IndexError for an axis of a 0-d tensor, which has none; NumPy and PyTorch take 0 and -1."""
+    axes_of(axis, 0)
 
 
 def reduced_shape(shape: Sequence[int], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:

@@ -193,9 +193,9 @@ def complex_expm1(xp: Any, parts: Any, exp: Any, x: Any) -> Any:
     odd = ~xp.isfinite(b)
     # the real part is exp(a)cos(b) - 1 without its cancellation near 0; adding zero makes -0 into 0
     real = xp.expm1(a) * xp.cos(b) - 2 * xp.square(xp.sin(b / 2)) + 0.0
-    real = xp.where(odd & xp.isinf(a), xp.where(a > 0, a, -1.0), real)
+    real = xp.where(xp.logical_and(odd, xp.isinf(a)), xp.where(a > 0, a, -1.0), real)
     imag = exp(a) * xp.sin(b)
-    imag = xp.where((b == 0) | (odd & (a == -math.inf)), xp.where(odd, 0.0, b), imag)
+    imag = xp.where(xp.logical_or(b == 0, xp.logical_and(odd, a == -math.inf)), xp.where(odd, 0.0, b), imag)
     return parts(real, imag)
 
 
@@ -208,7 +208,7 @@ def complex_tanh(xp: Any, parts: Any, x: Any) -> Any:
 
 def cube_root(xp: Any, x: Any) -> Any:
     """The cube root: a power, which errs by the rounding of 1/3, and one step of Newton's method."""
-    is_end = (x == 0) | xp.isinf(x)
+    is_end = xp.logical_or(x == 0, xp.isinf(x))
     a = xp.where(x < 0, -x, x)  # unlike that of abs, its slope at 0 is not 0
     power = a ** (1 / 3)
     y = xp.where(is_end, 1.0, power)
@@ -278,7 +278,7 @@ def lgamma(xp: Any, sin: Any, x: Any, is_short: bool) -> Any:
     below = xp.log(product)
     product = xp.where(is_below, 1.0, 1.0 + 0 * p)
     for _ in range(6):
-        is_above = (y >= 3) & (p < 9)
+        is_above = xp.logical_and(y >= 3, p < 9)
         product = xp.where(is_above, product * (y - 1), product)
         y = xp.where(is_above, y - 1, y)
     u = xp.where(p < 9, y, 2.0)

@@ -46,22 +46,24 @@ def columns_as_complex(x: mx.array) -> mx.array:
     return as_complex(x[..., ::2, :], x[..., 1::2, :])
 
 
-def lu(x: mx.array) -> tuple[mx.array, mx.array]:
-    """The LU decomposition, as MLX's own for real matrices: the factors in one matrix, and the exchanges of rows."""
+def lu(x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+    """Decompose into factors in one matrix, the exchanges of rows, and the order in which they leave the rows."""
     rows, columns = x.shape[-2:]
     row, column = mx.arange(rows)[:, None], mx.arange(columns)[None, :]
     places = mx.arange(rows)
+    rows_in_order = mx.broadcast_to(places, x.shape[:-1])
     pivots = []
     for k in range(min(rows, columns)):
         largest = k + mx.argmax(mx.abs(x[..., k:, k]), axis=-1, keepdims=True).astype(mx.int32)
         pivots.append(largest)
         order = mx.where(places == k, largest, mx.where(places == largest, k, places))
         x = mx.take_along_axis(x, mx.broadcast_to(order[..., None], x.shape), axis=-2)
+        rows_in_order = mx.take_along_axis(rows_in_order, order, axis=-1)
         pivot = x[..., k : k + 1, k : k + 1]
         factors = x[..., k : k + 1] / mx.where(pivot == 0, 1, pivot)
         reduced = mx.where(column > k, x - factors * x[..., k : k + 1, :], factors)
-        x = mx.where((row > k) & (column >= k), reduced, x)
-    return x, mx.concatenate(pivots, axis=-1)
+        x = mx.where(mx.logical_and(row > k, column >= k), reduced, x)
+    return x, mx.concatenate(pivots, axis=-1), rows_in_order
 
 
 def householder(x: mx.array, complete: bool) -> tuple[mx.array, mx.array]:
@@ -83,7 +85,7 @@ def householder(x: mx.array, complete: bool) -> tuple[mx.array, mx.array]:
         x = x - 2 * mx.matmul(unit, mx.matmul(adjoint(unit), x))
         reflections.append(unit)
     width = rows if complete else steps
-    q = mx.broadcast_to(mx.eye(rows, width).astype(mx.complex64), (*x.shape[:-2], rows, width))
+    q = mx.broadcast_to(mx.eye(rows, width).astype(x.dtype), (*x.shape[:-2], rows, width))
     for unit in reversed(reflections):
         q = q - 2 * mx.matmul(unit, mx.matmul(adjoint(unit), q))
     return q, mx.triu(x[..., :width, :])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
+from ember_ml.backend.devices import host_memory
 from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import UnsupportedDType
 
-__all__ = ["cast", "dtypes", "from_host", "scalar", "to_host"]
+__all__ = ["cast", "check_fits", "dtypes", "from_host", "scalar", "to_host"]
 
 dtypes: dict[EmberDType, mx.Dtype] = {
     dtype: mx.bool_ if dtype is dt.bool_ else getattr(mx, dtype.name) for dtype in dt.ALL if dtype is not dt.complex128
@@ -31,8 +33,21 @@ def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> mx.a
     return mx.array(array, dtype=dtypes[_HOST[array.dtype]])  # without the dtype MLX narrows float64
 
 
+@cache
+def _memory() -> int:
+    return host_memory()["total"] or 2**62
+
+
+def check_fits(*arrays: mx.array) -> None:
+    """Raise MemoryError for arrays that this machine cannot hold: MLX 0.32 would end the process."""
+    for x in arrays:
+        if x.nbytes > _memory():
+            raise MemoryError(f"{x.dtype}{tuple(x.shape)} takes {x.nbytes} bytes, and the machine has {_memory()}")
+
+
 def to_host(x: mx.array) -> np.ndarray:
     """The view is one of another array in the same memory: ``x[0] = 1`` then leaves that memory as it is, and alive."""
+    check_fits(x)
     own = mx.view(x, mx.uint16) if x.dtype == mx.bfloat16 else mx.stop_gradient(x)
     mx.eval(own)  # NumPy would otherwise read a value that failed to compute, without an error
     array = np.asarray(memoryview(own).toreadonly())  # pyright: ignore[reportArgumentType]  # it is a buffer

@@ -110,10 +110,14 @@ def finish(result: Any) -> Any:
 def translate(error: Exception) -> Exception | None:
     if isinstance(error, torch.linalg.LinAlgError):  # pyright: ignore[reportPrivateImportUsage]
         return LinAlgError(str(error))
+    if isinstance(error, torch.OutOfMemoryError):
+        return MemoryError(str(error))
     if isinstance(error, NotImplementedError):
         return TypeError(str(error))
     if type(error) is RuntimeError:
         text = str(error)
+        if "allocate memory" in text or ("alloc" in text and "out of memory" in text):
+            return MemoryError(text.partition("Error code")[0])
         if "out of bounds" in text:
             return IndexError(text)
         return TypeError(text) if "dtype" in text or "not implemented for" in text else ValueError(text)

@@ -51,8 +51,8 @@ def load(path: str | PathLike[str], device: DeviceLike | None = None, return_met
     """The tensors that :func:`save`, or another program, wrote to a file: one tensor, or a dict of tensors by name.
 
     They are native tensors of the active backend, on ``device``, with the dtypes that they were saved with; one that
-    the backend does not have raises ``UnsupportedDType``. On NumPy, and on PyTorch on the CPU, they are read from the
-    file when they are used. With ``return_metadata`` a pair: the tensors, and the texts by name. A damaged file, or one
+    the backend does not have raises ``UnsupportedDType``. They are read into memory: what becomes of the file later
+    does not concern them. With ``return_metadata`` a pair: the tensors, and the texts by name. A damaged file, or one
     that holds something else, raises ``ValueError``; nothing in a file is ever executed.
 
     >>> import os, tempfile

@@ -31,7 +31,7 @@ def convolve(x: TensorLike, y: TensorLike, mode: str = "full", method: str = "au
     the smaller one lies wholly within the larger one). ``method`` is "direct" (sums of products), "fft"
     (:func:`fftconvolve`) or "auto": "fft" for floats where the smaller one has more than 100 elements, or 25 in several
     dimensions, else "direct". A transform rounds relative to the largest values, and spreads one infinity or NaN over
-    all; sums do neither.
+    all; sums do neither. Of integers the transform is rounded to the nearest one.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.convolve([1, 2, 3], [0, 1, 2])).tolist()
@@ -45,7 +45,10 @@ def convolve(x: TensorLike, y: TensorLike, mode: str = "full", method: str = "au
     dtype = dt.as_dtype(x.dtype)
     if method == "fft" or (method == "auto" and _prefers_transforms(x, y, dtype)):
         wide = dt.float32 if dtype in dt.HALVES else dtype
-        return ops.cast(fftconvolve(ops.cast(x, wide), ops.cast(y, wide), mode), dtype)
+        if dtype in dt.INTEGERS and not gap_reason(active().name, "fft", "float64"):
+            wide = dt.float64  # which holds the sums of most integers exactly
+        result = fftconvolve(ops.cast(x, wide), ops.cast(y, wide), mode)
+        return ops.cast(ops.round(result) if dtype in dt.INTEGERS else result, dtype)
     if len(full) == 1:
         if mode == "same" and x.shape[0] < y.shape[0]:  # where correlate gives the length of the longer one
             return ops.get_item(convolve(x, y, "full", "direct"), slice(start[0], start[0] + shape[0]))

@@ -11,6 +11,7 @@ from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.bodies.complex import copysign, of_parts
 from ember_ml.backend.mlx.empty_reductions import any_along
 from ember_ml.backend.mlx.half_precision import in_float32
+from ember_ml.backend.mlx.vmap_rules import not_equal
 from ember_ml.core import dtypes as dt
 
 # operators compute the same as functions, with less overhead per call
@@ -48,7 +49,7 @@ sign = ByDType(mx.sign, dict.fromkeys(dt.FLOATS, _float_sign) | {dt.complex64: _
 def _safe(y: mx.array) -> mx.array:
     """Replace divisors of 0 and -1 by 1."""
     # MLX 0.32: dividing the smallest integer by -1 ends the process
-    odd = (y == 0) | (y == -1) if mx.issubdtype(y.dtype, mx.signedinteger) else y == 0
+    odd = mx.logical_or(y == 0, y == -1) if mx.issubdtype(y.dtype, mx.signedinteger) else y == 0
     return mx.where(odd, mx.ones_like(y), y)
 
 
@@ -65,7 +66,8 @@ def _integer_mod(x: mx.array, y: mx.array) -> mx.array:
 
 def _integer_fmod(x: mx.array, y: mx.array) -> mx.array:
     rest = _integer_mod(x, y)
-    return mx.where((rest != 0) & ((x < 0) != (y < 0)), rest - y, rest)
+    opposite = not_equal(x < 0, y < 0)
+    return mx.where(mx.logical_and(rest != 0, opposite), rest - y, rest)
 
 
 def _float_mod(x: mx.array, y: mx.array) -> mx.array:
@@ -80,7 +82,8 @@ def _float_floor_divide(x: mx.array, y: mx.array) -> mx.array:
     quotient = x / y
     whole = mx.round((x - mx.remainder(x, y)) / y)
     whole = mx.where(whole == 0, quotient * 0, whole)
-    return mx.where(mx.isinf(x) | mx.isinf(y) | (y == 0), quotient, whole)
+    is_special = mx.logical_or(mx.logical_or(mx.isinf(x), mx.isinf(y)), y == 0)
+    return mx.where(is_special, quotient, whole)
 
 
 def _float_fmod(x: mx.array, y: mx.array) -> mx.array:
@@ -109,7 +112,7 @@ def _integer_power(x: mx.array, y: mx.array) -> mx.array:
 
 def _complex_power(x: mx.array, y: mx.array) -> mx.array:
     # MLX 0.32: NaN for the complex 0 to the power of 0
-    return mx.power(mx.where((x == 0) & (y == 0), mx.ones_like(x), x), y)
+    return mx.power(mx.where(mx.logical_and(x == 0, y == 0), mx.ones_like(x), x), y)
 
 
 power = ByDType(
@@ -142,7 +145,7 @@ def _round_integer(x: mx.array, decimals: int) -> mx.array:
     unit = mx.array(10**-decimals, dtype=wide.dtype)
     quotient = mx.floor_divide(wide, unit)
     rest = wide - quotient * unit
-    up = (rest > unit - rest) | ((rest == unit - rest) & (quotient % 2 == 1))
+    up = mx.logical_or(rest > unit - rest, mx.logical_and(rest == unit - rest, quotient % 2 == 1))
     return ((quotient + up.astype(wide.dtype)) * unit).astype(x.dtype)
 
 

@@ -6,10 +6,10 @@ import mlx.core as mx
 
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.empty_reductions import all_along, any_along
+from ember_ml.backend.mlx.vmap_rules import not_equal
 from ember_ml.core import dtypes as dt
 
 equal = mx.equal
-not_equal = mx.not_equal
 less = mx.less
 less_equal = mx.less_equal
 greater = mx.greater
@@ -35,7 +35,7 @@ def logical_or(x: mx.array, y: mx.array) -> mx.array:
 
 
 def logical_xor(x: mx.array, y: mx.array) -> mx.array:
-    return mx.not_equal(_is_true(x), _is_true(y))
+    return not_equal(_is_true(x), _is_true(y))
 
 
 def logical_not(x: mx.array) -> mx.array:
@@ -58,8 +58,9 @@ def _wide(x: mx.array) -> mx.array:
 
 def isclose(x: mx.array, y: mx.array, rtol: float, atol: float, equal_nan: bool) -> mx.array:
     x, y = _wide(x), _wide(y)
-    close = (mx.abs(x - y) <= atol + rtol * mx.abs(y)) & mx.isfinite(y) | (x == y)
-    return close | (mx.isnan(x) & mx.isnan(y)) if equal_nan else close
+    near = mx.logical_and(mx.abs(x - y) <= atol + rtol * mx.abs(y), mx.isfinite(y))
+    close = mx.logical_or(near, x == y)
+    return mx.logical_or(close, mx.logical_and(mx.isnan(x), mx.isnan(y))) if equal_nan else close
 
 
 def allclose(x: mx.array, y: mx.array, rtol: float, atol: float, equal_nan: bool) -> mx.array:

@@ -7,6 +7,7 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.mlx.vmap_rules import left_shift
 from ember_ml.core import dtypes as dt
 from ember_ml.errors import UnsupportedDType
 
@@ -60,13 +61,13 @@ def nextafter(x: mx.array, y: mx.array) -> mx.array:
     away = mx.where((y > x) == (x > 0), bits + 1, bits - 1).view(x.dtype)
     smallest = mx.ones_like(bits).view(x.dtype)
     step = mx.where(x == 0, mx.where(y > 0, smallest, -smallest), away)
-    return mx.where(x == y, y, mx.where(mx.isnan(x) | mx.isnan(y), x + y, step))
+    return mx.where(x == y, y, mx.where(mx.logical_or(mx.isnan(x), mx.isnan(y)), x + y, step))
 
 
 def power_of_two(exponent: mx.array, dtype: mx.Dtype) -> mx.array:
     """Return 2 to the power of integers from the bits of the result, which must be a normal float32 or float64."""
     bits, width, bias = (mx.int64, 52, 1023) if dtype == mx.float64 else (mx.int32, 23, 127)
-    return mx.left_shift(exponent.astype(bits) + bias, mx.array(width, dtype=bits)).view(dtype)
+    return left_shift(exponent.astype(bits) + bias, width).view(dtype)
 
 
 def _ldexp(x: mx.array, y: mx.array) -> mx.array:

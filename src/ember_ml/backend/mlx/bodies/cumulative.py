@@ -9,6 +9,7 @@ from ember_ml.backend.common.signal import overhang
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.bodies.reductions import SHORT, accumulating
 from ember_ml.backend.mlx.empty_reductions import sum_along
+from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.core import dtypes as dt
 
 
@@ -42,13 +43,17 @@ def _cumprod(x: mx.array, axis: int | None, dtype: None) -> mx.array:
 
 def _correlate(x: mx.array, y: mx.array, mode: str) -> mx.array:
     padding = overhang(x.shape, y.shape, mode)
-    if len(x) < len(y):
+    if x.shape[0] < y.shape[0]:
         return mx.conj(_correlate(y, x, mode))[::-1]
     x, y = mx.pad(x, padding), mx.conj(y)
+    count = x.shape[0] - y.shape[0] + 1
+    if is_vectorizing():  # MLX 0.32: no vmap of the others
+        windows = mx.take(x, mx.arange(count)[:, None] + mx.arange(y.shape[0]))
+        return sum_along(windows * y, -1).astype(x.dtype)
     if x.dtype == mx.float32:
         return mx.conv1d(x[None, :, None], y[None, :, None]).reshape(-1)
     # MLX 0.32: no convolution of integers
-    windows = mx.as_strided(x, (len(x) - len(y) + 1, len(y)), (1, 1))
+    windows = mx.as_strided(x, (count, y.shape[0]), (1, 1))
     return sum_along(windows * y, -1).astype(x.dtype)
 
 

@@ -63,7 +63,7 @@ def _top_and_gap(x: mx.array, y: mx.array) -> tuple[mx.array, mx.array]:
     """Return the larger of both, and how far below it the other is: 0 for equal infinities."""
     is_less = x < y
     gap = mx.where(is_less, x - y, y - x)
-    return mx.where(is_less, y, x), mx.where(mx.isinf(x) & (x == y), mx.zeros_like(gap), gap)
+    return mx.where(is_less, y, x), mx.where(mx.logical_and(mx.isinf(x), x == y), mx.zeros_like(gap), gap)
 
 
 def _logaddexp(x: mx.array, y: mx.array) -> mx.array:

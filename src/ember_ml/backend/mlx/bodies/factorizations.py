@@ -17,6 +17,7 @@ from ember_ml.backend.common.linalg import NOT_DEFINITE, NOT_FINITE, check_matri
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx import complex_matrices as cm
 from ember_ml.backend.mlx.empty_reductions import all_along, any_along
+from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.core import dtypes as dt
 from ember_ml.errors import LinAlgError, UnsupportedDType
@@ -58,7 +59,7 @@ def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Call
 
 
 def _qr(x: mx.array) -> tuple[mx.array, mx.array]:
-    if x.dtype == mx.complex64:
+    if x.dtype == mx.complex64 or is_vectorizing():  # MLX 0.32: no vmap of qr
         return cm.householder(x, complete=False)
     return mx.linalg.qr(x, stream=mx.cpu)
 
@@ -132,7 +133,7 @@ def qr(x: mx.array, mode: str) -> QRResult:
         raise ValueError(f"mode must be 'reduced' or 'complete', not {mode!r}")
     if mode == "reduced":
         return QRResult(*_qr(x))
-    if x.dtype == mx.complex64:
+    if x.dtype == mx.complex64 or is_vectorizing():
         return QRResult(*cm.householder(x, complete=True))
     # MLX 0.32: has the reduced one only; with the identity appended, that is complete
     rows, columns = x.shape[-2:]
@@ -153,7 +154,7 @@ def cholesky(x: mx.array, upper: bool) -> mx.array:
         factor = mx.linalg.cholesky(x, stream=mx.cpu)
     # MLX 0.32: returns a factor in any case; one of its pivots is not positive unless the matrix is positive definite
     diagonal = mx.real(mx.diagonal(factor, 0, -2, -1))
-    definite = all_along((diagonal > 0) & mx.isfinite(diagonal), axis=-1)
+    definite = all_along(mx.logical_and(diagonal > 0, mx.isfinite(diagonal)), axis=-1)
     raise_if(mx.logical_not(definite), NOT_DEFINITE)
     factor = or_nan(factor, definite)
     return cm.adjoint(factor) if upper else factor
@@ -168,5 +169,9 @@ def lu_parts(x: mx.array) -> tuple[mx.array, mx.array]:
     """Return the LU factors in one matrix, and the row exchanges as int64."""
     if 0 in x.shape:
         return x, mx.zeros((*x.shape[:-2], min(x.shape[-2:])), dtype=mx.int64)
-    lu, pivots = cm.lu(x) if x.dtype == mx.complex64 else mx.linalg.lu_factor(x, stream=mx.cpu)
-    return lu, pivots.astype(mx.int64)
+    if x.dtype == mx.complex64 or is_vectorizing():
+        lu, pivots, _ = cm.lu(x)
+        return lu, pivots.astype(mx.int64)
+    lu, pivots = mx.linalg.lu_factor(x, stream=mx.cpu)
+    # MLX 0.32: elementwise functions of these factors corrupt memory, and a copy does not
+    return mx.contiguous(lu), pivots.astype(mx.int64)

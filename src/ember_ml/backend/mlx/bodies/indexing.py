@@ -20,6 +20,7 @@ from ember_ml.backend.common.indexing import (
     shape_of_values,
 )
 from ember_ml.backend.mlx.host_transfer import from_host, to_host
+from ember_ml.backend.mlx.vmap_rules import map_over_stacks
 
 
 def _is_mask(item: mx.array) -> bool:
@@ -132,9 +133,17 @@ def index_update(x: mx.array, key: tuple[Any, ...], values: mx.array) -> mx.arra
     how = plan(key, x.shape, _is_mask)
     if not how.advanced:
         target = x[how.basic].shape
-        result = mx.array(x)
-        result[how.basic] = mx.broadcast_to(values.reshape(shape_of_values(values.shape, target)), target)
-        return result
+        values = mx.broadcast_to(values.reshape(shape_of_values(values.shape, target)), target)
+        ndim = x.ndim
+
+        # MLX 0.32: changes the first sample only under vmap where the values are not mapped
+        @map_over_stacks
+        def update(x: mx.array, values: mx.array) -> mx.array:
+            result = mx.array(x)
+            result[(*(slice(None),) * (x.ndim - ndim), *how.basic)] = values
+            return result
+
+        return update(x, values)
     if len(how.advanced) == 1 and how.is_whole and x.size:
         axis, index = how.advanced[0]
         if _is_mask(index) and values.size == 1 and values.ndim <= 1:

@@ -9,8 +9,16 @@ import mlx.core as mx
 from ember_ml.backend.common.axes import axis_of
 from ember_ml.backend.common.padding import margins, padded, repeated
 from ember_ml.backend.common.shapes import as_shape, pad_pairs, sections
+from ember_ml.backend.contract import ByDType
 
-concatenate = mx.concatenate
+
+def _concatenate(x: list[mx.array], axis: int | None) -> mx.array:
+    if axis is not None and x:
+        axis_of(axis, x[0].ndim)  # MLX 0.32: checks no axis of a single array
+    return mx.concatenate(x, axis)
+
+
+concatenate = ByDType(mx.concatenate, general=_concatenate, when="len(x) > 1")
 stack = mx.stack
 
 
@@ -28,8 +36,16 @@ def array_split(x: mx.array, indices_or_sections: Any, axis: int) -> tuple[mx.ar
 
 
 def _parts(x: mx.array, parts: Any, axis: int, equal: bool) -> tuple[mx.array, ...]:
-    front = (slice(None),) * axis_of(axis, x.ndim)
-    return tuple(x[(*front, part)] for part in sections(parts, x.shape[axis], equal))
+    axis = axis_of(axis, x.ndim)
+    front = (slice(None),) * axis
+    found = []
+    for part in sections(parts, x.shape[axis], equal):
+        count = len(range(*part.indices(x.shape[axis])))
+        if x.size and count:
+            found.append(x[(*front, part)])
+        else:  # MLX 0.32: forgets under vmap where the mapped axis of an empty part is
+            found.append(mx.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype))
+    return tuple(found)
 
 
 def tile(x: mx.array, reps: Any) -> mx.array:

@@ -12,6 +12,8 @@ from ember_ml.backend.common.linalg import SINGULAR, check_square, check_system
 from ember_ml.backend.mlx import complex_matrices as cm
 from ember_ml.backend.mlx.bodies.factorizations import lu_parts, or_nan, raise_if
 from ember_ml.backend.mlx.empty_reductions import any_along, product_along, sum_along
+from ember_ml.backend.mlx.graph_probe import is_vectorizing
+from ember_ml.backend.mlx.vmap_rules import map_over_stacks, not_equal
 from ember_ml.backend.named_results import SlogdetResult
 
 
@@ -23,6 +25,11 @@ def _columns(a: mx.array, b: mx.array) -> tuple[mx.array, mx.array]:
     return mx.broadcast_to(a, (*stack, *a.shape[-2:])), mx.broadcast_to(b, (*stack, *b.shape[-2:]))
 
 
+# MLX 0.32: forgets under vmap which triangle it was given
+_solve_lower = map_over_stacks(lambda a, b: mx.linalg.solve_triangular(a, b, upper=False, stream=mx.cpu))
+_solve_upper = map_over_stacks(lambda a, b: mx.linalg.solve_triangular(a, b, upper=True, stream=mx.cpu))
+
+
 def solve(a: mx.array, b: mx.array) -> mx.array:
     check_system(a, b)
     left, right = _columns(a, b)
@@ -32,18 +39,24 @@ def solve(a: mx.array, b: mx.array) -> mx.array:
 
 def _solve_columns(a: mx.array, b: mx.array) -> mx.array:
     if 0 in b.shape:
+        if a.size:
+            _solve_columns(a, mx.ones((*a.shape[:-1], 1), dtype=a.dtype))  # singular or not, without columns too
         return b
     if a.dtype == mx.complex64:
         return cm.columns_as_complex(_solve_columns(cm.embed(a), cm.columns_as_real(b)))
     if a.shape[-1] == 1:  # MLX 0.32: lu of a single number corrupts memory
         regular, a = _replace_zeros(a)
         return or_nan(b / a, regular)
-    places, lower, upper = mx.linalg.lu(a, stream=mx.cpu)  # a is (lower @ upper)[places]
+    if is_vectorizing():  # MLX 0.32: no vmap of lu
+        lu, _, order = cm.lu(a)
+        lower, upper = mx.tril(lu, -1) + mx.eye(lu.shape[-1], dtype=lu.dtype), mx.triu(lu)
+    else:
+        places, lower, upper = mx.linalg.lu(a, stream=mx.cpu)  # a is (lower @ upper)[places]
+        order = mx.argsort(places, axis=-1)
     regular, upper = _replace_zeros(upper)
-    order = mx.argsort(places, axis=-1)
     b = mx.take_along_axis(b, mx.broadcast_to(order[..., None], b.shape), axis=-2)
-    b = mx.linalg.solve_triangular(lower, b, upper=False, stream=mx.cpu)
-    return or_nan(mx.linalg.solve_triangular(upper, b, upper=True, stream=mx.cpu), regular)
+    b = _solve_lower(lower, b)
+    return or_nan(_solve_upper(upper, b), regular)
 
 
 def _replace_zeros(x: mx.array) -> tuple[mx.array, mx.array]:
@@ -64,7 +77,7 @@ def solve_triangular(a: mx.array, b: mx.array, lower: bool) -> mx.array:
         if left.dtype == mx.complex64:
             result = _solve_columns(left, right)
         else:
-            result = mx.linalg.solve_triangular(left, right, upper=not lower, stream=mx.cpu)
+            result = (_solve_lower if lower else _solve_upper)(left, right)
         result = or_nan(result, regular)
     return result[..., 0] if b.ndim == 1 else result
 
@@ -78,7 +91,7 @@ def inv(x: mx.array) -> mx.array:
 def _pivots_and_sign(x: mx.array) -> tuple[mx.array, mx.array]:
     """Return the diagonal of U, and -1 for an odd number of row exchanges, otherwise 1."""
     lu, pivots = lu_parts(x)
-    exchanges = sum_along(pivots != mx.arange(x.shape[-1]), axis=-1)
+    exchanges = sum_along(not_equal(pivots, mx.arange(x.shape[-1])), axis=-1)
     return mx.diagonal(lu, 0, -2, -1), 1 - 2 * (exchanges % 2)
 
 

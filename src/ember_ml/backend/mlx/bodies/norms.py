@@ -16,8 +16,6 @@ from ember_ml.typing import AxisLike
 def _vector_norm(x: mx.array, axis: AxisLike | None, keepdims: bool, ord: float) -> mx.array:
     if not isinstance(ord, int | float):
         raise ValueError(f"the order of a vector norm is a number, not {ord!r}")
-    if ord == 2:
-        return _root(total(_squares(x), axis, keepdims))
     if ord == 0:
         real = mx.float32 if x.dtype == mx.complex64 else x.dtype
         return total((x != 0).astype(real), axis, keepdims)
@@ -26,10 +24,21 @@ def _vector_norm(x: mx.array, axis: AxisLike | None, keepdims: bool, ord: float)
         return total(size, axis, keepdims)
     if math.isinf(ord):
         return (reductions.max if ord > 0 else reductions.min)(size, axis, keepdims)
+    if x.size and ord > 0:  # so that no power overflows or vanishes
+        scale = mx.stop_gradient(reductions.max(size, axis, True))
+        scale = mx.where(mx.logical_and(scale > 0, mx.isfinite(scale)), scale, 1)
+        result = _power_norm(size / scale, axis, keepdims, ord)
+        return result * scale.reshape(result.shape)
+    return _power_norm(size, axis, keepdims, ord)
+
+
+def _power_norm(size: mx.array, axis: AxisLike | None, keepdims: bool, ord: float) -> mx.array:
+    if ord == 2:
+        return _root(total(mx.square(size), axis, keepdims))
     is_zero = size == 0
     powers = mx.where(is_zero, 0.0 if ord > 0 else math.inf, mx.power(mx.where(is_zero, 1, size), ord))
     whole = total(powers, axis, keepdims)
-    is_end = (whole == 0) | mx.isinf(whole)
+    is_end = mx.logical_or(whole == 0, mx.isinf(whole))
     ends = mx.stop_gradient(whole if ord > 0 else 1 / whole)
     return mx.where(is_end, ends, mx.power(mx.where(is_end, 1, whole), 1 / ord))
 

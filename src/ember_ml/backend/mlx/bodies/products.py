@@ -10,6 +10,7 @@ from ember_ml.backend.common.einsum import contract
 from ember_ml.backend.common.linalg import check_linear
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.empty_reductions import sum_along
+from ember_ml.backend.mlx.vmap_rules import bitwise_and, left_shift, right_shift
 from ember_ml.core import dtypes as dt
 
 _PIECE = 16  # bits; products of two pieces add up exactly in float64, 2**21 of them
@@ -31,7 +32,7 @@ def _matmul_integers(x: mx.array, y: mx.array) -> mx.array:
         for j in range(count - i):  # higher pieces overflow the dtype
             # MLX 0.32: float64 on the CPU only
             product = mx.matmul(_piece(x, i, count), _piece(y, j, count), stream=mx.cpu).astype(mx.int64, stream=mx.cpu)
-            part = mx.left_shift(product, _PIECE * (i + j)) if i + j else product
+            part = left_shift(product, _PIECE * (i + j)) if i + j else product
             total = part if total is None else total + part
     assert total is not None
     return total.astype(x.dtype)
@@ -42,8 +43,8 @@ def _piece(x: mx.array, number: int, count: int) -> mx.array:
         return x.astype(mx.float64, stream=mx.cpu)
     wide = x.astype(mx.int64)
     if number:
-        wide = mx.right_shift(wide, _PIECE * number)
-    return mx.bitwise_and(wide, 2**_PIECE - 1).astype(mx.float64, stream=mx.cpu)
+        wide = right_shift(wide, _PIECE * number)
+    return bitwise_and(wide, 2**_PIECE - 1).astype(mx.float64, stream=mx.cpu)
 
 
 matmul = ByDType(mx.matmul, dict.fromkeys(dt.INTEGERS, _matmul_integers))

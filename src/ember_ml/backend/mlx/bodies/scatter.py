@@ -91,7 +91,7 @@ def _products_of_others(data: mx.array, segment_ids: mx.array, count: int) -> mx
     factors = mx.where(is_zero, 1, data)
     zeros = _sum_rows(is_zero.astype(data.dtype), segment_ids, count)[segment_ids]
     rest = segment_prod(factors, segment_ids, count, False)[segment_ids] / factors
-    return mx.where((zeros == 0) | (is_zero & (zeros == 1)), rest, 0)
+    return mx.where(mx.logical_or(zeros == 0, mx.logical_and(is_zero, zeros == 1)), rest, 0)
 
 
 def _sizes(ids: mx.array, count: int, ndim: int) -> mx.array:

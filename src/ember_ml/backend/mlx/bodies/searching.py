@@ -7,6 +7,8 @@ import mlx.core as mx
 from ember_ml.backend.common.unique import descends, unique_parts
 from ember_ml.backend.mlx.bodies.indexing import in_range, readable
 from ember_ml.backend.mlx.bodies.scatter import segment_sum
+from ember_ml.backend.mlx.empty_reductions import sum_along
+from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.backend.mlx.host_transfer import from_host
 from ember_ml.backend.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 
@@ -42,7 +44,18 @@ def searchsorted(x: mx.array, y: mx.array, side: str, sorter: mx.array | None) -
         raise ValueError(f"x must have one dimension, not the shape {x.shape}")
     if sorter is not None:
         x = mx.take(x, in_range(sorter, x.size))
+    if is_vectorizing():  # MLX 0.32: vmap of the values alone
+        sorted_x, values = mx.broadcast_arrays(x, y[..., None])
+        found = _precedes(sorted_x, values) if side == "left" else mx.logical_not(_precedes(values, sorted_x))
+        return sum_along(found.astype(mx.int64), -1)
     return mx.searchsorted(x, y, side=side).astype(mx.int64)
+
+
+def _precedes(x: mx.array, y: mx.array) -> mx.array:
+    """Where elements of ``x`` come before those of ``y`` in sorted order, in which NaN is last."""
+    if not mx.issubdtype(x.dtype, mx.inexact):
+        return x < y
+    return mx.logical_or(x < y, mx.logical_and(mx.isnan(y), mx.logical_not(mx.isnan(x))))
 
 
 def digitize(x: mx.array, bins: mx.array, right: bool) -> mx.array:

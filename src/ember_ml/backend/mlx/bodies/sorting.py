@@ -11,6 +11,7 @@ import mlx.core as mx
 from ember_ml.backend.common.axes import axes_of, axis_of, folded, reduced_shape
 from ember_ml.backend.common.quantiles import positions, read_probabilities
 from ember_ml.backend.mlx.bodies.reductions import in_float32
+from ember_ml.backend.mlx.vmap_rules import bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift
 
 _SMALL = 1024  # for fewer elements, making keys costs more than it saves
 _KEYED = (mx.float16, mx.bfloat16, mx.float32, mx.int8, mx.int16, mx.int32, mx.uint8, mx.uint16, mx.uint32, mx.bool_)
@@ -38,15 +39,15 @@ def _ordered_keys(x: mx.array) -> mx.array:
         return keys - 2**31 if x.dtype == mx.uint32 else keys
     x = x.astype(mx.float32)
     bits = (x + 0.0).view(mx.int32)  # -0.0 + 0 is 0.0
-    keys = mx.bitwise_xor(bits, mx.bitwise_and(mx.right_shift(bits, 31), 0x7FFFFFFF))
+    keys = bitwise_xor(bits, bitwise_and(right_shift(bits, 31), 0x7FFFFFFF))
     return mx.where(mx.isnan(x), 0x7FFFFFFF, keys).astype(mx.int64)
 
 
 def _pairs(rows: mx.array, descending: bool) -> mx.array:
     """Pack key and index into one int64: no two are equal, and in ascending order equal elements keep their order."""
     keys = _ordered_keys(rows)
-    pairs = mx.left_shift(mx.bitwise_invert(keys) if descending else keys, 32)
-    return mx.bitwise_or(pairs, mx.arange(rows.shape[-1], dtype=mx.int64))
+    pairs = left_shift(mx.bitwise_invert(keys) if descending else keys, 32)
+    return bitwise_or(pairs, mx.arange(rows.shape[-1], dtype=mx.int64))
 
 
 def argsort(x: mx.array, axis: int, descending: bool, stable: bool) -> mx.array:
@@ -56,7 +57,7 @@ def argsort(x: mx.array, axis: int, descending: bool, stable: bool) -> mx.array:
     x = mx.stop_gradient(x)
     if x.size >= _SMALL and x.dtype in _KEYED:  # twice as fast, as in sort
         pairs = mx.sort(_pairs(mx.moveaxis(x, axis, -1), descending), -1)
-        return mx.moveaxis(mx.bitwise_and(pairs, 0xFFFFFFFF), -1, axis)
+        return mx.moveaxis(bitwise_and(pairs, 0xFFFFFFFF), -1, axis)
     if descending:  # flip, sort ascending, flip: equal elements keep their order
         return x.shape[axis] - 1 - _flip(mx.argsort(_flip(x, axis), axis), axis).astype(mx.int64)
     return mx.argsort(x, axis).astype(mx.int64)
@@ -75,7 +76,7 @@ def top_k(x: mx.array, k: int, axis: int, sorted: bool) -> tuple[mx.array, mx.ar
     rows = mx.moveaxis(x, axis, -1)
     if k and k < n and x.dtype in _KEYED:
         pairs = mx.sort(mx.partition(_pairs(mx.stop_gradient(rows), True), k - 1, -1)[..., :k], -1)
-        indices = mx.bitwise_and(pairs, 0xFFFFFFFF)
+        indices = bitwise_and(pairs, 0xFFFFFFFF)
     else:
         indices = argsort(rows, -1, True, True)[..., :k]
     indices = mx.moveaxis(indices, -1, axis)

@@ -10,6 +10,7 @@ from ember_ml.backend.common import special as formulas
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.bodies.complex import of_parts
 from ember_ml.backend.mlx.half_precision import in_float32
+from ember_ml.backend.mlx.vmap_rules import not_equal
 from ember_ml.core import dtypes as dt
 
 tan = mx.tan
@@ -35,8 +36,8 @@ def _cos_double(x: mx.array) -> mx.array:
     """Return the cosine: its magnitude from the tangent, its sign from tan(x) * tan(x/2)."""
     t = mx.tan(x)
     magnitude = mx.rsqrt(1 + t * t)
-    is_negative = (t < 0) != (mx.tan(x / 2) < 0)
-    return mx.where(is_negative & (mx.abs(x) > 1e-8), -magnitude, magnitude)
+    is_negative = not_equal(t < 0, mx.tan(x / 2) < 0)
+    return mx.where(mx.logical_and(is_negative, mx.abs(x) > 1e-8), -magnitude, magnitude)
 
 
 sin = ByDType(mx.sin, {dt.float64: _sin_double})
@@ -62,7 +63,7 @@ def _hypot(x: mx.array, y: mx.array) -> mx.array:
     squares = mx.square(x / scale) + mx.square(y / scale)
     is_zero = squares == 0  # there the gradient of the root is infinite
     size = mx.where(is_zero, 0, scale * mx.sqrt(mx.where(is_zero, 1, squares)))
-    return mx.where(mx.isinf(x) | mx.isinf(y), math.inf, size)
+    return mx.where(mx.logical_or(mx.isinf(x), mx.isinf(y)), math.inf, size)
 
 
 hypot = ByDType(_hypot, in_float32(_hypot))

@@ -27,6 +27,7 @@ def imag(x: np.ndarray) -> np.ndarray:
 
 
 def polar(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    y = np.asarray(y, x.dtype)  # NumPy 2.4: cos of a Python float is float64
     return of_parts(x * np.cos(y), x * np.sin(y))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ember_ml.backend.common.axes import check_scalar_axis
 from ember_ml.backend.numpy.bodies.reductions import accumulating, in_float32
 
 Array = np.ndarray[Any, Any]
@@ -14,6 +15,8 @@ _WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex12
 
 
 def _cumsum(x: Array, axis: int | None, dtype: None) -> Array:
+    if not x.ndim:
+        check_scalar_axis(axis)
     wider = _WIDER.get(x.dtype)
     if wider is None:
         return np.cumsum(x, axis)
@@ -22,6 +25,8 @@ def _cumsum(x: Array, axis: int | None, dtype: None) -> Array:
 
 
 def _cumprod(x: Array, axis: int | None, dtype: None) -> Array:
+    if not x.ndim:
+        check_scalar_axis(axis)
     return np.cumprod(x, axis)
 
 

@@ -21,6 +21,8 @@ _OTHER = {"backward": "forward", "forward": "backward"}
 def _one(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     def body(x: np.ndarray, n: int | None, axis: int, norm: str) -> np.ndarray:
         check_norm(norm)
+        if n is not None and not x.shape[axis] and native in _HALF_IN:
+            return _zeros(x, (*x.shape[: axis % x.ndim], n, *x.shape[axis % x.ndim + 1 :]))
         if x.size < _FEW or x.dtype not in _SINGLE:
             return native(x, n, axis, norm)
         own = 2 * (x.shape[axis] - 1) if native in _HALF_IN else x.shape[axis]
@@ -38,11 +40,21 @@ def _several(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
             if native not in (np.fft.fftn, np.fft.ifftn):
                 raise ValueError("a real transform needs at least one axis")
             return x.astype(np.result_type(x.dtype, np.complex64))  # NumPy 2.4: returns the input itself
+        if native in _HALF_IN and not all(x.shape[axis] for axis in found):
+            shape = list(x.shape)
+            for axis, length in zip(found, lengths, strict=True):
+                shape[axis] = length
+            return _zeros(x, tuple(shape))
         if x.size < _FEW or x.dtype not in _SINGLE:
             return native(x, lengths, found, norm)
         return _single(native, x, lengths, found, norm, math.prod(lengths))
 
     return body
+
+
+def _zeros(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    # NumPy 2.4: returns uninitialized memory for an empty spectrum
+    return np.zeros(shape, np.result_type(x.dtype, np.complex64).type(0).real.dtype)
 
 
 def _single(native: Callable[..., Any], x: np.ndarray, n: Any, axis: Any, norm: str, elements: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.common.axes import axes_of, count_along, reduced_shape
+from ember_ml.backend.common.axes import axes_of, check_scalar_axis, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.host_arrays import cast_host, host_dtypes
 from ember_ml.core import dtypes as dt
@@ -98,12 +98,16 @@ def _total_along(x: Array, axis: int) -> Array:
 
 
 def _sum(x: Array, axis: Any, dtype: None, keepdims: bool) -> Array:
+    if not x.ndim:
+        check_scalar_axis(axis)
     if x.size <= SHORT or (type(axis) is int and x.shape[axis] <= SHORT):
         return np.asarray(_add(x, axis, None, None, keepdims))
     return total(x, axis, keepdims)
 
 
 def _prod(x: Array, axis: Any, dtype: None, keepdims: bool) -> Array:
+    if not x.ndim:
+        check_scalar_axis(axis)
     return np.asarray(_multiply(x, axis, None, None, keepdims))
 
 
@@ -137,20 +141,28 @@ def _logsumexp(x: Array, axis: Any, keepdims: bool) -> Array:
 
 def _reduce_by(reduce: Any) -> Callable[[Array, Any, bool], Array]:
     def body(x: Array, axis: Any, keepdims: bool) -> Array:
+        if not x.ndim:
+            check_scalar_axis(axis)
         return np.asarray(reduce(x, axis, None, None, keepdims))
 
     return body
 
 
 def _argmax(x: Array, axis: int | None, keepdims: bool) -> Array:
+    if not x.ndim:
+        check_scalar_axis(axis)
     return np.asarray(np.argmax(x, axis, keepdims=keepdims))
 
 
 def _argmin(x: Array, axis: int | None, keepdims: bool) -> Array:
+    if not x.ndim:
+        check_scalar_axis(axis)
     return np.asarray(np.argmin(x, axis, keepdims=keepdims))
 
 
 def count_nonzero(x: Array, axis: Any, keepdims: bool) -> Array:
+    if not x.ndim:
+        check_scalar_axis(axis)
     return np.asarray(np.count_nonzero(x, axis, keepdims=keepdims))
 
 

@@ -5,13 +5,28 @@ from __future__ import annotations
 import torch
 
 from ember_ml.backend import value_checks as checks
-from ember_ml.backend.contract import ByDType
+from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.bodies.complex import map_parts
+from ember_ml.backend.torch.half_precision import in_float32
+from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.backend.torch.unsigned import ordered, to_ordered, unsigned
 from ember_ml.core import dtypes as dt
+from ember_ml.core.dtypes import EmberDType
 
-add = ByDType(torch.add, unsigned(torch.add))
-subtract = ByDType(torch.subtract, unsigned(torch.subtract))
+
+def _by_parts(native: Body) -> dict[EmberDType, Body]:
+    """Return ``native`` for complex numbers, part by part."""
+    # torch 2.13: multiplies the second operand by 1+0j first, which makes NaN beside an infinite part
+
+    def body(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x, y = (torch.view_as_real(part.resolve_conj()) for part in (x, y))
+        return torch.view_as_complex(native(x, y))
+
+    return dict.fromkeys(dt.COMPLEX, body)
+
+
+add = ByDType(torch.add, unsigned(torch.add) | _by_parts(torch.add))
+subtract = ByDType(torch.subtract, unsigned(torch.subtract) | _by_parts(torch.subtract))
 multiply = ByDType(torch.multiply, unsigned(torch.multiply))
 divide = torch.divide
 square = ByDType(torch.square, unsigned(torch.square))
@@ -99,8 +114,27 @@ def _float_floor_divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where(torch.isinf(x) | torch.isinf(y), torch.divide(x, y), torch.div(x, y, rounding_mode="floor"))
 
 
+def _fitting(native: Body) -> Body:
+    """Return ``native``, a remainder, also where the quotient overflows: reduce by multiples of the divisor first."""
+    # torch 2.13 on the CPU: NaN where the quotient overflows, of eight elements and more
+
+    def body(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        result = native(x, y)
+        if x.device.type != "cpu" or (values_are_read(result) and not result.isnan().any()):
+            return result
+        step = 2.0**540 if x.dtype is torch.float64 else 2.0**80
+        multiple = torch.as_tensor(y, dtype=x.dtype).detach() * step
+        return native(torch.fmod(torch.fmod(x, multiple * step), multiple), y)
+
+    return body
+
+
+_fmod = _fitting(torch.fmod)
+_remainder = _fitting(torch.remainder)
+
+
 def _float_mod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    rest = torch.remainder(x, y)
+    rest = _remainder(x, y)
     return torch.where(rest == 0, torch.copysign(rest, y), rest)  # torch 2.13: a zero has the sign of x
 
 
@@ -108,18 +142,23 @@ _SMALL_INTEGERS = dt.SIGNED | {dt.uint8}
 floor_divide = ByDType(
     torch.floor_divide,
     dict.fromkeys(dt.FLOATS, _float_floor_divide)
+    | in_float32(_float_floor_divide)  # torch 2.13: rounds the quotient before the floor
     | dict.fromkeys(_SMALL_INTEGERS, _integer_floor_divide)
     | unsigned(_integer_floor_divide, _uint64_quotient),
 )
 mod = ByDType(
     torch.remainder,
     dict.fromkeys(dt.FLOATS, _float_mod)
+    | in_float32(_float_mod)
     | dict.fromkeys(_SMALL_INTEGERS, _integer_mod)
     | unsigned(_integer_mod, _uint64_remainder),
 )
 fmod = ByDType(
     torch.fmod,
-    dict.fromkeys(_SMALL_INTEGERS, _integer_fmod) | unsigned(_integer_fmod, _uint64_remainder),
+    dict.fromkeys(dt.FLOATS, _fmod)
+    | in_float32(_fmod)
+    | dict.fromkeys(_SMALL_INTEGERS, _integer_fmod)
+    | unsigned(_integer_fmod, _uint64_remainder),
 )
 
 
@@ -230,8 +269,8 @@ def _gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 def _lcm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     divisor = _gcd(x, y)
-    quotient = torch.div(x, torch.where(divisor > 0, divisor, 1), rounding_mode="floor")
-    return torch.where(x == y, x, torch.where(divisor == 0, 0, quotient * y)).abs()
+    quotient = torch.div(x.abs(), torch.where(divisor > 0, divisor, 1), rounding_mode="floor")
+    return torch.where(x == y, x.abs(), torch.where(divisor == 0, 0, quotient * y.abs()))
 
 
 gcd = ByDType(_gcd, unsigned(_gcd, _gcd_uint64))

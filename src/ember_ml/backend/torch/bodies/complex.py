@@ -12,6 +12,8 @@ from ember_ml.core import dtypes as dt
 nextafter = torch.nextafter
 signbit = ByDType(torch.signbit, dict.fromkeys(dt.UNSIGNED, lambda x: torch.zeros_like(x, dtype=torch.bool)))
 copysign = torch.copysign
+
+
 polar = torch.polar
 
 
@@ -26,9 +28,10 @@ imag = ByDType(torch.zeros_like, dict.fromkeys(dt.COMPLEX, torch.imag))
 
 
 def ldexp(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Multiply in three steps, since the power of 2 alone may be out of range when the product is not."""
+    """Multiply in four steps, since the power of 2 alone may be out of range when the product is not."""
     wide = x.to(torch.float32) if x.dtype.itemsize < 4 else x
-    exponent = y.to(torch.float32).clamp(-5000, 5000).to(torch.int64)  # no signed dtype holds the largest uint64
-    third = torch.div(exponent, 3, rounding_mode="trunc")
-    step = torch.exp2(third.to(wide.dtype))
-    return (wide * step * torch.exp2((exponent - 2 * third).to(wide.dtype)) * step).to(x.dtype)
+    limit = 4000 if wide.dtype is torch.float64 else 480
+    exponent = y.to(torch.float32).clamp(-limit, limit).to(torch.int64)  # no signed dtype holds the largest uint64
+    quarter = torch.div(exponent, 4, rounding_mode="trunc")
+    step = torch.exp2(quarter.to(wide.dtype))
+    return (wide * step * step * step * torch.exp2((exponent - 3 * quarter).to(wide.dtype))).to(x.dtype)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from ember_ml.backend.common.convolution import convolution, is_channels_first, transposed_convolution
 from ember_ml.backend.torch.channel_order import images_of, per_image, restored, sides
+from ember_ml.backend.torch.readable_values import is_mapped
 
 # torch 2.11 on CUDA: rounds the arguments of convolutions, and of nothing else, to TF32's 10 bits by default. The
 # backward pass reads the switch too, hence it is not set for the length of one call.
@@ -29,6 +30,9 @@ def conv(
         return conv(x.float(), kernel.float(), strides, padding, data_format, dilation_rate).half()
     first = is_channels_first(data_format, x.ndim)
     images, weights = images_of(x, first), _weights(kernel, first)
+    if groups > 1 and x.dtype is torch.bfloat16 and x.device.type == "cpu":
+        # torch 2.13 on the CPU: leaves parts of the result uninitialized where the channels come last
+        images, weights = images.contiguous(), weights.contiguous()
     even = [min(pair) for pair in sliding.padding]
     if any(before != after for before, after in sliding.padding):
         images = F.pad(images, sides([(b - e, a - e) for (b, a), e in zip(sliding.padding, even, strict=True)]))
@@ -86,6 +90,6 @@ def _weights(kernel: torch.Tensor, first: bool) -> torch.Tensor:
     # torch 2.13: some gradients of a view of the kernel raise, hence the copy
     weights = kernel.movedim((-1, -2), (0, 1))
     weights = weights.unsqueeze(2) if weights.ndim == 3 else weights
-    if first or weights.shape[1] == 1:
+    if first or weights.shape[1] == 1 or is_mapped(kernel):  # torch 2.13: no vmap of such a clone
         return weights.clone(memory_format=torch.contiguous_format)
     return weights.clone(memory_format=torch.channels_last if weights.ndim == 4 else torch.channels_last_3d)

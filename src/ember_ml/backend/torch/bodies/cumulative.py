@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ember_ml.backend.common.axes import check_scalar_axis
 from ember_ml.backend.common.signal import overhang
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.torch.bodies.reductions import accumulating
@@ -14,6 +15,8 @@ Tensor = torch.Tensor
 
 
 def _cumsum(x: Tensor, axis: int | None, dtype: None) -> Tensor:
+    if not x.ndim:
+        check_scalar_axis(axis)
     if axis is None:
         x, axis = x.reshape(-1), 0
     if x.is_cuda and x.dtype is torch.float32:  # torch 2.11 on CUDA: 1.7e-4 off after 20,000 along a strided axis
@@ -22,6 +25,8 @@ def _cumsum(x: Tensor, axis: int | None, dtype: None) -> Tensor:
 
 
 def _cumprod(x: Tensor, axis: int | None, dtype: None) -> Tensor:
+    if not x.ndim:
+        check_scalar_axis(axis)
     return torch.cumprod(x.reshape(-1), 0) if axis is None else torch.cumprod(x, axis)
 
 

@@ -7,26 +7,12 @@ from typing import Any
 
 import torch
 
-from ember_ml.backend import value_checks as checks
 from ember_ml.backend.common.linalg import NOT_DEFINITE, NOT_FINITE, check_matrix, check_square
 from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
+from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.errors import LinAlgError
 
-__all__ = ["is_finite", "of_finite", "or_nan", "values_are_read"]
-
-
-def values_are_read(x: torch.Tensor) -> bool:
-    """Whether the values of ``x`` can be checked: not while a compiled function is traced, nor under vmap."""
-    return checks.enabled and not torch.compiler.is_compiling() and not _is_mapped(x)
-
-
-def _is_mapped(x: torch.Tensor) -> bool:
-    transforms: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
-    while transforms.is_functorch_wrapped_tensor(x):
-        if transforms.is_batchedtensor(x):
-            return True
-        x = transforms.get_unwrapped(x)
-    return False
+__all__ = ["is_finite", "of_finite", "or_nan"]
 
 
 def is_finite(x: torch.Tensor) -> bool:

@@ -158,24 +158,55 @@ def _index_update(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) -
         axis, mask = how.advanced[0]
         if _is_mask(mask):
             return x.masked_fill(mask.reshape(*mask.shape, *(1,) * (x.ndim - axis - mask.ndim)), values.reshape(()))
-    result = x.clone()
-    target = _basic(result, how.basic)
     if not how.advanced:
+        result = x.clone()
+        target = _basic(result, how.basic)
         target.copy_(values.reshape(shape_of_values(values.shape, target.shape)))
         return result
-    target, native_key, _, in_place = _advanced(target, how)
+    if not how.is_whole:
+        return _update_by_number(x, key, values)
+    _, native_key, width, in_place = _advanced(x, how)
     if not in_place:
         return _update_by_number(x, key, values)
-    target[native_key] = values
-    return result
+    return _update_rows(x, native_key[how.position :], how.position, width, values)
+
+
+def _update_rows(
+    x: torch.Tensor, indices: Sequence[torch.Tensor], start: int, width: int, values: torch.Tensor
+) -> torch.Tensor:
+    """Replace what index tensors select, one for each dimension of ``x`` from ``start`` on."""
+    stop = start + len(indices)
+    sizes = x.shape[start:stop]
+    indices = [in_range(index, size) for index, size in zip(indices, sizes, strict=True)]
+    numbers = flat_positions(torch.broadcast_tensors(*indices), sizes)
+    target = (*x.shape[:start], *numbers.shape, *x.shape[stop:])
+    values = values.reshape(shape_of_values(values.shape, target)).expand(target)
+    if not numbers.numel():
+        return x.clone()
+    front = list(range(width))
+    values = values.movedim(list(range(start, start + width)), front).reshape(-1, *x.shape[:start], *x.shape[stop:])
+    front = list(range(len(indices)))
+    rows = x.movedim(list(range(start, stop)), front)
+    result = _replace_last(rows.reshape(math.prod(sizes), *rows.shape[len(indices) :]), numbers.reshape(-1), values)
+    return result.reshape(rows.shape).movedim(front, list(range(start, stop)))
+
+
+def _replace_last(rows: torch.Tensor, numbers: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Replace the rows of these numbers; the last value of a row stays, and the gradient reaches that one alone."""
+    # torch 2.13: threads decide which of several values stays
+    order = torch.arange(len(numbers), device=rows.device)
+    last = numbers.new_full((len(rows),), -1).scatter_reduce(0, numbers, order, "amax")
+    is_new = (last >= 0).reshape(-1, *(1,) * (rows.ndim - 1))
+    return torch.where(is_new, values.index_select(0, last.clamp(min=0)), rows)
 
 
 def _update_by_number(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) -> torch.Tensor:
     """Update by any key: number the elements, apply the key to the numbers, replace the elements with these numbers."""
     numbers = _get_item(torch.arange(x.numel(), device=x.device).reshape(x.shape), key)
-    result = x.flatten().clone()
-    result[numbers] = values.reshape(shape_of_values(values.shape, numbers.shape))
-    return result.reshape(x.shape)
+    values = values.reshape(shape_of_values(values.shape, numbers.shape)).expand(numbers.shape)
+    if not numbers.numel():
+        return x.clone()
+    return _replace_last(x.reshape(-1), numbers.reshape(-1), values.reshape(-1)).reshape(x.shape)
 
 
 def _take(x: torch.Tensor, indices: torch.Tensor, axis: int | None) -> torch.Tensor:
@@ -199,7 +230,13 @@ def _put_along_axis(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor
     if wide_x != tuple(x.shape):
         raise ValueError(f"indices of shape {tuple(indices.shape)} name more places than {tuple(x.shape)} has")
     values = values.reshape(shape_of_values(values.shape, wide_indices)).expand(wide_indices)
-    return x.scatter(axis, in_range(indices, x.shape[axis]).expand(wide_indices), values)
+    indices = in_range(indices, x.shape[axis]).expand(wide_indices)
+    if not indices.numel():
+        return x.clone()
+    axis %= x.ndim
+    order = torch.arange(indices.shape[axis], device=x.device).reshape(-1, *(1,) * (x.ndim - 1 - axis))
+    last = indices.new_full(x.shape, -1).scatter_reduce(axis, indices, order.expand(wide_indices), "amax")
+    return torch.where(last >= 0, values.gather(axis, last.clamp(min=0)), x)
 
 
 get_item = _move_bits(_get_item)

@@ -9,8 +9,9 @@ import torch
 from ember_ml.backend.common.linalg import NOT_FINITE, SINGULAR, check_matrix, check_square, check_system
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.named_results import LstsqResult, SlogdetResult
-from ember_ml.backend.torch.bodies.factorizations import is_finite, of_finite, or_nan, svd, values_are_read
+from ember_ml.backend.torch.bodies.factorizations import is_finite, of_finite, or_nan, svd
 from ember_ml.backend.torch.gradients import is_inside_transform
+from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.errors import LinAlgError
 
 
@@ -122,7 +123,7 @@ def lstsq(a: torch.Tensor, b: torch.Tensor, rcond: float | None) -> LstsqResult:
     columns = b[:, None] if b.ndim == 1 else b
     if rcond is None:
         rcond = max(a.shape) * torch.finfo(a.dtype).eps
-    if a.device.type == "cpu":
+    if a.device.type == "cpu" and columns.numel():
         # the only driver that returns the singular values
         solution, residuals, rank, values = torch.linalg.lstsq(a, columns, rcond=rcond, driver="gelsd")
         if a.requires_grad:  # torch 2.13: returns them without a gradient

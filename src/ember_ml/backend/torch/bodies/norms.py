@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
+from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.typing import AxisLike
 
 
@@ -12,7 +15,22 @@ def vector_norm(x: torch.Tensor, axis: AxisLike | None, keepdims: bool, ord: flo
         raise ValueError(f"the order of a vector norm is a number, not {ord!r}")
     if axis == ():  # torch 2.13: means all dimensions (pytorch#29137)
         return (x != 0).to(x.real.dtype) if ord == 0 else x.abs()
-    return torch.linalg.vector_norm(x, ord, axis, keepdims)
+    if ord in (0, 1) or math.isinf(ord):
+        return torch.linalg.vector_norm(x, ord, axis, keepdims)
+    if x.real.dtype is not torch.float64 and x.device.type != "mps":
+        # in double precision no power of float32 overflows, and long sums keep their digits
+        wide = torch.complex128 if x.is_complex() else torch.float64
+        return torch.linalg.vector_norm(x, ord, axis, keepdims, dtype=wide).to(x.real.dtype)
+    result = torch.linalg.vector_norm(x, ord, axis, keepdims)
+    if not x.numel() or ord < 0:
+        return result
+    limits = torch.finfo(result.dtype)
+    if values_are_read(result) and bool(((result < limits.max) & (result > limits.tiny**0.5 * 1e4)).all()):
+        return result
+    scale = torch.linalg.vector_norm(x.detach(), torch.inf, axis, True)
+    scale = torch.where((scale > 0) & torch.isfinite(scale), scale, 1)
+    scaled = torch.linalg.vector_norm(x / scale, ord, axis, keepdims)
+    return scaled * scale.reshape(scaled.shape)
 
 
 def cdist(x: torch.Tensor, y: torch.Tensor, p: float) -> torch.Tensor:

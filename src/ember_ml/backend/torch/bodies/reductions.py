@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ember_ml.backend.common.axes import axes_of, count_along, reduced_shape
+from ember_ml.backend.common.axes import axes_of, check_scalar_axis, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.unsigned import ordered
 from ember_ml.core import dtypes as dt
@@ -72,12 +72,16 @@ def total(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def _sum(x: Tensor, axis: Any, dtype: None, keepdims: bool) -> Tensor:
+    if not x.ndim:
+        check_scalar_axis(axis)
     if type(axis) is int or (axis is None and x.is_contiguous()):
         return torch.sum(x, axis, keepdims)
     return total(x, axis, keepdims)
 
 
 def _prod(x: Tensor, axis: Any, dtype: None, keepdims: bool) -> Tensor:
+    if not x.ndim:
+        check_scalar_axis(axis)
     if type(axis) is int:
         return torch.prod(x, axis, keepdims)
     if axis is None and not keepdims:
@@ -90,6 +94,8 @@ def _prod(x: Tensor, axis: Any, dtype: None, keepdims: bool) -> Tensor:
 
 
 def mean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    if not x.ndim:
+        check_scalar_axis(axis)
     if type(axis) is int or (axis is None and x.is_contiguous()):
         return torch.mean(x, axis, keepdims)
     if x.dtype in _HALVES:
@@ -117,6 +123,8 @@ def _extreme(of_all: Body, along: Body) -> Body:
     def body(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
         if axis == ():
             return x
+        if not x.ndim:
+            check_scalar_axis(axis)
         try:
             if axis is None and not keepdims:
                 return of_all(x)
@@ -129,7 +137,11 @@ def _extreme(of_all: Body, along: Body) -> Body:
 
 def _index(native: Body) -> Body:
     def body(x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+        if not x.ndim:
+            check_scalar_axis(axis)
         try:
+            if axis is None and keepdims:  # torch 2.13: loses the axes under vmap
+                return native(x).reshape((1,) * x.ndim)
             return native(x, axis, keepdims)
         except (IndexError, RuntimeError) as error:
             raise _explain(error, x) from error
@@ -152,10 +164,14 @@ def _of_bool(native: Body) -> Body:
 
 
 def _all(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    if not x.ndim:
+        check_scalar_axis(axis)
     return x.to(torch.bool) if axis == () else torch.all(x, axis, keepdims)
 
 
 def _any(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    if not x.ndim:
+        check_scalar_axis(axis)
     return x.to(torch.bool) if axis == () else torch.any(x, axis, keepdims)
 
 
@@ -170,6 +186,8 @@ def _of_unsigned(native: Body) -> dict[EmberDType, Body]:
 
 
 def count_nonzero(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    if not x.ndim:
+        check_scalar_axis(axis)
     x = x.to(torch.bool)
     return x.to(torch.int64) if axis == () else torch.sum(x, axis, keepdims)
 

@@ -11,6 +11,7 @@ from ember_ml.backend.contract import ByDType
 from ember_ml.backend.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.torch.bodies.indexing import in_range
 from ember_ml.backend.torch.bodies.scatter import segment_sum
+from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.backend.torch.unsigned import UNSIGNED, ordered
 from ember_ml.core.dtypes import as_dtype
 
@@ -74,7 +75,7 @@ searchsorted = ByDType(_searchsorted, ordered(_searchsorted, values=False))
 
 def _digitize(x: torch.Tensor, bins: torch.Tensor, right: bool) -> torch.Tensor:
     side = "left" if right else "right"
-    if not torch.compiler.is_compiling() and descends(bins.detach().cpu().to(_exact(bins)).numpy()):
+    if values_are_read(bins) and descends(bins.detach().cpu().to(_exact(bins)).numpy()):
         return len(bins) - _searchsorted(bins.flip(0), x, side, None)
     return _searchsorted(bins, x, side, None)  # traced: the order of bins cannot be read
 

@@ -56,7 +56,8 @@ def _flip(x: torch.Tensor, axis: Any) -> torch.Tensor:
 def _roll(x: torch.Tensor, shift: Any, axis: Any) -> torch.Tensor:
     if axis is None:
         return torch.roll(x.reshape(-1), sum(roll_pairs(shift, 0, 1)[0])).reshape(x.shape)
-    return torch.roll(x, *roll_pairs(shift, axis, x.ndim))
+    shifts, axes = roll_pairs(shift, axis, x.ndim)
+    return torch.roll(x, shifts, axes) if axes else torch.positive(x)
 
 
 flip = ByDType(_flip, moved(_flip))

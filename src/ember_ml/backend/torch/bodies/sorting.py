@@ -48,7 +48,7 @@ def _sort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
 def _argsort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
     array = _as_shared_array(x)
     if array is not None:
-        return torch.from_numpy(np.ascontiguousarray(host._argsort(array, axis, descending, stable)))
+        return torch.from_numpy(np.asarray(host._argsort(array, axis, descending, stable), order="C"))
     if x.is_complex() and x.ndim:
         by_imag = torch.argsort(_comparable(x.imag), dim=axis, descending=descending, stable=True)
         by_real = torch.argsort(

@@ -8,7 +8,7 @@ from ember_ml.backend.common import special as formulas
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.torch.half_precision import in_float32
 
-erf = torch.erf
+erf = ByDType(torch.erf, in_float32(torch.erf))  # torch 2.13: 1e-7 off in half precision, near 0 too
 erfc = torch.erfc
 erfinv = torch.erfinv
 lgamma = torch.lgamma
@@ -16,6 +16,7 @@ digamma = torch.digamma
 
 
 def xlogy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    y = torch.as_tensor(y, dtype=x.dtype, device=x.device)  # torch 2.13: makes a Python float float32
     if not (x.requires_grad or y.requires_grad):
         return torch.xlogy(x, y)
     is_odd = (x == 0) & ((y <= 0) | torch.isinf(y))  # torch 2.13: infinite or NaN gradient

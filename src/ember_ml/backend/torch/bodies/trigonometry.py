@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ember_ml.backend.common import special as formulas
-from ember_ml.backend.contract import ByDType
+from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.half_precision import in_float32
 from ember_ml.core import dtypes as dt
 
@@ -13,8 +13,6 @@ tan = torch.tan
 arcsin = torch.arcsin
 arctan = torch.arctan
 arctan2 = torch.arctan2
-sinh = torch.sinh
-cosh = torch.cosh
 arcsinh = torch.arcsinh
 arccosh = torch.arccosh
 arctanh = torch.arctanh
@@ -51,6 +49,24 @@ def hypot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.hypot(x, y)
     is_zero = (x == 0) & (y == 0)  # torch 2.13: NaN gradient there
     return torch.where(is_zero, 0, torch.hypot(torch.where(is_zero, 1, x), y))
+
+
+def _reaching(native: Body, odd: bool) -> Body:
+    """Return ``native``, a hyperbolic function, also where half the exponential is finite and the whole is not."""
+    # torch 2.13: infinite there
+
+    def body(x: torch.Tensor) -> torch.Tensor:
+        is_beyond = x.abs() > (709.0 if x.dtype is torch.float64 else 88.0)
+        root = torch.exp(torch.where(is_beyond, x.abs(), 0) / 2)
+        size = 0.5 * root * root
+        return torch.where(is_beyond, size * torch.sign(x) if odd else size, native(torch.where(is_beyond, 0, x)))
+
+    return body
+
+
+_sinh, _cosh = _reaching(torch.sinh, odd=True), _reaching(torch.cosh, odd=False)
+sinh = ByDType(torch.sinh, {dt.float32: _sinh, dt.float64: _sinh} | in_float32(_sinh))
+cosh = ByDType(torch.cosh, {dt.float32: _cosh, dt.float64: _cosh} | in_float32(_cosh))
 
 
 def _complex_arccos(x: torch.Tensor) -> torch.Tensor:
