@@ -1,8 +1,9 @@
-"""A real BLAS for MLX on Linux, loaded before MLX itself.
+"""Load a fast BLAS for MLX on Linux, before MLX itself.
 
-The wheel brings the reference BLAS, whose matmul takes 17 times as long. Any library that exports the standard symbols
-and is loaded globally first takes its place.
+Any library that exports the standard symbols and is loaded globally first replaces the one in the wheel.
 """
+
+# MLX 0.32: the wheel for Linux contains the reference BLAS, whose matmul takes 17 times as long
 
 from __future__ import annotations
 
@@ -35,4 +36,4 @@ def _load() -> str | None:
 
 
 library = _load()
-"""The BLAS that was loaded for MLX, or None where MLX uses its own."""
+"""The BLAS that was loaded for MLX, or None if MLX uses its own."""

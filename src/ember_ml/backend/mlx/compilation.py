@@ -1,4 +1,4 @@
-"""Compiling functions on MLX: mx.compile, with the stream of random numbers as an argument."""
+"""Compile functions on MLX by mx.compile, with the stream of random numbers as an argument."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def from_python(data: Any, dtype: mx.Dtype | None, device: str | None) -> mx.arr
 
 
 class _Form(NamedTuple):
-    """What a trace found out: where the arrays of the result stand among its other values, and how often it draws."""
+    """The result of a trace: the positions of arrays among the other values of the result, and how often it draws."""
 
     structure: trees.Structure
     leaves: list[Any]
@@ -41,7 +41,7 @@ class _Form(NamedTuple):
 
 
 class _Program:
-    """A compiled function, and the form of its result for each form of its arguments."""
+    """A compiled function, and the structure of its result for each structure of its arguments."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -82,5 +82,5 @@ class _Program:
 
 
 def build(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` of tensors, compiled; its result is a tree of arrays and a note that says more of it."""
+    """Compile a ``function`` of tensors, whose result is a tree of arrays and other values."""
     return _Program(function)

@@ -1,4 +1,4 @@
-"""Gradients on MLX: its own transforms of functions."""
+"""Gradients on MLX, by its own transforms of functions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def value_and_gradients(
 def pullback(
     function: Callable[..., Any], leaves: Sequence[mx.array]
 ) -> tuple[list[mx.array], Callable[[Sequence[mx.array]], Sequence[mx.array]]]:
-    """The outputs of ``function`` and the function that takes their gradients back to the leaves."""
+    """Return the outputs of ``function`` and its vjp with respect to the leaves."""
     outputs = function(*leaves)
     again = _apart(graph_probe.recorded(function))
 
@@ -65,7 +65,8 @@ def pullback(
 
 
 def _apart(function: Callable[..., Any]) -> Callable[..., list[mx.array]]:
-    """``function`` with every output an array of its own: of equal ones MLX differentiates the first alone."""
+    """Wrap ``function`` to return a separate array for every output."""
+    # MLX 0.32: of outputs that are the same array, only the first is differentiated
 
     def apart(*variables: mx.array) -> list[mx.array]:
         return [y if not place else mx.contiguous(y) for place, y in enumerate(function(*variables))]
@@ -81,25 +82,25 @@ def pushforward(
     except ValueError as error:
         if "jvp" not in str(error):
             raise
-    # MLX has fewer derivatives forward than back: the pullback is linear, and so is its own pullback
+    # MLX 0.32: has fewer jvps than vjps; the vjp is linear, and its own vjp is the jvp
     outputs, pull = pullback(function, leaves)
     seeds = [mx.zeros_like(y) for y in outputs]
     return outputs, mx.vjp(lambda *gradients: list(pull(gradients)), seeds, list(tangents))[1]
 
 
 def jacobian(function: Callable[..., Any], leaves: Sequence[mx.array]) -> list[list[mx.array]]:
-    """For each output the derivatives with respect to each leaf, of shape output + leaf."""
+    """Return for each output the derivatives with respect to each leaf, of shape output + leaf."""
     outputs, found = function(*leaves), []
     function = _apart(graph_probe.recorded(function))
     for place, output in enumerate(outputs):
         basis = mx.eye(output.size, dtype=output.dtype).reshape(output.size, *output.shape)
         rows = [_row(function, leaves, outputs, place, basis[index]) for index in range(output.size)]
         columns = zip(*rows, strict=True) if rows else [()] * len(leaves)
-        found.append([_stacked(column, output, x) for column, x in zip(columns, leaves, strict=True)])
+        found.append([_stack_rows(column, output, x) for column, x in zip(columns, leaves, strict=True)])
     return found
 
 
-def _stacked(rows: Sequence[mx.array], output: mx.array, x: mx.array) -> mx.array:
+def _stack_rows(rows: Sequence[mx.array], output: mx.array, x: mx.array) -> mx.array:
     shape = (*output.shape, *x.shape)
     return mx.stack(list(rows)).reshape(shape) if rows else mx.zeros(shape, x.dtype)
 
@@ -123,8 +124,8 @@ class _ClosesOver(Exception):
 
 
 def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete: bool) -> Any:
-    """What ``function`` gives; gradients reach the leaves alone, so that the caller says whether they are complete."""
-    if graph_probe.is_vectorizing():  # of which MLX cannot keep the order of computation
+    """Return the result of ``function``; gradients reach the leaves only, and the caller says if that suffices."""
+    if graph_probe.is_vectorizing():  # MLX 0.32: cannot vectorize depends
         return function(*leaves)
     variables = () if is_complete else graph_probe.variables()
 
@@ -132,12 +133,12 @@ def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete:
         nonlocal variables
         if not variables:
             return function(*arrays)
-        # views, to be told from the same arrays where the function takes them from somewhere else
+        # views, to distinguish them from the same arrays where the function captures them
         views = [mx.squeeze(mx.expand_dims(x, 0), 0) for x in arrays]
         outputs = function(*views)
         if graph_probe.depends(outputs, variables, views):
             raise _ClosesOver
-        variables = ()  # the second run need not be checked
+        variables = ()  # no check of the second run
         return outputs
 
     try:
@@ -152,7 +153,7 @@ def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete:
 
 
 def custom(function: Callable[..., Any], leaves: Sequence[mx.array]) -> Sequence[mx.array]:
-    """The outputs of ``function``, which also gives its own pullback."""
+    """Return the outputs of ``function``, which also returns its own vjp."""
 
     @mx.custom_function
     def outputs_of(*variables: mx.array) -> Any:
@@ -166,7 +167,7 @@ def custom(function: Callable[..., Any], leaves: Sequence[mx.array]) -> Sequence
 
     @outputs_of.jvp
     def _(primals: Any, tangents: Any) -> Any:
-        """The pullback is linear; its own pullback takes the tangents forward."""
+        """Transpose the vjp, which is linear, to push the tangents forward."""
         primals = primals if isinstance(primals, list | tuple) else (primals,)
         tangents = tangents if isinstance(tangents, list | tuple) else (tangents,)
         outputs, pull = function(*primals)
@@ -180,7 +181,7 @@ def custom(function: Callable[..., Any], leaves: Sequence[mx.array]) -> Sequence
 def ruled(
     function: Callable[..., Any], pull: Callable[[Any, Any, Any], Sequence[mx.array]], leaves: Sequence[mx.array]
 ) -> Any:
-    """The list that ``function`` gives; ``pull`` takes gradients of its parts back to the leaves."""
+    """Return the list that ``function`` returns; ``pull`` is its vjp with respect to the leaves."""
     given = mx.custom_function(function)
 
     @given.vjp

@@ -1,4 +1,8 @@
-"""Which arrays MLX is differentiating, and what depends on them: MLX says neither, but prints its graph if asked."""
+"""Warning: reads MLX's graph out of the text of ``mx.export_to_dot`` with regular expressions.
+
+It finds which arrays MLX is differentiating and which arrays depend on them. MLX has no interface for either; a change
+of the text breaks this module, and the tests of recorded arrays tell.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +30,12 @@ _STOPPED = re.compile(r'^\{ (\d+) \[label ="StopGradient"', re.MULTILINE)
 
 
 def variables() -> tuple[mx.array, ...]:
-    """The variables of every gradient inside which this thread computes."""
+    """Return the variables of every gradient that this thread is computing."""
     return _state.variables
 
 
 def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` for MLX to differentiate: its arguments are variables while it runs."""
+    """Wrap ``function`` for MLX to differentiate: its arguments count as variables while it runs."""
 
     def run(*arrays: mx.array) -> Any:
         before = _state.variables
@@ -46,7 +50,7 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def vectorizing() -> Iterator[None]:
-    """What runs inside is vectorized."""
+    """Open a block in which the calls are vectorized."""
     _state.vectorized += 1
     try:
         yield
@@ -68,7 +72,7 @@ def depends(outputs: Sequence[mx.array], sources: Sequence[mx.array], barriers: 
     if not sources:
         return False
     text = StringIO()
-    # an array has the last of its names, and an output may be a source or a barrier itself
+    # MLX 0.32: prints the last name of an array only, and an output may be a source or a barrier itself
     names = {f"y{place}": mx.contiguous(y) for place, y in enumerate(outputs)}
     names |= {f"v{place}": x for place, x in enumerate(sources)}
     names |= {f"b{place}": x for place, x in enumerate(barriers)}

@@ -1,4 +1,4 @@
-"""Half precision on MLX, where it has no kernel or none that is accurate: computed in float32."""
+"""Compute half precision in float32 where MLX has no kernel for it, or no accurate one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HALVES = (mx.float16, mx.bfloat16)
 
 
 def in_float32(native: Body) -> dict[EmberDType, Body]:
-    """The bodies for float16 and bfloat16: ``native`` in float32, a float32 result rounded back."""
+    """Return bodies for float16 and bfloat16 that run ``native`` in float32 and cast a float32 result back."""
 
     def body(x: mx.array, *args: Any) -> Any:
         wide = (y.astype(mx.float32) if isinstance(y, mx.array) and y.dtype in _HALVES else y for y in args)

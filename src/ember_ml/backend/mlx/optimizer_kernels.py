@@ -1,4 +1,4 @@
-"""Updates of parameters on MLX, with as few operations as they need."""
+"""Update parameters on MLX, with as few operations as possible."""
 
 from __future__ import annotations
 

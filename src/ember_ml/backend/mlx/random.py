@@ -1,4 +1,4 @@
-"""Random numbers on MLX, whose own generator gives the words: ``split`` is Threefry in the same layout."""
+"""Random numbers on MLX, from the words of its own generator: ``split`` is Threefry in the same layout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MANY_STEPS = frozenset({"normal", "truncated_normal", "exponential", "laplace",
 
 
 def takes(variate: Variate, key: Key, device: str | None) -> bool:
-    # MLX goes through memory once for each step of a formula, which on the CPU takes longer than the host does
+    # MLX 0.32: one pass over memory for each step of a formula, which on the CPU takes longer than the host
     return type(key) is not tuple or device != "cpu" or variate.name not in _MANY_STEPS
 
 
@@ -65,7 +65,7 @@ def draw(variate: Variate, key: Key, shape: tuple[int, ...], device: str | None)
 
 
 def _words(key: Key, blocks: int) -> mx.array:
-    """The words of so many blocks as int32: the first ones, then the second ones."""
+    """Return the words of so many blocks as int32: the first ones, then the second ones."""
     if type(key) is tuple:
         key = mx.array(key, dtype=mx.uint32)
     if _splits_as_known():
@@ -74,14 +74,14 @@ def _words(key: Key, blocks: int) -> mx.array:
 
 
 def words_by_ops(key: mx.array, blocks: int) -> mx.array:
-    """The same words by MLX's arithmetic, for a version whose ``split`` gives others."""
+    """Compute the same words by MLX's arithmetic, for a version whose ``split`` returns others."""
     numbers = mx.arange(blocks, dtype=mx.int64).astype(mx.int32)
     return mx.concatenate(list(lane_block(key[0], key[1], numbers, numbers + signed(blocks))))
 
 
 @cache
 def _splits_as_known() -> bool:
-    """Whether ``split`` gives the words of Threefry in our order; MLX promises nothing of the kind."""
+    """Whether ``split`` returns the words of Threefry in our order, which MLX does not promise."""
     key = (0x13198A2E, 0x03707344)
     known = [block(key, number << 32 | 3 + number) for number in range(3)]
     found: Any = mx.random.split(mx.array(key, dtype=mx.uint32), 3).reshape(-1).tolist()

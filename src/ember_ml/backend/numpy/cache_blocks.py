@@ -1,4 +1,4 @@
-"""Large work in pieces that stay in the processor's cache."""
+"""Split large work into blocks that stay in the processor's cache."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["blocks"]
 
 
 def blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[slice, ...]]:
-    """Slices that cut a tensor of this shape along its first dimensions into blocks of at most ``most`` elements.
+    """Yield slices that cut a tensor of this shape along its first dimensions into blocks of at most ``most`` elements.
 
-    A block is whole in the dimensions that it does not name; a single element of the last dimension is never cut.
+    A block is whole in the dimensions without a slice.
     """
     length, *rest = shape
     each = math.prod(rest)

@@ -1,4 +1,4 @@
-"""Updates of parameters on NumPy: in place, in pieces that stay in the cache."""
+"""Update parameters on NumPy: in place, in blocks that stay in the cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PIECE = 1 << 15
 
 
 def _pieces(*columns: Arrays) -> Iterator[tuple[np.ndarray, ...]]:
-    """The arrays of each row as vectors, cut where they are long; writing to them writes to the arrays."""
+    """Yield the arrays of each row as vectors, cut where they are long; writing to them writes to the arrays."""
     for row in zip(*columns, strict=True):
         flat = [x.reshape(-1) for x in row]
         size = flat[0].size
@@ -26,8 +26,8 @@ def _pieces(*columns: Arrays) -> Iterator[tuple[np.ndarray, ...]]:
                 yield tuple([x[start : start + _PIECE] for x in flat])
 
 
-def _owned(column: Arrays) -> Arrays:
-    """The arrays, copied where writing to a flat view of them would not reach them."""
+def _own_arrays(column: Arrays) -> Arrays:
+    """Copy the arrays that have no flat view to write through."""
     return [x if x.flags.c_contiguous and x.flags.writeable else np.array(x, order="C") for x in column]
 
 
@@ -47,7 +47,7 @@ def _adam(
     weight_decay: float,
     is_decoupled: bool,
 ) -> list[Arrays]:
-    parameters, first, second = _owned(parameters), _owned(first), _owned(second)
+    parameters, first, second = _own_arrays(parameters), _own_arrays(first), _own_arrays(second)
     rest1, rest2 = 1.0 - beta1, 1.0 - beta2
     for p, g, m, v in _pieces(parameters, gradients, first, second):
         if weight_decay and is_decoupled:
@@ -78,7 +78,7 @@ def _sgd(
     nesterov: bool,
     weight_decay: float,
 ) -> list[Arrays]:
-    parameters, velocities = _owned(parameters), [_owned(slot) for slot in slots]
+    parameters, velocities = _own_arrays(parameters), [_own_arrays(slot) for slot in slots]
     for p, g, *velocity in _pieces(parameters, gradients, *velocities):
         if weight_decay:
             g = g + weight_decay * p

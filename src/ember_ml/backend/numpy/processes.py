@@ -1,4 +1,4 @@
-"""Processes that compute together on NumPy: over MPI, where it started them; else over gloo, which PyTorch has."""
+"""Process groups on NumPy: over MPI if it started the processes, otherwise over gloo, which PyTorch has."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class MPIGroup(Group):
         if weight is not None:
             parts.append(np.ones(1, xs[0].dtype))
         flat = np.concatenate(parts)
-        if weight == 0:  # of no samples, anything may have been computed
+        if weight == 0:  # without samples the gradients are arbitrary
             flat[...] = 0
         else:
             flat *= flat.dtype.type(1.0 / self.size if weight is None else weight)
@@ -100,5 +100,5 @@ def _buckets(xs: Sequence[np.ndarray]) -> list[list[int]]:
 
 
 def _bytes(x: np.ndarray) -> np.ndarray:
-    """The memory of ``x``, which is contiguous or copied: what only travels needs no dtype that MPI knows."""
+    """Return the memory of ``x``, copied unless contiguous, as bytes: sending needs no dtype that MPI knows."""
     return np.ascontiguousarray(x).reshape(-1).view(np.uint8)

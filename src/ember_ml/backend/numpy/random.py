@@ -1,4 +1,4 @@
-"""Random numbers of NumPy's own generator; the portable ones are the host's, which is NumPy."""
+"""Random numbers of NumPy's own generator; the portable ones are computed on the host, which is NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiling functions on PyTorch: torch.compile, and plain execution where the platform cannot."""
+"""Compile functions on PyTorch by torch.compile; run them uncompiled where there is no C++ compiler."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def from_python(data: Any, dtype: torch.dtype | None, device: str | None) -> tor
 
 
 def build(function: FunctionType) -> Callable[..., Any]:
-    """``function`` of tensors, compiled; it is run as it is, with one warning, where there is no compiler for it."""
-    # torch counts recompilations per code object, and learns which lengths vary per name: each program has its own
+    """Compile a ``function`` of tensors; without a C++ compiler it runs uncompiled, with one warning."""
+    # torch 2.13: counts recompilations per code object and learns which lengths vary per name; hence one per program
     code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")
     function = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
     program: Callable[..., Any] = function
@@ -34,12 +34,12 @@ def build(function: FunctionType) -> Callable[..., Any]:
             return program(*tensors)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # torch's compiler warns of parts of torch
-                warnings.filterwarnings("ignore", message="TensorFloat32")  # which is off for the sake of the numbers
+                warnings.simplefilter("ignore", DeprecationWarning)  # torch 2.13: warns of its own use of torch
+                warnings.filterwarnings("ignore", message="TensorFloat32")  # it is off for accuracy
                 program = torch.compile(function)
                 result = program(*tensors)
         except Exception as error:
-            if not _is_for_want_of_a_compiler(error):
+            if not _lacks_compiler(error):
                 raise
             program = function
             warnings.warn(
@@ -54,7 +54,7 @@ def build(function: FunctionType) -> Callable[..., Any]:
     return run
 
 
-def _is_for_want_of_a_compiler(error: BaseException | None) -> bool:
+def _lacks_compiler(error: BaseException | None) -> bool:
     while error is not None:
         if type(error).__name__ == "InvalidCxxCompiler" or "InvalidCxxCompiler" in str(error):
             return True

@@ -1,4 +1,4 @@
-"""Control flow inside functions that torch.compile traces: PyTorch's own branches and loops."""
+"""Control flow inside functions that torch.compile traces, by PyTorch's own branches and loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Step = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 
 
 def read(x: torch.Tensor) -> Any:
-    """The value of a 0-d tensor, or None while a compiled function is traced, or vectorized over it."""
+    """Return the value of a 0-d tensor, or None while it is traced or vectorized."""
     if torch.compiler.is_compiling():
         return None
     try:
@@ -23,52 +23,51 @@ def read(x: torch.Tensor) -> Any:
         return None
 
 
-_NOTHING = "nothing, as Ember ML writes it"  # PyTorch's branches and loops give no None
+_NOTHING = "nothing, as Ember ML writes it"  # torch 2.13: cond and loops cannot return None
 
 
-def _given_out(tree: Any) -> Any:
-    """A tree as branches and loops may give it: of tensors that share memory with no others, in sorted containers.
-
-    The compiler leaves out the copies.
-    """
+def _prepare_output(tree: Any) -> Any:
+    """Prepare a tree to be returned from a branch or loop: copy the tensors, sort the keys of dicts."""
+    # torch 2.13: results must not alias each other or the arguments; the compiler removes the copies
     if tree is None:
         return {_NOTHING: ()}
     if isinstance(tree, torch.Tensor):
         return tree.clone()
     if type(tree) in (dict, OrderedDict):
-        return type(tree)([(key, _given_out(tree[key])) for key in sorted(tree, key=str)])
+        return type(tree)([(key, _prepare_output(tree[key])) for key in sorted(tree, key=str)])
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[_given_out(part) for part in tree])
+        return type(tree)(*[_prepare_output(part) for part in tree])
     if type(tree) in (list, tuple):
-        return type(tree)([_given_out(part) for part in tree])
+        return type(tree)([_prepare_output(part) for part in tree])
     raise TypeError(
         "in functions that PyTorch compiles, branches and loops give tensors in dicts, lists and tuples, "
         f"not in a {type(tree).__name__}"
     )
 
 
-def _taken_back(tree: Any) -> Any:
+def _restore_output(tree: Any) -> Any:
     if type(tree) in (dict, OrderedDict):
-        return None if _NOTHING in tree else type(tree)([(key, _taken_back(part)) for key, part in tree.items()])
+        return None if _NOTHING in tree else type(tree)([(key, _restore_output(part)) for key, part in tree.items()])
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[_taken_back(part) for part in tree])
-    return type(tree)([_taken_back(part) for part in tree]) if type(tree) in (list, tuple) else tree
+        return type(tree)(*[_restore_output(part) for part in tree])
+    return type(tree)([_restore_output(part) for part in tree]) if type(tree) in (list, tuple) else tree
 
 
-def _own_all(leaves: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def _clone_all(leaves: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return [x.clone() for x in leaves]
 
 
 def cond(pred: torch.Tensor, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
-    found = torch.cond(pred, lambda: _given_out(true_fn()), lambda: _given_out(false_fn()), ())
-    return _taken_back(found)
+    found = torch.cond(pred, lambda: _prepare_output(true_fn()), lambda: _prepare_output(false_fn()), ())
+    return _restore_output(found)
 
 
 def while_loop(
     test: Callable[[Sequence[torch.Tensor]], torch.Tensor], step: Step, leaves: Sequence[torch.Tensor]
 ) -> Sequence[torch.Tensor]:
-    found = torch_while_loop(lambda *x: test(x), lambda *x: tuple(_own_all(step(x))), tuple(_own_all(leaves)))
-    return _own_all(found)  # which lie, where gradients are recorded, at an unknown place among those of all steps
+    found = torch_while_loop(lambda *x: test(x), lambda *x: tuple(_clone_all(step(x))), tuple(_clone_all(leaves)))
+    # torch 2.13: where gradients are recorded, the results are views at an unknown offset among those of all steps
+    return _clone_all(found)
 
 
 def scan(
@@ -78,13 +77,13 @@ def scan(
     length: int,
     reverse: bool,
 ) -> tuple[Sequence[torch.Tensor], Any]:
-    # PyTorch wants something to carry, something to go over and something to give
+    # torch 2.13: scan needs at least one carried tensor, one input and one output
     nothing = torch.zeros((), device=next((x.device for x in (*leaves, *xs)), None))
     parts = [nothing.expand(length), *xs]
 
     def counted(carry: list[torch.Tensor], parts: list[torch.Tensor]) -> tuple[list[torch.Tensor], Any]:
         new, y = step(carry[1:], parts[1:])
-        return _own_all([carry[0], *new]), (carry[0].clone(), _given_out(y))
+        return _clone_all([carry[0], *new]), (carry[0].clone(), _prepare_output(y))
 
-    carry, (_, ys) = torch_scan(counted, _own_all([nothing, *leaves]), parts, dim=0, reverse=reverse)
-    return carry[1:], _taken_back(ys)
+    carry, (_, ys) = torch_scan(counted, _clone_all([nothing, *leaves]), parts, dim=0, reverse=reverse)
+    return carry[1:], _restore_output(ys)

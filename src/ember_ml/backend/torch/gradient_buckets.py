@@ -1,4 +1,4 @@
-"""Averages of many tensors over the ranks on PyTorch, also of gradients while others are still being computed."""
+"""Average many tensors over the ranks on PyTorch; gradients already while others are still being computed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch.distributed as dist
 
 from ember_ml.backend.processes.group import buckets_of
 
-__all__ = ["Overlap", "Shares", "Sum", "buckets", "put_together", "real"]
+__all__ = ["Overlap", "Shares", "Sum", "buckets", "merge_buckets", "real"]
 
 
 def real(x: torch.Tensor) -> torch.Tensor:
-    """``x`` as real numbers, which is what the engines sum."""
+    """Return ``x`` as real numbers, which the engines can sum."""
     return torch.view_as_real(x) if x.is_complex() else x
 
 
 class Sum:
-    """Tensors times a number, in one vector that is being summed over the ranks; with ``last``, that at its end."""
+    """A pending sum over the ranks of tensors times a number, in one flat buffer that ends with ``last``, if given."""
 
     def __init__(self, xs: Sequence[torch.Tensor], scale: float, last: float | None = None) -> None:
         sizes = [x.numel() for x in xs]
@@ -30,40 +30,40 @@ class Sum:
             if scale:
                 torch.mul(x.detach(), scale, out=part)
             else:
-                part.zero_()  # of no samples, anything may have been computed
+                part.zero_()  # without samples the gradients are arbitrary
         if last is not None:
             parts[-1].fill_(last)
-        world: Any = dist.group.WORLD  # called as it is: torch's function around it takes longer than a small update
+        world: Any = dist.group.WORLD  # called directly: torch's wrapper takes longer than a small update
         self._work = world.allreduce([real(self._flat)])
 
     def parts(self) -> Sequence[torch.Tensor]:
-        """The sums of the tensors, once they are there."""
+        """Wait, and return the sums of the tensors."""
         self._work.wait()
         return self._parts
 
     def means(self) -> Sequence[torch.Tensor]:
-        """The sums of the tensors, divided by the sum of the last numbers."""
+        """Wait, and return the sums divided by the sum of the last elements."""
         self._work.wait()
         self._flat[:-1].div_(self._flat[-1])
         return self._parts
 
     def last(self) -> float:
-        """The sum of the last numbers."""
+        """Wait, and return the sum of the last elements."""
         self._work.wait()
         return abs(self._flat[-1].item())
 
 
 class Shares:
-    """What the ranks' parts of a batch count for beside each other, and whether that stays as it is."""
+    """The weights of the ranks' parts of a batch, and whether they were equal and constant recently."""
 
     def __init__(self, size: int, device: torch.device) -> None:
         self._size, self._device = size, device
-        self._last: float | None = None  # what each rank's part counted for the last time, if all counted alike
-        self._stayed = 0  # how often it was that before
+        self._last: float | None = None  # the weight of each rank's part in the last batch, if all were equal
+        self._stayed = 0  # in how many batches before it was the same
 
     @property
     def usual(self) -> float | None:
-        """What each rank's part is likely to count for, alike on all; all ranks know it or none does."""
+        """Return the likely weight of each rank's part, equal on all; either all ranks know it or none does."""
         return self._last if self._stayed >= 3 else None
 
     def begin(self, weight: float) -> tuple[torch.Tensor, Any]:
@@ -72,12 +72,12 @@ class Shares:
         return sums, dist.all_reduce(sums, async_op=True)
 
     def end(self, weight: float, begun: tuple[torch.Tensor, Any]) -> float:
-        """The share of this rank."""
+        """Wait, and return this rank's weight divided by the sum of all."""
         sums, work = begun
         work.wait()
         total, squares = sums.tolist()
         share = weight / total
-        # as many times the sum of the squares as there are ranks is the square of the sum where all are equal alone
+        # size * (sum of squares) == (sum)**2 only if all weights are equal
         are_equal = squares * self._size == total * total
         self._stayed = self._stayed + 1 if are_equal and weight == self._last else 0
         self._last = weight if are_equal else None
@@ -85,12 +85,12 @@ class Shares:
 
 
 def buckets(xs: Sequence[torch.Tensor]) -> list[list[int]]:
-    """The places of tensors that travel together."""
+    """Return the indices of the tensors that are sent together."""
     return buckets_of([(x.dtype, x.device) for x in xs], [x.numel() * x.element_size() for x in xs])
 
 
-def put_together(count: int, sums: Sequence[tuple[list[int], Sequence[torch.Tensor]]]) -> list[torch.Tensor]:
-    """The results of the sums, each at its place."""
+def merge_buckets(count: int, sums: Sequence[tuple[list[int], Sequence[torch.Tensor]]]) -> list[torch.Tensor]:
+    """Return the results of the sums in the order of the tensors."""
     found: list[Any] = [None] * count
     for bucket, parts in sums:
         for place, part in zip(bucket, parts, strict=True):
@@ -99,10 +99,10 @@ def put_together(count: int, sums: Sequence[tuple[list[int], Sequence[torch.Tens
 
 
 class Overlap:
-    """Averages gradients while others are still being computed: of the last parameters first, as they become known.
+    """Average gradients while others are still being computed: those of the last parameters first.
 
-    The sums start in the same order on every rank, whatever the order in which their gradients become known. Ranks
-    whose parts counted alike some times are taken to do so again; whether one does not, travels along.
+    The sums start in the same order on every rank, whatever the order in which the gradients are computed. If the
+    ranks' weights were equal several times, they are assumed to be equal again; a flag that is sent along tells if not.
     """
 
     def __init__(self, size: int, weight: float | None, shares: Shares) -> None:
@@ -112,17 +112,17 @@ class Overlap:
         self._taken: list[torch.Tensor | None] = []
         self._buckets: list[list[int]] = []
         self._bucket_of: dict[int, int] = {}
-        self._missing: list[int] = []  # of each bucket, how many gradients are not known yet
+        self._missing: list[int] = []  # per bucket: how many gradients are still missing
         self._sums: list[tuple[list[int], Sum]] = []
         self._error: RuntimeError | None = None
         self._scale: float | None = 1.0 / size
         self._is_guess = weight is not None and shares.usual is not None
-        if weight is not None and not self._is_guess:  # the weights travel while the first gradients are computed
+        if weight is not None and not self._is_guess:  # sent while the first gradients are computed
             self._scale = None
             self._begun = shares.begin(weight)
 
     def begin(self, variables: Sequence[torch.Tensor], value: torch.Tensor) -> None:
-        """A computation of the gradients of ``value`` with respect to ``variables`` begins."""
+        """Prepare for the gradients of ``value`` with respect to ``variables``."""
         last = len(variables) - 1
         self._value = value.detach()
         self._variables, self._taken = variables, [None] * len(variables)
@@ -132,13 +132,13 @@ class Overlap:
         self._sums, self._error = [], None
 
     def take(self, place: int, gradient: torch.Tensor) -> None:
-        """The gradient of a variable is known."""
+        """Take the gradient of a variable; start the sums whose buckets are complete."""
         self._taken[place] = gradient
         self._missing[self._bucket_of[place]] -= 1
         try:
             while len(self._sums) < len(self._buckets) and not self._missing[len(self._sums)]:
                 self._start()
-        except RuntimeError as error:  # raised where it is waited for, not from within a backward pass
+        except RuntimeError as error:  # raised when waiting, not inside a backward pass
             self._error = error
 
     def _start(self) -> None:
@@ -156,13 +156,14 @@ class Overlap:
         self._sums.append((bucket, Sum(parts, self._scale, differs)))
 
     def _carries_value(self) -> bool:
-        """Whether the value, which is usually to be averaged too, fits the first message."""
+        """Whether the value, which is usually averaged too, fits into the first message."""
         first = self._variables[self._buckets[0][0]]
         return self._value.dtype == first.dtype and self._value.device == first.device
 
     def is_of(self, xs: Sequence[torch.Tensor]) -> bool:
-        """Whether ``xs`` are the gradients that were taken, and perhaps the value; where a variable does not matter,
-        none was taken.
+        """Whether ``xs`` are the gradients that were taken, possibly followed by the value.
+
+        None was taken for a variable that the value does not depend on.
         """
         pairs = zip(xs, self._taken, strict=False)
         count = len(self._taken)
@@ -173,9 +174,9 @@ class Overlap:
         return len(xs) == count or (self._carries_value() and xs[count].data_ptr() == self._value.data_ptr())
 
     def finished(self, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """The means of the gradients, and of the value where it is among ``xs``."""
+        """Wait, and return the means of the gradients, and of the value if it is among ``xs``."""
         self._start_all()
-        if self._is_guess and self._sums[0][1].last():  # a wrong one: once more, with the right shares
+        if self._is_guess and self._sums[0][1].last():  # wrong: repeat with the right weights
             assert self.weight is not None
             for _, made in self._sums:
                 made.parts()
@@ -183,7 +184,7 @@ class Overlap:
             self._scale = self._shares.end(self.weight, self._shares.begin(self.weight))
             self._start_all()
         sums = [(bucket, made.parts()) for bucket, made in self._sums]
-        return put_together(len(self._taken) + 1, sums)[: len(xs)]
+        return merge_buckets(len(self._taken) + 1, sums)[: len(xs)]
 
     def _start_all(self) -> None:
         while self._error is None and len(self._sums) < len(self._buckets):

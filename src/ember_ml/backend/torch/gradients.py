@@ -1,4 +1,4 @@
-"""Gradients on PyTorch: autograd on detached leaves; ``torch.func`` where a transform needs it or is around us."""
+"""Gradients on PyTorch: autograd on detached leaves; ``torch.func`` where a transform needs or surrounds it."""
 
 from __future__ import annotations
 
@@ -45,40 +45,40 @@ def _is_nested() -> bool:
 
 
 def is_inside_transform() -> bool:
-    """Whether torch.func or a compiler traces us: leaves of our own are not allowed there."""
+    """Whether torch.func or a compiler traces the call: new leaves are not allowed there."""
     return torch.compiler.is_compiling() or _is_transformed()
 
 
 def _is_transformed() -> bool:
-    """Whether torch.func traces us."""
+    """Whether torch.func traces the call."""
     return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def may_be_differentiated_again() -> bool:
-    """Whether a gradient of a gradient, or another transform, may be asked of what is computed now."""
+    """Whether a second derivative, or another transform, may be applied to what is computed now."""
     return getattr(_nesting, "depth", 0) > 1 or _is_transformed()
 
 
-_has_variables = False  # whether the caller ever made variables of his own, which a function may close over
+_has_variables = False  # whether the caller ever made variables, which a function may capture
 
 
 def variable(x: torch.Tensor) -> torch.Tensor:
-    """A variable that shares the data of ``x``, which stays as it is."""
+    """Return a variable that shares the data of ``x``; ``x`` itself is unchanged."""
     global _has_variables
     _has_variables = True
     return x.detach().requires_grad_()
 
 
 def _own(leaves: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The leaves as variables of this gradient alone, on the outer graph where they belong to one."""
+    """Return the leaves as new variables of this gradient, connected to the outer graph if they belong to one."""
     if torch.is_grad_enabled():
         return [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in leaves]
-    with torch.enable_grad():  # asked for inside a backward pass
+    with torch.enable_grad():  # off inside a backward pass
         return _own(leaves)
 
 
 def _reaches_others(outputs: Sequence[torch.Tensor], own: Sequence[torch.Tensor]) -> bool:
-    """Whether the outputs depend on variables of the caller besides ``own``: then gradients do too."""
+    """Whether the outputs, and hence the gradients, depend on other variables of the caller than ``own``."""
     known = {id(x) for x in own}
     stack = [y.grad_fn for y in outputs if y.grad_fn is not None]
     seen = set(stack)
@@ -95,7 +95,7 @@ def _reaches_others(outputs: Sequence[torch.Tensor], own: Sequence[torch.Tensor]
 
 
 def _is_kept(leaves: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], own: Sequence[torch.Tensor]) -> bool:
-    """Whether somebody may differentiate the gradients in turn."""
+    """Whether the gradients may be differentiated again: then the graph is kept."""
     if getattr(_nesting, "depth", 0) > 0:
         return True
     for x in leaves:
@@ -116,9 +116,9 @@ def _record(function: Callable[..., Any], variables: Sequence[torch.Tensor]) -> 
 
 
 def watch(watcher: Any) -> Any:
-    """Let ``watcher`` follow the gradients that this thread computes from now on; gives the one before, or None.
+    """Let ``watcher`` follow the gradients that this thread computes from now on; return the previous one, or None.
 
-    It is told ``begin(variables, value)``, and each gradient as soon as it is known, ``take(place, gradient)``.
+    Its ``begin(variables, value)`` is called first, then ``take(index, gradient)`` for each gradient when it is known.
     """
     before = getattr(_nesting, "watcher", None)
     _nesting.watcher = watcher
@@ -146,17 +146,15 @@ def value_and_gradients(
         for place, x in enumerate(variables):
             x.register_hook(partial(watcher.take, place))
     gradients = _gradients_of_number(value, variables)
-    return value.detach(), [_detached(x) for x in rest], gradients
+    return value.detach(), [_detach(x) for x in rest], gradients
 
 
 _engine: Any = getattr(torch.autograd.Variable, "_execution_engine", None)
 
 
 def _gradients_of_number(value: torch.Tensor, variables: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-    """The gradients of a number, zeros where it does not depend on a variable.
-
-    ``torch.autograd.grad`` takes 25 us to prepare a call of the engine; what it prepares is known here.
-    """
+    """Return the gradients of a scalar, zeros where it does not depend on a variable."""
+    # torch 2.13: autograd.grad takes 25 us to prepare what is known here; the engine is called directly
     if _engine is None:
         return torch.autograd.grad(value, variables, allow_unused=True, materialize_grads=True)
     found = _engine.run_backward(
@@ -165,14 +163,14 @@ def _gradients_of_number(value: torch.Tensor, variables: Sequence[torch.Tensor])
     return [torch.zeros_like(x) if g is None else g for g, x in zip(found, variables, strict=True)]
 
 
-def _detached(x: Any) -> Any:
+def _detach(x: Any) -> Any:
     return x.detach() if isinstance(x, torch.Tensor) else x
 
 
 def pullback(
     function: Callable[..., Any], leaves: Sequence[torch.Tensor]
 ) -> tuple[list[torch.Tensor], Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]]:
-    """The outputs of ``function`` and the function that takes their gradients back to the leaves."""
+    """Return the outputs of ``function`` and its vjp with respect to the leaves."""
     if is_inside_transform():
         outputs, pull = torch.func.vjp(function, *leaves)[:2]
         return outputs, lambda gradients: pull(list(gradients))
@@ -195,7 +193,8 @@ def pullback(
 
 @cache
 def _load_forward_mode() -> None:
-    """What torch imports at its first forward derivative; it warns of its own deprecated parts."""
+    """Import what the first forward derivative needs, without its warnings."""
+    # torch 2.13: warns of its own deprecated parts
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         import_module("torch._decomp.decompositions_for_jvp")
@@ -209,7 +208,7 @@ def pushforward(
 
 
 def jacobian(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> list[Sequence[torch.Tensor]]:
-    """For each output the derivatives with respect to each leaf, of shape output + leaf."""
+    """Return for each output the derivatives with respect to each leaf, of shape output + leaf."""
     return torch.func.jacrev(function, argnums=tuple(range(len(leaves))))(*leaves)
 
 
@@ -220,12 +219,12 @@ def vmap(
 
 
 def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete: bool) -> Any:
-    if _is_transformed():  # torch.func keeps what it keeps
+    if _is_transformed():  # torch 2.13: checkpoint has no effect on torch.func
         return function(*leaves)
     depth = getattr(_nesting, "depth", 0)
 
     def nested(*again: Any) -> Any:
-        """The function inside as many gradients as the first time, also when it runs in a backward pass."""
+        """Run the function inside as many gradients as the first time, also when it is repeated in a backward pass."""
         before = getattr(_nesting, "depth", 0)
         _nesting.depth = max(before, depth)
         try:
@@ -233,13 +232,13 @@ def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete:
         finally:
             _nesting.depth = before
 
-    # stopping early is an exception in the midst of an op, which the op would take for a failure of its hot path
+    # torch 2.13: stops early by an exception inside an op, which the op would take for a failure of its hot path
     with set_checkpoint_early_stop(False):
         return _checkpoint(nested, *leaves, use_reentrant=False)
 
 
 class _Call:
-    """A function that brings its own pullback, and the pullback of its last run."""
+    """A function with its own vjp, and the vjp of its last run."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.pull = function, None
@@ -251,7 +250,7 @@ class _Custom(torch.autograd.Function):
     @staticmethod
     def forward(call: _Call, *leaves: torch.Tensor) -> Any:
         outputs, call.pull = call.function(*leaves)
-        # the pullback may hold the outputs, which must not be those that hold the pullback
+        # the vjp may hold the outputs; detached ones avoid a reference cycle
         return tuple(y.detach() for y in outputs)
 
     @staticmethod
@@ -263,18 +262,18 @@ class _Custom(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         pull = ctx.call.pull
-        if torch.is_grad_enabled() or _is_transformed():  # the rule must know its inputs as parts of the graph
+        if torch.is_grad_enabled() or _is_transformed():  # the rule needs inputs that belong to the graph
             _, pull = ctx.call.function(*ctx.saved_tensors)
         return (None, *pull(gradients))
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        """The pullback is linear; its own pullback takes the tangents forward."""
+        """Transpose the vjp, which is linear, to push the tangents forward."""
         outputs, pull = ctx.call.function(*ctx.saved_tensors)
         _, push = torch.func.vjp(lambda *gradients: tuple(pull(gradients)), *map(torch.zeros_like, outputs))[:2]
         return push(tangents[1:])
 
 
 def custom(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-    """The outputs of ``function``, which also gives its own pullback."""
+    """Return the outputs of ``function``, which also returns its own vjp."""
     return _Custom.apply(_Call(function), *leaves)

@@ -1,4 +1,4 @@
-"""Half precision on PyTorch, where it has no kernel or none that is accurate: computed in float32."""
+"""Compute half precision in float32 where PyTorch has no kernel for it, or no accurate one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["in_float32"]
 
 
 def in_float32(native: Body) -> dict[EmberDType, Body]:
-    """The bodies for float16 and bfloat16: ``native`` in float32, a float32 result rounded back."""
+    """Return bodies for float16 and bfloat16 that run ``native`` in float32 and cast a float32 result back."""
 
     def of(dtype: torch.dtype) -> Body:
         def body(*args: Any) -> Any:

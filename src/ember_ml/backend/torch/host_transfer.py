@@ -1,4 +1,4 @@
-"""Between the host and PyTorch, and from dtype to dtype."""
+"""Transfer between NumPy arrays and PyTorch tensors, and casts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ dtypes: dict[EmberDType, torch.dtype] = {dtype: getattr(torch, dtype.name) for d
 
 
 def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> torch.Tensor:
-    # torch refuses negative strides, and would let an array that must not be changed be written to
+    # torch 2.13: refuses negative strides, and ignores that an array is read-only
     if copy or not array.flags.writeable or any(stride < 0 for stride in array.strides):
         array = array.copy()
     if array.dtype == host_dtypes[dt.bfloat16]:
@@ -33,7 +33,7 @@ def to_host(x: torch.Tensor) -> np.ndarray:
     x = x.cpu().resolve_conj().resolve_neg()
     if x.dtype is torch.bfloat16:
         return x.view(torch.uint16).numpy().view(host_dtypes[dt.bfloat16])
-    return x.numpy(force=True)  # of zeros that torch only remembers, too
+    return x.numpy(force=True)  # force: also for lazily negated or zero tensors
 
 
 def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -50,7 +50,7 @@ def _saturate(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     if x.dtype.itemsize < 4:
         x = x.to(torch.float32)
     info = torch.iinfo(dtype)
-    if dtype is torch.uint64:  # through the signed half, since torch converts no float of 2**63 or more
+    if dtype is torch.uint64:  # torch 2.6: no cast of floats of 2**63 and more
         high = x >= 2.0**63
         low = torch.where(high, x - 2.0**63, x).clamp(min=0.0).nan_to_num(0.0).to(torch.int64)
         result = torch.where(high, low ^ torch.tensor(-(2**63), device=x.device), low)

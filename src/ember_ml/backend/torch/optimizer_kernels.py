@@ -1,4 +1,4 @@
-"""Updates of parameters on PyTorch: all at once, in place, by its fused kernels and by those for lists of tensors."""
+"""Update parameters on PyTorch: all at once, in place, by fused kernels and kernels for lists of tensors."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 __all__ = ["is_in_place", "kernels", "takes_halves"]
 
 Tensors = Sequence[torch.Tensor]
-_torch: Any = torch  # torch 2.13 does not declare the types of its kernels for lists
+_torch: Any = torch  # torch 2.13: no type stubs of its kernels for lists
 is_in_place = True
 takes_halves = True
 
 
-def _grouped(*columns: Tensors) -> list[tuple[list[torch.Tensor], ...]]:
-    """The rows of the columns, those apart whose parameters differ in dtype or device, as the kernels need them."""
+def _group_rows(*columns: Tensors) -> list[tuple[list[torch.Tensor], ...]]:
+    """Group the rows of the columns by dtype and device of their parameters, as the kernels require."""
     parameters = columns[0]
     first = parameters[0]
     if all(x.dtype is first.dtype and x.device == first.device for x in parameters):
@@ -27,7 +27,7 @@ def _grouped(*columns: Tensors) -> list[tuple[list[torch.Tensor], ...]]:
     return [tuple(list(column) for column in zip(*rows, strict=True)) for rows in groups.values()]
 
 
-def _in_order(column: Tensors) -> Tensors:
+def _make_contiguous(column: Tensors) -> Tensors:
     return [x if x.is_contiguous() else x.contiguous() for x in column]
 
 
@@ -49,9 +49,9 @@ def _adam(
     is_decoupled: bool,
 ) -> list[Tensors]:
     kernel = _torch._fused_adamw_ if is_decoupled else _torch._fused_adam_
-    # the kernels walk through memory: what lies in another order, as the gradients of convolutions, is put in order
-    parameters, gradients, first, second = (_in_order(x) for x in (parameters, gradients, first, second))
-    for p, g, m, v in _grouped(parameters, gradients, first, second) if parameters else ():
+    # torch 2.13: the kernels ignore strides; gradients of convolutions, for example, need to be made contiguous
+    parameters, gradients, first, second = (_make_contiguous(x) for x in (parameters, gradients, first, second))
+    for p, g, m, v in _group_rows(parameters, gradients, first, second) if parameters else ():
         count = torch.full((), step, dtype=torch.float32, device=p[0].device)
         kernel(
             p, g, m, v, [], [count] * len(p), lr=rate, beta1=beta1, beta2=beta2, weight_decay=weight_decay, eps=epsilon,

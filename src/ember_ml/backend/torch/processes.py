@@ -1,4 +1,4 @@
-"""Processes that compute together on PyTorch: gloo for tensors in host memory, NCCL for those on GPUs."""
+"""Process groups on PyTorch: gloo for tensors in host memory, NCCL for tensors on GPUs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import torch.distributed as dist
 
 from ember_ml.backend.processes.group import Group, Place, address_of
 from ember_ml.backend.processes.rendezvous import agreed_address
-from ember_ml.backend.torch.gradient_buckets import Overlap, Shares, Sum, buckets, put_together, real
+from ember_ml.backend.torch.gradient_buckets import Overlap, Shares, Sum, buckets, merge_buckets, real
 from ember_ml.backend.torch.gradients import watch
 from ember_ml.errors import DeviceError, UnsupportedDType
 
 __all__ = ["connect", "joined"]
 
 _HOW = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN}
-# both have other names before PyTorch 2.13
+# torch 2.12: both have other names
 _reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-# gloo does not compute these; the wider ones hold all their values, and their sums wrap alike
+# torch 2.13: gloo does not reduce these dtypes; wider ones hold all values, and their sums wrap in the same way
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.int16: torch.int32}
 
 
 def connect(place: Place) -> TorchGroup:
-    """The group of all processes; one that the program has made with ``torch.distributed`` is used as it is."""
+    """Return the group of all processes; an existing one of ``torch.distributed`` is reused."""
     if not dist.is_initialized():
         _initialize(place)
     return TorchGroup(dist.get_backend(), dist.get_rank(), dist.get_world_size())
@@ -43,7 +43,7 @@ def _initialize(place: Place) -> None:
         engine, device = "cpu:gloo,cuda:nccl", torch.device("cuda", _gpu_of(place))
         torch.cuda.set_device(device)
     timeout = timedelta(seconds=place.timeout)
-    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun keeps the meeting place itself
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun has its own rendezvous
         dist.init_process_group(engine, timeout=timeout, device_id=device)
         return
     host, port = address_of(agreed_address(place), "torch.distributed")
@@ -110,18 +110,18 @@ class TorchGroup(Group):
         if begun is not None and begun.weight == weight and begun.is_of(xs):
             return begun.finished(xs)
         places = buckets(xs)
-        # all are under way before the first is waited for: one is prepared while others travel
+        # start all before waiting for the first: one is prepared while others are sent
         if weight is None:
             sums = [Sum([xs[place] for place in bucket], 1.0 / self.size) for bucket in places]
             found = [made.parts() for made in sums]
         else:
             sums = [Sum([xs[place] for place in bucket], weight, weight) for bucket in places]
             found = [made.means() for made in sums]
-        return put_together(len(xs), list(zip(places, found, strict=True)))
+        return merge_buckets(len(xs), list(zip(places, found, strict=True)))
 
     @contextmanager
     def overlapping(self, weight: float | None) -> Iterator[None]:
-        """While gradients are computed inside, those that are known are already being averaged."""
+        """Average gradients while others are still being computed inside the block."""
         if self._shares is None:
             self._shares = Shares(self.size, torch.device("cpu") if "gloo" in self.engine else self._device())
         self._begun = Overlap(self.size, weight, self._shares)
@@ -143,5 +143,5 @@ class TorchGroup(Group):
 
 
 def _bytes(x: torch.Tensor) -> torch.Tensor:
-    """The memory of ``x``: what only travels needs no dtype that the engine knows."""
+    """Return the memory of ``x`` as bytes: sending needs no dtype that the engine knows."""
     return x.view(-1).view(torch.uint8) if x.dim() else x.view(1).view(torch.uint8)

@@ -1,8 +1,8 @@
-"""Random numbers on PyTorch: on its own tensors where a function is compiled or the device is CUDA's, else the host's.
+"""Random numbers on PyTorch: by torch in compiled functions and on CUDA, otherwise on the host.
 
-Random numbers without a seed in a compiled function ask for their key when it runs, by an operator of our own; so the
-stream goes on from call to call, as in eager code. The operator seems to write to its first argument: that keeps the
-compiler from leaving calls out, merging them or changing their order.
+Draws without a seed in a compiled function get their key when it runs, from a custom operator; the stream continues
+from call to call, as in eager code. The operator claims to write to its first argument: that keeps the compiler from
+removing, merging or reordering calls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _order = torch.zeros(1)
 
 
 def _next_key(order: torch.Tensor, number: int) -> torch.Tensor:
-    """The next key of the generator with that number; 0 is the one that draws without a seed come from just now."""
+    """Return the next key of the generator with that number; 0 is the current one for draws without a seed."""
     source = generator.generators[number] if number else generator.lent() or generator.default_generator()
     return _key(*source.next_key())
 
@@ -36,13 +36,13 @@ def _key(first: int, second: int) -> torch.Tensor:
     return torch.tensor([signed(first), signed(second)], dtype=torch.int32)
 
 
-def _outline_of_key(*arguments: Any) -> torch.Tensor:
+def _fake_key(*arguments: Any) -> torch.Tensor:
     return torch.empty(2, dtype=torch.int32)
 
 
 for _name, _body in (("next_key", _next_key), ("key", _key)):
     _library.impl(_name, _body, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"ember_ml::{_name}", _outline_of_key, lib=_library)
+    torch.library.register_fake(f"ember_ml::{_name}", _fake_key, lib=_library)
 _ask = torch.ops.ember_ml.next_key.default
 _known = torch.ops.ember_ml.key.default
 
@@ -59,7 +59,7 @@ def _traced_key(seed: SeedLike | None) -> Key:
         return _ask(_order, 0)
     if isinstance(source, generator.Generator):
         return _ask(_order, source.number)
-    # as constants the compiler would add them to the counters in integers that do not wrap
+    # torch 2.13: the compiler adds constants to the counters in integers that do not wrap
     return _known(*generator.first_key(source))
 
 
@@ -77,7 +77,7 @@ class _Lanes:
     """PyTorch's functions for the formulas."""
 
     def cast(self, x: torch.Tensor, dtype: EmberDType) -> torch.Tensor:
-        return x.to(getattr(torch, dtype.name))  # a table of dtypes is more than older compilers trace
+        return x.to(getattr(torch, dtype.name))  # torch 2.6: cannot trace a table of dtypes
 
     def view(self, x: torch.Tensor, dtype: EmberDType) -> torch.Tensor:
         return x.view(getattr(torch, dtype.name))
@@ -86,13 +86,13 @@ class _Lanes:
         return torch.where(condition, x, y)
 
     def keep(self, x: torch.Tensor) -> torch.Tensor:
-        # the compiler computes what a stride is asked of into a buffer, which it then leaves out of the loop again
+        # torch 2.13: as_strided makes the compiler materialize a value that it would compute again for each use
         return torch.as_strided(x, x.shape, x.stride()) if torch.compiler.is_compiling() else x
 
     def sqrt(self, x: torch.Tensor) -> torch.Tensor:
-        if x.dtype is torch.float64 or x.device.type == "mps":  # which has no float64
+        if x.dtype is torch.float64 or x.device.type == "mps":  # it has no float64
             return torch.sqrt(x)
-        return torch.sqrt(x.to(torch.float64)).to(x.dtype)  # in float32 it may be wrong in the last bit
+        return torch.sqrt(x.to(torch.float64)).to(x.dtype)  # torch 2.11 on CUDA: the last bit of float32 may be wrong
 
 
 _LANES = _Lanes()
@@ -109,14 +109,14 @@ def draw(variate: Variate, key: Key, shape: tuple[int, ...], device: str | None)
 
 
 def _words(key: Key, blocks: int, device: str | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """The words of so many blocks: the first ones, and the second ones."""
+    """Return the first and the second words of so many blocks."""
     if type(key) is tuple:
         first, second = signed(key[0]), signed(key[1])
     else:
         key = key.to(device)
         first, second = key[0], key[1]
     numbers = torch.arange(blocks, dtype=torch.int64, device=device).to(torch.int32)
-    # not the sum of numbers and blocks, of which the compiler makes floats where the shape is a variable
+    # torch 2.13: with a variable shape, the compiler turns the sum of numbers and blocks into floats
     others = torch.arange(blocks, 2 * blocks, dtype=torch.int64, device=device).to(torch.int32)
     return lane_block(first, second, numbers, others, _LANES.keep)
 

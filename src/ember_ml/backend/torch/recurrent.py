@@ -1,4 +1,4 @@
-"""Recurrent layers on PyTorch's own functions, which loop over the positions in C++, or on the GPU in one kernel."""
+"""Recurrent layers by PyTorch's own functions, which loop over the positions in C++, or in one kernel on the GPU."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ __all__ = ["run"]
 
 _FUNCTIONS: dict[str, Any] = {"tanh": torch.rnn_tanh, "relu": torch.rnn_relu, "gru": torch.gru, "lstm": torch.lstm}
 
+# torch 2.11 on CUDA: for sequences of one length, torch chooses kernels of cuDNN whose tanh is wrong by 1e-5. States up
+# to this length are passed as sequences of several lengths, unless TF32, which prefers speed, is allowed.
 _SMALL = 384
-"""States up to this length go to cuDNN as sequences of several lengths would.
-
-For others it has kernels, chosen by torch, whose tanh is wrong by 1e-5; where TF32 is allowed, speed is preferred.
-"""
 
 
 def run(
@@ -30,7 +28,7 @@ def run(
     layers: int,
     bidirectional: bool,
 ) -> tuple[torch.Tensor, Sequence[torch.Tensor]] | None:
-    """The results and the last state, or None where the loop in Python must compute them."""
+    """Return the results and the last state, or None where the loop in Python must compute them."""
     tensors = (x, *state, *weights)
     if x.dtype not in (torch.float32, torch.float64) or not x.numel():
         return None
@@ -40,13 +38,13 @@ def run(
         return None
     start = list(state) if kind == "lstm" else state[0]
     function = _FUNCTIONS[kind]
-    # as in training, where alone cuDNN keeps what its gradient needs
+    # torch 2.11 on CUDA: cuDNN keeps what its gradient needs in training mode only
     rest = (start, list(weights), has_bias, layers, 0.0, True, bidirectional)
     if not x.is_cuda:
         y, *last = function(x, *rest, True)
         return y, last
     with warnings.catch_warnings():
-        # cuDNN gathers the weights at each call, and says so; ours are tensors of their own
+        # torch 2.11 on CUDA: warns that cuDNN copies the weights, which are separate tensors here, at each call
         warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
         if state[0].shape[-1] > _SMALL or _is_tf32_allowed():
             y, *last = function(x, *rest, True)

@@ -1,7 +1,7 @@
-"""Parameters of which each process holds a part: whole only while they are computed with, forward and backward.
+"""Sharded parameters: each process holds a part, and gathers the whole only while it is used, forward and backward.
 
 Autograd would keep each whole parameter from the forward pass to the backward pass. While a gradient is recorded, it
-keeps a note instead, by which the parameter is gathered again when the backward pass comes to it.
+keeps a note instead, by which the backward pass gathers the parameter again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Collective = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Split:
-    """One parameter as equal parts of a vector, filled up with zeros, of which each process holds one.
+    """One parameter as a flat vector, padded with zeros, of which each process holds an equal part.
 
-    ``gather`` joins the parts of all processes; ``scatter`` gives this process's part of the mean over all of them.
+    ``gather`` joins the parts of all processes; ``scatter`` returns this process's part of the mean over all of them.
     """
 
     def __init__(self, shape: tuple[int, ...], rank: int, count: int, gather: Collective, scatter: Collective) -> None:
@@ -31,15 +31,15 @@ class Split:
         self._start, self._padding = self.share * rank, self.share * count - self.size
         self._gather, self._scatter = gather, scatter
         self._whole: weakref.ref[torch.Tensor] | None = None
-        self._source: tuple[torch.Tensor, int] | None = None  # what it was gathered of, and how often that had changed
+        self._source: tuple[torch.Tensor, int] | None = None  # the part it was gathered from, and its version
 
     def part_of(self, whole: torch.Tensor) -> torch.Tensor:
-        """This process's part of a whole parameter, in memory of its own."""
+        """Copy this process's part of a whole parameter."""
         flat = whole.detach().reshape(-1)[self._start : self._start + self.share]
         return torch.nn.functional.pad(flat, (0, self.share - flat.numel())).clone()
 
     def whole_of(self, part: torch.Tensor) -> torch.Tensor:
-        """The whole parameter; one that still exists is used again."""
+        """Return the whole parameter; reuse one that still exists."""
         source = self._source
         is_same = source is not None and source[0] is part and source[1] == part._version
         found = self._whole() if self._whole is not None and is_same else None
@@ -71,7 +71,7 @@ class Split:
 
 
 _wholes: dict[int, tuple[Split, torch.Tensor]] = {}
-"""The gathered parameters that exist now, by the address of their memory: how to gather them again."""
+"""How to gather each gathered parameter that exists again, by the address of its memory."""
 
 
 class _Gathered(torch.autograd.Function):
@@ -86,7 +86,7 @@ class _Gathered(torch.autograd.Function):
 
 
 class _Note(NamedTuple):
-    """What is kept of a tensor that lies in a gathered parameter."""
+    """A view of a gathered parameter, as autograd keeps it."""
 
     split: Split
     part: torch.Tensor
@@ -95,19 +95,19 @@ class _Note(NamedTuple):
     offset: int
 
 
-def _packed(x: torch.Tensor) -> Any:
+def _pack(x: torch.Tensor) -> Any:
     found = _wholes.get(x.untyped_storage().data_ptr())
     if found is None or not x.numel():
         return x.detach()
     return _Note(*found, x.shape, x.stride(), int(x.storage_offset()))
 
 
-def _unpacked(x: Any) -> torch.Tensor:
+def _unpack(x: Any) -> torch.Tensor:
     if not isinstance(x, _Note):
         return x
     return torch.as_strided(x.split.gathered(x.part), x.shape, x.strides, x.offset)
 
 
 def recording() -> AbstractContextManager[Any]:
-    """A block in which autograd keeps notes of gathered parameters instead of them."""
-    return torch.autograd.graph.saved_tensors_hooks(_packed, _unpacked)
+    """Open a block in which autograd keeps notes instead of gathered parameters."""
+    return torch.autograd.graph.saved_tensors_hooks(_pack, _unpack)

@@ -1,9 +1,11 @@
-"""uint16, uint32 and uint64 on PyTorch, which holds them and moves them but computes almost nothing with them.
+"""Compute with uint16, uint32 and uint64 on PyTorch.
 
 uint16 and uint32 are computed in the next wider signed dtype and wrapped back. uint64 has no wider dtype: it is
-computed in int64 on the same bits, which is right for sums, products and bitwise ops, or on bits whose order is right
-for comparing.
+computed in int64 on the same bits, which is right for sums, products and bitwise ops, or with the top bit flipped,
+which is right for comparisons.
 """
+
+# torch 2.13: stores these dtypes, but has almost no functions for them (pytorch#58734)
 
 from __future__ import annotations
 
@@ -29,46 +31,46 @@ _TOP_BIT = -(2**63)
 
 
 def unsigned(native: Body, uint64: Body | None = None, values: bool = True) -> dict[EmberDType, Body]:
-    """The bodies for uint16, uint32 and uint64 of an op that ``native`` computes for signed integers.
+    """Return the bodies for uint16, uint32 and uint64 of an op that ``native`` computes for signed integers.
 
     ``uint64`` is the body for that dtype where computing in int64 on the same bits is wrong. Without ``values`` the
-    result is left as ``native`` gave it: indices, counts, floats. Usage: ``add = ByDType(torch.add,
+    result of ``native`` is not cast back: indices, counts, floats. Usage: ``add = ByDType(torch.add,
     unsigned(torch.add))``.
     """
     return {
-        dt.uint16: _widened(native, torch.uint16, values),
-        dt.uint32: _widened(native, torch.uint32, values),
+        dt.uint16: _through_wider(native, torch.uint16, values),
+        dt.uint32: _through_wider(native, torch.uint32, values),
         dt.uint64: uint64 or through_bits(native, values),
     }
 
 
 def ordered(native: Body, values: bool = True) -> dict[EmberDType, Body]:
-    """The same for an op that compares its elements: maximum, sort, less."""
+    """Return the bodies for an op that compares its elements: maximum, sort, less."""
     return unsigned(native, through_order(native, values), values)
 
 
 def moved(native: Body) -> dict[EmberDType, Body]:
-    """The same for an op that only moves its elements: flip, roll, tril. The bits travel as signed integers."""
+    """Return the bodies for an op that only moves its elements, as signed integers: flip, roll, tril."""
     return {dtype: _through_signed(native, *pair) for dtype, pair in _SAME_WIDTH.items()}
 
 
 def to_ordered(x: torch.Tensor) -> torch.Tensor:
-    """A uint64 tensor as int64 values in the same order: the top bit flipped."""
+    """Flip the top bit of a uint64 tensor: int64 values in the same order."""
     return x.view(torch.int64) ^ _TOP_BIT
 
 
 def from_ordered(x: torch.Tensor) -> torch.Tensor:
-    """The uint64 tensor that :func:`to_ordered` made ``x`` of."""
+    """Undo :func:`to_ordered`."""
     return (x ^ _TOP_BIT).view(torch.uint64)
 
 
 def through_bits(native: Body, values: bool = True) -> Body:
-    """``native`` for uint64, computed in int64 on the same bits."""
+    """Wrap ``native`` to compute uint64 in int64 on the same bits."""
     return _through(native, torch.uint64, _as_int64, _as_uint64 if values else None)
 
 
 def through_order(native: Body, values: bool = True) -> Body:
-    """``native`` for uint64, computed in int64 on values in the same order."""
+    """Wrap ``native`` to compute uint64 in int64 on values in the same order."""
     return _through(native, torch.uint64, to_ordered, from_ordered if values else None)
 
 
@@ -80,7 +82,7 @@ def _as_uint64(x: torch.Tensor) -> torch.Tensor:
     return x.view(torch.uint64)
 
 
-def _widened(native: Body, dtype: torch.dtype, values: bool) -> Body:
+def _through_wider(native: Body, dtype: torch.dtype, values: bool) -> Body:
     wider = _WIDER[dtype]
     return _through(native, dtype, lambda x: x.to(wider), (lambda x: x.to(dtype)) if values else None)
 
@@ -96,7 +98,7 @@ def _through(
     def body(*args: Any) -> Any:
         result = native(*(there(x) if isinstance(x, torch.Tensor) and x.dtype is dtype else x for x in args))
         if back is None or not isinstance(result, torch.Tensor) or result.dtype is not signed:
-            return result  # a comparison gives bool, a division floats
+            return result  # comparisons return bools, divisions floats
         return back(result)
 
     return body

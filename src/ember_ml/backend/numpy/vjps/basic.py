@@ -1,10 +1,10 @@
-"""The gradients of the ops in which training spends its time, in NumPy itself.
+"""VJPs of the ops in which training spends its time, in NumPy itself.
 
-The rules beside each op say the same in ops, one parameter at a time, and serve every case that is not here. A vjp
-takes the gradient of the result, in float32 or float64; for each tensor parameter what is known of the tensor that
-wants a gradient (its shape last), or None; then whatever it reads, by name: arguments of the op, ``r``, the result, and
-``saved``, what the way forward saved. It returns a gradient for each tensor parameter, or NotImplemented. It changes
-nothing in place but what it made itself: gradients are shared.
+The gradient rule of each op computes the same by ops, one parameter at a time, and covers every case that is not here.
+A vjp takes the gradient of the result, in float32 or float64; for each tensor parameter a description of the tensor
+that needs a gradient (its shape last), or None; then what it reads, by name: arguments of the op, ``r``, the result,
+and ``saved``, the residuals of the forward pass. It returns a gradient for each tensor parameter, or NotImplemented.
+It changes in place only what it created: gradients are shared.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _ones(count: int, dtype: np.dtype[Any]) -> Array:
 
 
 def _column_sums(g: Array) -> Array:
-    """The sums over the rows of a matrix: by BLAS, which takes a sixth of the time."""
+    """Sum over the rows of a matrix by BLAS, in a sixth of the time."""
     return np.matmul(_ones(len(g), g.dtype), g) if len(g) <= 65536 else _add(g, 0)
 
 
@@ -43,8 +43,8 @@ def _rows(x: Array) -> Array:
     return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
 
 
-def _fitted(g: Array, want: Any) -> Array | None:
-    """The gradient of a tensor that was broadcast: summed where it was repeated."""
+def _unbroadcast(g: Array, want: Any) -> Array | None:
+    """Undo broadcasting: sum the gradient over the repeated axes."""
     if want is None:
         return None
     shape = want[2]
@@ -57,22 +57,22 @@ def _fitted(g: Array, want: Any) -> Array | None:
     return np.asarray(_add(g, axes)).reshape(shape)
 
 
-def _added(g: Array, wanted: Wanted) -> Any:
-    return _fitted(g, wanted[0]), _fitted(g, wanted[1])
+def _add_back(g: Array, wanted: Wanted) -> Any:
+    return _unbroadcast(g, wanted[0]), _unbroadcast(g, wanted[1])
 
 
-def _subtracted(g: Array, wanted: Wanted) -> Any:
-    y_back = _fitted(g, wanted[1])
-    return _fitted(g, wanted[0]), y_back if y_back is None else np.negative(y_back, out=np.empty_like(y_back))
+def _subtract_back(g: Array, wanted: Wanted) -> Any:
+    y_back = _unbroadcast(g, wanted[1])
+    return _unbroadcast(g, wanted[0]), y_back if y_back is None else np.negative(y_back, out=np.empty_like(y_back))
 
 
-def _multiplied(g: Array, wanted: Wanted, x: Any, y: Any) -> Any:
-    if not g.ndim:  # of which NumPy makes scalars
+def _multiply_back(g: Array, wanted: Wanted, x: Any, y: Any) -> Any:
+    if not g.ndim:  # NumPy 2.4: returns scalars for 0-d
         return NotImplemented
-    return wanted[0] and _fitted(g * y, wanted[0]), wanted[1] and _fitted(g * x, wanted[1])
+    return wanted[0] and _unbroadcast(g * y, wanted[0]), wanted[1] and _unbroadcast(g * x, wanted[1])
 
 
-def _matrices_multiplied(g: Array, wanted: Wanted, x: Array, y: Array) -> Any:
+def _matmul_back(g: Array, wanted: Wanted, x: Array, y: Array) -> Any:
     if x.ndim == 2 == y.ndim:
         return wanted[0] and np.matmul(g, y.T), wanted[1] and np.matmul(x.T, g)
     if x.ndim < 2 or y.ndim < 2 or (y.ndim > 2 and x.shape[:-2] != y.shape[:-2]) or not x.size or not g.size:
@@ -86,7 +86,7 @@ def _matrices_multiplied(g: Array, wanted: Wanted, x: Array, y: Array) -> Any:
     )
 
 
-def _linear(g: Array, wanted: Wanted, x: Array, weight: Array) -> Any:
+def _linear_back(g: Array, wanted: Wanted, x: Array, weight: Array) -> Any:
     if not x.size or not g.size:
         return NotImplemented
     rows = _rows(g)
@@ -98,7 +98,7 @@ def _linear(g: Array, wanted: Wanted, x: Array, weight: Array) -> Any:
     )
 
 
-def _relu(g: Array, wanted: Wanted, r: Array) -> Any:
+def _relu_back(g: Array, wanted: Wanted, r: Array) -> Any:
     if not g.ndim:
         return NotImplemented
     slope = (r > 0).astype(g.dtype)
@@ -106,7 +106,7 @@ def _relu(g: Array, wanted: Wanted, r: Array) -> Any:
     return (slope,)
 
 
-def _mean(g: Array, wanted: Wanted, axis: Any) -> Any:
+def _mean_back(g: Array, wanted: Wanted, axis: Any) -> Any:
     if axis is not None:
         return NotImplemented
     shape = wanted[0][2]
@@ -122,9 +122,9 @@ def _crossentropy(target: Array, output: Array, from_logits: bool, axis: int) ->
         return None, None
     if _least(target, None) < 0 or _largest(target, None) >= output.shape[-1]:
         return None, None
-    chances = output - _largest(output, -1, None, None, True)
+    probabilities = output - _largest(output, -1, None, None, True)
     at_classes = np.arange(target.size), target.reshape(-1)
-    rows = chances.reshape(target.size, -1)
+    rows = probabilities.reshape(target.size, -1)
     picked = rows[at_classes]
     np.exp(rows, out=rows)
     totals = _add(rows, 1)
@@ -135,7 +135,7 @@ def _crossentropy(target: Array, output: Array, from_logits: bool, axis: int) ->
 
 
 def _crossentropy_back(g: Array, wanted: Wanted, saved: Any) -> Any:
-    """The probabilities, less 1 at the class."""
+    """Return the probabilities, minus 1 at the class, times the gradient."""
     rows, at_classes = saved
     flat = g.reshape(-1)
     slope = rows * flat[:, None]
@@ -143,7 +143,7 @@ def _crossentropy_back(g: Array, wanted: Wanted, saved: Any) -> Any:
     return (slope.reshape(wanted[0][2]),)
 
 
-def _sum(g: Array, wanted: Wanted, axis: Any) -> Any:
+def _sum_back(g: Array, wanted: Wanted, axis: Any) -> Any:
     if axis is not None:
         return NotImplemented
     filled = np.empty(wanted[0][2], g.dtype)
@@ -152,18 +152,18 @@ def _sum(g: Array, wanted: Wanted, axis: Any) -> Any:
 
 
 VJPS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
-    "add": (None, _added),
-    "linear": (None, _linear),
-    "matmul": (None, _matrices_multiplied),
-    "mean": (None, _mean),
-    "multiply": (None, _multiplied),
-    "relu": (None, _relu),
+    "add": (None, _add_back),
+    "linear": (None, _linear_back),
+    "matmul": (None, _matmul_back),
+    "mean": (None, _mean_back),
+    "multiply": (None, _multiply_back),
+    "relu": (None, _relu_back),
     "sparse_categorical_crossentropy": (_crossentropy, _crossentropy_back),
-    "subtract": (None, _subtracted),
-    "sum": (None, _sum),
+    "subtract": (None, _subtract_back),
+    "sum": (None, _sum_back),
 }
-"""By op the way forward that saves something for the way back, where there is one, and the way back.
+"""For each op the forward pass that saves residuals, or None if the op's body serves, and the backward pass.
 
-The way forward returns the result and what it saved, or None twice where it does not apply: for arguments that the op
-refuses too, whose body then says why.
+The forward pass returns the result and the residuals, or None twice where it does not apply; also for arguments that
+the op refuses, whose body then says why.
 """

@@ -1,6 +1,6 @@
-"""The gradients of the ops that networks spend their time on besides matrices: normalizations, activations, attention.
+"""VJPs of normalizations, activations and attention, in NumPy itself.
 
-As in ``basic.py``; what the way forward saves is what the way back would otherwise compute again.
+The interface is that of ``basic.py``; the forward pass saves what the backward pass would otherwise compute again.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import numpy as np
 
 from ember_ml.backend.common.attention import by_groups, check_attention, scale_of
 from ember_ml.backend.numpy.bodies.special import erfc
-from ember_ml.backend.numpy.vjps.basic import Wanted, _column_sums, _fitted, _rows
+from ember_ml.backend.numpy.vjps.basic import Wanted, _column_sums, _rows, _unbroadcast
 
 __all__ = ["VJPS"]
 
 Array = np.ndarray[Any, Any]
 
 _BLOCK = 1 << 15
-"""So many elements at a time stay in the cache while one step after the other is computed."""
+"""Elements per block: they stay in the cache from step to step."""
 _SCORES = 1 << 25
-"""The most scores of an attention that are kept for the way back."""
+"""The most attention scores that are kept for the backward pass."""
 
 
 def _is_last(x: Array, axis: Any, *parameters: Array | None) -> bool:
@@ -32,7 +32,7 @@ def _is_last(x: Array, axis: Any, *parameters: Array | None) -> bool:
 
 
 def _unit_rows(rows: Array, epsilon: float) -> Array:
-    """Rows, in place, divided by the root of their mean square; and one over that root."""
+    """Divide rows in place by the root of their mean square; return the reciprocal of that root."""
     inverse = np.vecdot(rows, rows)
     inverse /= rows.dtype.type(rows.shape[1])
     inverse += rows.dtype.type(epsilon)
@@ -43,7 +43,7 @@ def _unit_rows(rows: Array, epsilon: float) -> Array:
 
 
 def _unit_back(g: Array, unit: Array, inverse: Array, factor: Any) -> Array:
-    """The gradient of rows that were brought to unit size and multiplied by ``factor``."""
+    """Return the gradient of rows that were normalized and multiplied by ``factor``."""
     found = g * (1 if factor is None else factor)
     along = np.vecdot(found, unit)
     along /= g.dtype.type(-g.shape[1])
@@ -99,7 +99,7 @@ def _rms_back(g: Array, wanted: Wanted, saved: Any, scale: Any) -> Any:
 
 
 def _gelu(x: Array, approximate: bool) -> Any:
-    """The result, and saved its slope: some elements at a time."""
+    """Return the result, and its derivative as the residual, block by block."""
     if not x.ndim or not x.flags.c_contiguous:
         return None, None
     result, slope = np.empty_like(x), np.empty_like(x)
@@ -123,7 +123,7 @@ def _gelu_part(x: Array, result: Array, slope: Array) -> None:
     gate += kind(1)
     np.reciprocal(gate, out=gate)
     np.multiply(x, gate, out=result)
-    # the slope is the gate, and x times the slope of the gate
+    # the derivative is the gate, plus x times the derivative of the gate
     slope *= kind(-3)
     slope += kind(root)
     slope *= near
@@ -135,15 +135,15 @@ def _gelu_part(x: Array, result: Array, slope: Array) -> None:
 
 def _exact_gelu_part(x: Array, result: Array, slope: Array) -> None:
     kind = x.dtype.type
-    chance = erfc(x * kind(-math.sqrt(0.5)))
-    chance *= kind(0.5)
-    np.multiply(x, chance, out=result)
+    probability = erfc(x * kind(-math.sqrt(0.5)))
+    probability *= kind(0.5)
+    np.multiply(x, probability, out=result)
     np.multiply(x, x, out=slope)
     slope *= kind(-0.5)
     np.exp(slope, out=slope)
     slope *= kind(1 / math.sqrt(2 * math.pi))
     slope *= x
-    slope += chance
+    slope += probability
 
 
 def _gelu_back(g: Array, wanted: Wanted, saved: Any) -> Any:
@@ -151,7 +151,7 @@ def _gelu_back(g: Array, wanted: Wanted, saved: Any) -> Any:
 
 
 def _silu(x: Array) -> Any:
-    """The result, and saved the sigmoid."""
+    """Return the result, and the sigmoid as the residual."""
     if not x.ndim:
         return None, None
     gate = np.negative(x)
@@ -172,7 +172,7 @@ def _silu_back(g: Array, wanted: Wanted, saved: Array, r: Array) -> Any:
 
 
 def _sigmoid_back(g: Array, wanted: Wanted, r: Array) -> Any:
-    if not g.ndim:  # of which NumPy makes scalars
+    if not g.ndim:  # NumPy 2.4: returns scalars for 0-d
         return NotImplemented
     slope = 1 - r
     slope *= r
@@ -197,8 +197,8 @@ def _softmax_back(g: Array, wanted: Wanted, r: Array, axis: int) -> Any:
     return (slope,)
 
 
-def _parted(x: Array, heads: int) -> Array:
-    """(batch, length, all heads, dim) as (batch, heads, those that share one of key, length, dim)."""
+def _split_heads(x: Array, heads: int) -> Array:
+    """Reshape (batch, length, all heads, dim) to (batch, key heads, query heads per key head, length, dim)."""
     batch, length, all_heads, dim = x.shape
     return x.reshape(batch, length, heads, all_heads // heads, dim).transpose(0, 2, 3, 1, 4)
 
@@ -212,8 +212,8 @@ def _attention(query: Array, key: Array, value: Array, bias: Any, mask: Any, sca
     keys, heads = key.shape[1:3]
     if not 0 < batch * all_heads * queries * keys <= _SCORES:
         return None, None
-    scaled = _parted(query, heads) * query.dtype.type(scale_of(scale, query.shape))
-    weights = np.matmul(scaled, _parted(key, heads).swapaxes(-1, -2))
+    scaled = _split_heads(query, heads) * query.dtype.type(scale_of(scale, query.shape))
+    weights = np.matmul(scaled, _split_heads(key, heads).swapaxes(-1, -2))
     if bias is not None:
         weights += by_groups(np, bias, heads)
     if mask is not None:
@@ -229,7 +229,7 @@ def _attention(query: Array, key: Array, value: Array, bias: Any, mask: Any, sca
         total[total == 0] = 1
     weights *= np.reciprocal(total, out=total)
     result = np.empty((batch, queries, all_heads, value.shape[3]), weights.dtype)
-    np.matmul(weights, _parted(value, heads), out=_parted(result, heads))
+    np.matmul(weights, _split_heads(value, heads), out=_split_heads(result, heads))
     return result, (weights, scaled)
 
 
@@ -243,29 +243,29 @@ def _attention_back(
     scale: Any,
 ) -> Any:
     weights, scaled = saved
-    heads, own = key.shape[2], _parted(g, key.shape[2])
-    slopes = np.matmul(own, _parted(value, heads).swapaxes(-1, -2))
-    slopes -= _parted(np.vecdot(g, r)[..., None], heads)  # of each query the sum of slopes times weights
+    heads, own = key.shape[2], _split_heads(g, key.shape[2])
+    slopes = np.matmul(own, _split_heads(value, heads).swapaxes(-1, -2))
+    slopes -= _split_heads(np.vecdot(g, r)[..., None], heads)  # per query: the sum of slopes times weights
     slopes *= weights
     by_query = None
     if wanted[0]:
         by_query = np.empty(wanted[0][2], g.dtype)
-        np.matmul(slopes, _parted(key, heads), out=_parted(by_query, heads))
+        np.matmul(slopes, _split_heads(key, heads), out=_split_heads(by_query, heads))
         by_query *= g.dtype.type(scale_of(scale, by_query.shape))
     return (
         by_query,
-        wanted[1] and _summed(slopes, scaled, key),
-        wanted[2] and _summed(weights, own, value),
-        wanted[3] and _fitted(slopes.reshape(len(g), -1, *slopes.shape[-2:]), wanted[3]),
+        wanted[1] and _sum_over_queries(slopes, scaled, key),
+        wanted[2] and _sum_over_queries(weights, own, value),
+        wanted[3] and _unbroadcast(slopes.reshape(len(g), -1, *slopes.shape[-2:]), wanted[3]),
     )
 
 
-def _summed(weights: Array, x: Array, like: Array) -> Array:
-    """For each key the sum of what its queries bring, over all heads that share it."""
+def _sum_over_queries(weights: Array, x: Array, like: Array) -> Array:
+    """Sum the contributions of the queries to each key, over all heads that share it."""
     if weights.shape[2] > 1:
         return np.add.reduce(np.matmul(weights.swapaxes(-1, -2), x), 2).transpose(0, 2, 1, 3)
     found = np.empty(like.shape, x.dtype)
-    np.matmul(weights.swapaxes(-1, -2), x, out=_parted(found, like.shape[2]))
+    np.matmul(weights.swapaxes(-1, -2), x, out=_split_heads(found, like.shape[2]))
     return found
 
 
