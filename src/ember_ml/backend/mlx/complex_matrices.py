@@ -1,8 +1,10 @@
-"""Matrices of complex numbers on MLX, whose own functions for them are few.
+"""Matrices of complex numbers on MLX.
 
 A complex matrix is also a real one of twice the size: each number a+bi becomes the block [[a, -b], [b, a]]. Products,
 inverses and Cholesky factors of the one are those of the other.
 """
+
+# MLX 0.32: few functions of linear algebra take complex matrices
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def as_complex(real: mx.array, imaginary: mx.array) -> mx.array:
 
 
 def embed(x: mx.array) -> mx.array:
-    """The real matrix of 2m rows and 2n columns that stands for a complex one of m and n."""
+    """Return the real matrix of 2m rows and 2n columns that represents a complex one of m and n."""
     real, imaginary = mx.real(x), mx.imag(x)
     upper = mx.stack([real, -imaginary], axis=-1)
     lower = mx.stack([imaginary, real], axis=-1)
@@ -32,17 +34,17 @@ def embed(x: mx.array) -> mx.array:
 
 
 def extract(x: mx.array) -> mx.array:
-    """The complex matrix that :func:`embed` made ``x`` of."""
+    """Undo :func:`embed`."""
     return columns_as_complex(x[..., ::2])
 
 
 def columns_as_real(x: mx.array) -> mx.array:
-    """Complex columns as real ones of twice the length."""
+    """Return complex columns as real ones of twice the length."""
     return mx.stack([mx.real(x), mx.imag(x)], axis=-2).reshape(*x.shape[:-2], 2 * x.shape[-2], x.shape[-1])
 
 
 def columns_as_complex(x: mx.array) -> mx.array:
-    """The complex columns that :func:`columns_as_real` made ``x`` of."""
+    """Undo :func:`columns_as_real`."""
     return as_complex(x[..., ::2, :], x[..., 1::2, :])
 
 
@@ -67,7 +69,7 @@ def lu(x: mx.array) -> tuple[mx.array, mx.array, mx.array]:
 
 
 def householder(x: mx.array, complete: bool) -> tuple[mx.array, mx.array]:
-    """The QR decomposition by reflections."""
+    """Return the QR decomposition by Householder reflections."""
     rows, columns = x.shape[-2:]
     steps = min(rows, columns)
     places = mx.arange(rows)
@@ -75,7 +77,7 @@ def householder(x: mx.array, complete: bool) -> tuple[mx.array, mx.array]:
     for k in range(steps):
         column = mx.where(places >= k, x[..., k], 0)
         largest = mx.max(mx.abs(column), axis=-1, keepdims=True)
-        column = column / mx.where(largest == 0, 1, largest)  # the squares of small numbers would vanish
+        column = column / mx.where(largest == 0, 1, largest)  # the squares of small elements would underflow
         head = column[..., k : k + 1]
         size = mx.sqrt(sum_along(mx.square(mx.abs(column)), axis=-1, keepdims=True))
         phase = mx.where(mx.abs(head) == 0, 1, head / mx.where(head == 0, 1, mx.abs(head)))

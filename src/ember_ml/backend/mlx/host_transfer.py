@@ -1,4 +1,4 @@
-"""Between the host and MLX, and from dtype to dtype."""
+"""Transfer between NumPy arrays and MLX arrays, and casts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _HOST = {native: dtype for dtype, native in host_dtypes.items()}
 
 
 def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> mx.array:
-    """MLX copies whatever it imports."""
+    """Copy a NumPy array to MLX."""
     if array.dtype == np.complex128:
         raise UnsupportedDType("MLX has no complex128; cast to complex64, or use another backend")
-    if any(stride < 0 for stride in array.strides):  # which MLX refuses
+    if any(stride < 0 for stride in array.strides):  # MLX 0.32: refuses them
         array = array.copy(order="C")
-    if not array.size:  # an empty array that MLX imports has a random layout: to add it up may never end
+    if not array.size:  # MLX 0.32: imports it with random strides, and its sum may never end
         return mx.zeros(array.shape, dtypes[_HOST[array.dtype]])
-    return mx.array(array, dtype=dtypes[_HOST[array.dtype]])  # without the dtype MLX narrows float64
+    return mx.array(array, dtype=dtypes[_HOST[array.dtype]])  # MLX 0.32: by default float64 becomes float32
 
 
 @cache
@@ -46,10 +46,10 @@ def check_fits(*arrays: mx.array) -> None:
 
 
 def to_host(x: mx.array) -> np.ndarray:
-    """The view is one of another array in the same memory: ``x[0] = 1`` then leaves that memory as it is, and alive."""
+    """Return a view of another array in the same memory: ``x[0] = 1`` leaves that memory unchanged and alive."""
     check_fits(x)
     own = mx.view(x, mx.uint16) if x.dtype == mx.bfloat16 else mx.stop_gradient(x)
-    mx.eval(own)  # NumPy would otherwise read a value that failed to compute, without an error
+    mx.eval(own)  # otherwise NumPy reads a value that failed to compute, without an error
     array = np.asarray(memoryview(own).toreadonly())  # pyright: ignore[reportArgumentType]  # it is a buffer
     return array.view(host_dtypes[dt.bfloat16]) if x.dtype == mx.bfloat16 else array
 
@@ -77,8 +77,8 @@ def _saturate(x: mx.array, dtype: mx.Dtype) -> mx.array:
 
 def scalar(value: Any, dtype: mx.Dtype, device: str | None) -> mx.array:
     if type(value) is int and mx.issubdtype(dtype, mx.inexact):
-        value = float(value)  # MLX reads Python integers as int64
-    if dtype == mx.uint64 and value >= 2**63:  # MLX reads Python integers as int64
+        value = float(value)  # MLX 0.32: reads Python integers as int64
+    if dtype == mx.uint64 and value >= 2**63:  # MLX 0.32: reads Python integers as int64
         high, low = mx.array(value >> 32, dtype=mx.uint64), mx.array(value & 0xFFFFFFFF, dtype=mx.uint64)
         return mx.left_shift(high, mx.array(32, dtype=mx.uint64)) + low
     return mx.array(value, dtype=dtype)

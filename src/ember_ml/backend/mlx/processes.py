@@ -1,4 +1,4 @@
-"""Processes that compute together on MLX: the ring of TCP connections, or MPI where this MLX was built with it."""
+"""Process groups on MLX: a ring of TCP connections, or MPI where MLX was built with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ember_ml.errors import UnsupportedOp
 
 __all__ = ["connect", "joined"]
 
-# of a message; the ring is slower than gloo and has less latency to save
+# sizes of messages; the ring is slower than gloo and has less latency to save
 _FIRST_BYTES, _BYTES = 2**17, 2**22
 _WORDS = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
 
@@ -55,16 +55,16 @@ class MLXGroup(Group):
         self._group = group
 
     def all_reduce(self, x: mx.array, how: str) -> mx.array:
-        return _evaluated(getattr(mx.distributed, f"all_{how}")(x, group=self._group))
+        return _evaluate(getattr(mx.distributed, f"all_{how}")(x, group=self._group))
 
     def all_gather(self, x: mx.array) -> mx.array:
-        return _evaluated(mx.distributed.all_gather(x, group=self._group))
+        return _evaluate(mx.distributed.all_gather(x, group=self._group))
 
     def broadcast(self, x: mx.array, source: int) -> mx.array:
-        # MLX has none: the bits of all other ranks are 0, so that their sum is exact
+        # MLX 0.32: no broadcast; the bits of all other ranks are 0, which makes the sum exact
         bits = mx.view(mx.contiguous(x).reshape(-1), _WORDS.get(x.itemsize, mx.uint64))
         summed = mx.distributed.all_sum(bits if self.rank == source else mx.zeros_like(bits), group=self._group)
-        return _evaluated(mx.view(summed, x.dtype).reshape(x.shape))
+        return _evaluate(mx.view(summed, x.dtype).reshape(x.shape))
 
     def send(self, x: mx.array, to: int) -> None:
         self._check_neighbour(to)
@@ -72,7 +72,7 @@ class MLXGroup(Group):
 
     def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> mx.array:
         self._check_neighbour(source)
-        return _evaluated(mx.distributed.recv(shape, dtype, source, group=self._group))
+        return _evaluate(mx.distributed.recv(shape, dtype, source, group=self._group))
 
     def _check_neighbour(self, other: int) -> None:
         if self.engine == "ring" and (other - self.rank) % self.size not in (1, self.size - 1):
@@ -91,7 +91,7 @@ class MLXGroup(Group):
             if weight is not None:
                 parts.append(mx.ones(1, parts[0].dtype))
             flat = mx.concatenate(parts)
-            # of no samples, anything may have been computed
+            # without samples the gradients are arbitrary
             flat = mx.zeros_like(flat) if weight == 0 else flat * (1.0 / self.size if weight is None else weight)
             if summed is not None:  # the same order on every rank, whatever else its graph holds
                 flat = mx.depends(flat, summed)
@@ -111,7 +111,7 @@ class MLXGroup(Group):
         self.all_reduce(mx.zeros(1), "sum")
 
 
-def _evaluated(x: mx.array) -> mx.array:
-    """After a rank is lost, an array that was not evaluated can be read as if it had been reduced."""
+def _evaluate(x: mx.array) -> mx.array:
+    # MLX 0.32: after a rank is lost, an unevaluated array can be read as if it had been reduced
     mx.eval(x)
     return x
