@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from ember_ml import ops
 from ember_ml.backend import backend_of, installed_backends
 from ember_ml.backend import selection as backends
 from ember_ml.backend.selection import VARIABLE
-from ember_ml.errors import BrokenBackend, ConfigError, MissingBackend, UnknownBackend
+from ember_ml.errors import BrokenBackend, MissingBackend, UnknownBackend
 
 INSTALLED = installed_backends()
 OTHERS = [name for name in INSTALLED if name != "numpy"]
@@ -217,17 +217,31 @@ def test_persist_writes_the_file_that_the_next_program_reads(own_home: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"tensorflow\n", b"", b"numpy torch", b"\xff\xfe\x00", b"x" * 100_000])
-def test_corrupt_file_is_an_error_that_says_which_file(content: bytes, own_home: Path) -> None:
+def test_corrupt_file_warns_and_the_next_choice_is_taken(content: bytes, own_home: Path) -> None:
     path = remember(own_home, content)
-    with pytest.raises(ConfigError, match="delete") as caught:
-        backends._choose()
-    assert str(path) in str(caught.value)
-    assert len(str(caught.value)) < 500
+    with pytest.warns(UserWarning, match="delete") as caught:
+        assert backends._choose() == (ember_ml.auto_select_backend()[0], "auto-detection")
+    assert str(path) in str(caught[0].message)
+    assert len(str(caught[0].message)) < 500
 
 
-def test_folder_in_place_of_the_file_is_an_error_that_says_which_file(own_home: Path) -> None:
+def test_file_that_names_what_is_not_installed_warns(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember(own_home, b"torch")
+    monkeypatch.setattr(backends, "is_installed", lambda name: name == "numpy")
+    with pytest.warns(UserWarning, match="not installed; write one of numpy, or delete"):
+        assert backends._choose() == ("numpy", "auto-detection")
+
+
+def test_empty_file_stops_no_program(own_home: Path) -> None:
+    remember(own_home, b"")
+    done = run_python(REPORT, own_home)
+    assert done.stdout.strip() == f"{ember_ml.auto_select_backend()[0]} | auto-detection", done.stderr
+    assert done.stderr.count("UserWarning") == 1
+
+
+def test_folder_in_place_of_the_file_warns(own_home: Path) -> None:
     (own_home / ".ember" / "backend").mkdir(parents=True)
-    with pytest.raises(ConfigError, match=r"\.ember"):
+    with pytest.warns(UserWarning, match=r"\.ember"):
         backends._choose()
 
 
@@ -342,6 +356,83 @@ def test_new_thread_starts_from_the_process_unless_it_copies_the_context() -> No
         assert pool.submit(context.run, ember_ml.get_backend).result() == other
 
 
+def _in_scope(name: str) -> Iterator[None]:
+    with ember_ml.use_backend(name):
+        yield
+
+
+def test_overlapping_scopes_close_in_any_order() -> None:
+    first, second = _in_scope(INSTALLED[-1]), _in_scope(INSTALLED[0])
+    opened, close = threading.Event(), threading.Event()
+
+    def keep_one_open() -> None:
+        with ember_ml.use_backend(INSTALLED[-1]):
+            opened.set()
+            close.wait(60)
+
+    other = threading.Thread(target=keep_one_open)
+    other.start()
+    assert opened.wait(60)
+    try:
+        next(first)
+        next(second)
+        first.close()
+        assert ember_ml.get_backend() == INSTALLED[0]
+        second.close()
+        assert backends.scopes_here() == ()
+        assert ember_ml.get_backend() == "numpy"
+        assert backend_of(ops.ones(1)).name == "numpy"
+    finally:
+        close.set()
+        other.join()
+
+
+def test_decorated_function_has_a_scope_at_each_call() -> None:
+    @ember_ml.use_backend(INSTALLED[-1])
+    def depth(count: int) -> tuple[str, int]:
+        return depth(count - 1) if count else (ember_ml.get_backend(), len(backends.scopes_here()))
+
+    assert depth(2) == (INSTALLED[-1], 3)
+    assert backends.scopes_here() == ()
+
+
+def test_first_choice_inside_a_scope_leaves_the_process_without_one(own_home: Path) -> None:
+    code = (
+        "import ember_ml\nfrom ember_ml import ops\nfrom ember_ml.backend import selection\n"
+        "with ember_ml.use_backend('numpy'):\n"
+        "    print(ops.to_numpy(ops.add(ops.ones(2), 1.0)).tolist(), selection._process)\n"
+        "print(selection._process, ember_ml.backend.chosen_by())"
+    )
+    done = run_python(code, own_home)
+    assert done.stdout == "[2.0, 2.0] None\nNone auto-detection\n", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+def test_fork_while_another_thread_opens_scopes_does_not_hang_the_child(own_home: Path) -> None:
+    code = (
+        "import os, threading, time, ember_ml\n"
+        "from ember_ml import ops\nfrom ember_ml.backend import selection\n"
+        "ember_ml.set_backend('numpy')\n"
+        "with ember_ml.use_backend('numpy'): pass\n"
+        "held, go = threading.Event(), threading.Event()\n"
+        "def hold():\n"
+        "    with selection._lock: held.set(); go.wait()\n"
+        "other = threading.Thread(target=hold, daemon=True); other.start(); held.wait()\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    with ember_ml.use_backend('numpy'): ops.add(1.0, 2.0)\n"
+        "    os._exit(0)\n"
+        "for _ in range(600):\n"
+        "    done, status = os.waitpid(child, os.WNOHANG)\n"
+        "    if done: break\n"
+        "    time.sleep(0.1)\n"
+        "else: os.kill(child, 9); status = 'hangs'\n"
+        "go.set(); print(status)"
+    )
+    done = run_python(code, own_home)
+    assert done.stdout == "0\n", done.stderr
+
+
 # ── import
 
 
@@ -379,3 +470,26 @@ def test_reload_keeps_the_backend(backend: str, own_home: Path) -> None:
     name, same, module = json.loads(done.stdout)
     assert (name, same) == (backend, True)
     assert module.partition(".")[0] == backend
+
+
+@pytest.mark.parametrize("module", ["ember_ml.backend", "ember_ml.backend.selection"])
+def test_reload_of_the_selection_keeps_everything(module: str, backend: str, own_home: Path) -> None:
+    code = (
+        "import importlib, ember_ml\n"
+        "from ember_ml import ops\n"
+        "from ember_ml.nn.tensor import EmberTensor\n"
+        f"ember_ml.set_backend({backend!r})\n"
+        "x = EmberTensor([1.0, 2.0])\n"
+        f"with ember_ml.use_backend({backend!r}):\n"
+        f"    importlib.reload(importlib.import_module({module!r}))\n"
+        "    assert ember_ml.backend.chosen_by() == 'use_backend'\n"
+        "assert ember_ml.get_backend() == ember_ml.backend.get_backend() == " + repr(backend) + "\n"
+        "assert ember_ml.backend.chosen_by() == 'set_backend'\n"
+        "assert ops.to_numpy(ops.add(x, 1.0)).tolist() == [2.0, 3.0]\n"
+        "ember_ml.backend.set_backend('numpy')\n"
+        "assert ember_ml.get_backend() == 'numpy'\n"
+        "assert ember_ml.backend.backend_of(ops.ones(1)).name == 'numpy'\n"
+        "with ember_ml.backend.use_backend(" + repr(backend) + "): print(ember_ml.get_backend())"
+    )
+    done = run_python(code, own_home)
+    assert done.stdout == f"{backend}\n", done.stderr

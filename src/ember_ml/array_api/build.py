@@ -14,8 +14,8 @@ from ember_ml.array_api.info import Info
 from ember_ml.array_api.signatures import FFT, LINALG, MAIN
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import load
+from ember_ml.dispatch.bind_tensor import on_own_backend
 from ember_ml.dispatch.declare import OPS, Op
-from ember_ml.dispatch.portable import on_own_backend
 from ember_ml.dispatch.slow_path import dispatch
 
 __all__ = ["fill"]

@@ -11,10 +11,23 @@ from ember_ml.autodiff.recorder import is_tracked, not_differentiable
 from ember_ml.autodiff.reverse_pass import conjugated, unbroadcast
 from ember_ml.backend.contract import Backend, Body, ByDType
 from ember_ml.core.dtypes import EmberDType, as_dtype
-from ember_ml.dispatch.declare import OPS, TENSOR, Op, read_names
+from ember_ml.dispatch.declare import OPS, TENSOR, Op, adapt_bodies_with, read_names
 from ember_ml.tensor.ember_tensor import EmberTensor
 
 __all__ = ["refusing", "with_rules"]
+
+
+def _adapt_body(op: Op, body: Body | ByDType, backend: Backend) -> Body | ByDType:
+    """Return ``body`` as the backend's own engine needs it: with the op's rules, refusing, or as it is."""
+    if backend.gradients is None:
+        return body
+    lacking = backend.gradients.without_gradient.get(op.name)
+    if lacking:
+        return with_rules(op, body, backend, lacking)
+    return refusing(op, body, backend) if op.has_no_gradient() else body
+
+
+adapt_bodies_with(_adapt_body)
 
 
 def refusing(op: Op, body: Body | ByDType, backend: Backend) -> Body | ByDType:

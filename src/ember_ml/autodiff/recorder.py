@@ -13,7 +13,9 @@ from typing import Any
 from ember_ml.backend import selection as backends
 from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import EmberDType, float32, float64
+from ember_ml.dispatch.codegen import compile_function
 from ember_ml.dispatch.declare import DTYPE, INDEX, MASK, TENSOR, Op, read_names
+from ember_ml.dispatch.slow_path import dispatch
 from ember_ml.tensor.var import Node, Var, next_order
 
 __all__ = ["Outline", "Plan", "is_tracked", "not_differentiable", "recorder", "short_recorder_of"]
@@ -89,8 +91,6 @@ _UNKNOWN: Any = object()
 
 def recorder(op: Op, tape: Any) -> Callable[..., Any]:
     """A body that computes ``op`` on the values and records the call."""
-    from ember_ml.dispatch.slow_path import dispatch
-
     rules = [op.gradients.get(name, _UNKNOWN) for name in op.parameters]
     residuals = _Residuals(op)
     reads = [residuals.reads.get(name, ()) for name in op.parameters]
@@ -214,8 +214,6 @@ def short_recorder_of(op: Op, base: Backend) -> Callable[..., Any] | None:
 
 
 def _short_recorder(op: Op, base: Backend) -> Callable[..., Any] | None:
-    from ember_ml.dispatch.codegen import compile_function
-
     roles = {op.parameters[place]: role for place, role in op.roles}
     tensors = [name for name, role in roles.items() if role is TENSOR]
     is_simple = roles.keys() and set(roles.values()) <= _SHORT_ROLES and not op.declaration.__kwdefaults__

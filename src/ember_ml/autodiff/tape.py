@@ -8,7 +8,7 @@ differentiated through its body, and an op with gradient rules by those. Rules a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
@@ -16,14 +16,14 @@ from typing import Any
 from ember_ml.autodiff.recorder import recorder, short_recorder_of
 from ember_ml.backend.contract import Backend, FastPath
 from ember_ml.core.dtypes import EmberDType
+from ember_ml.dispatch.arguments import bring, find_tape
 from ember_ml.dispatch.declare import OPS, Op
-from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.dispatch.slow_path import dispatch
+from ember_ml.tensor import var as recorded_tensors
 from ember_ml.tensor.var import Node, Var, next_order
 
-__all__ = ["Tape", "find_tape", "leaf", "tape_for"]
+__all__ = ["Tape", "leaf", "tape_for"]
 
-is_live: bool = False
-"""Whether any tape was ever made: until then dispatch need not look for recorded values."""
 live_on: set[str] = set()
 """The names of the backends on which any tape was ever made."""
 has_variables: bool = False
@@ -97,8 +97,6 @@ class Tape:
 
     def adopt(self, value: Any, device: str | None) -> Var:
         """Anything tensor-like as a constant; recorded values of other tapes keep what they recorded."""
-        from ember_ml.dispatch.slow_path import bring
-
         is_ours = type(value) is Var and value.tape.base is self.base
         return self.constant(value if is_ours else bring(value, self.base, device))
 
@@ -151,8 +149,6 @@ class Tape:
 
     def call(self, name: str, args: tuple[Any, ...]) -> Any:
         """The op called ``name`` on this tape."""
-        from ember_ml.dispatch.slow_path import dispatch
-
         op = OPS[name]
         defaults = (*(op.declaration.__defaults__ or ()), *(op.declaration.__kwdefaults__ or {}).values())
         missing = len(op.parameters) - len(args)
@@ -163,11 +159,15 @@ class Tape:
         op = _named(name)
         if op is None:
             raise TypeError(f"np.{name} is no op of Ember ML and cannot be recorded")
-        short = short_recorder_of(op, self.base) if len(args) == len(op.parameters) else None
+        short = self.short_recorder(op) if len(args) == len(op.parameters) else None
         recorded = NotImplemented if short is None else short(*args)
         if recorded is not NotImplemented:
             return recorded
         return (find_tape(args, self.base) or self).call(op.name, args)
+
+    def short_recorder(self, op: Op) -> Callable[..., Any] | None:
+        """Return a function that records a call of ``op`` whose tensors are recorded alike, or None."""
+        return short_recorder_of(op, self.base)
 
     def body(self, op: Op) -> Callable[..., Any]:
         """What runs for ``op`` on this tape."""
@@ -191,8 +191,8 @@ def _named(name: str) -> Op | None:
 @cache
 def tape_for(base: Backend, level: int) -> Tape:
     """The tape of a backend at a level; ``requires_grad`` records at level 0, ``grad`` above it."""
-    global is_live, has_variables
-    is_live = True
+    global has_variables
+    recorded_tensors.is_live = True
     live_on.add(base.name)
     has_variables |= not level
     return Tape(base, level)
@@ -209,18 +209,3 @@ def leaf(value: Any, tape: Tape) -> Var:
     node.order, node.op, node.parents, node.outputs, node.is_complex = next_order(), None, (), 1, False
     node.plan = node.dtype = node.grad = node.parts = node.residuals = None
     return var
-
-
-def find_tape(args: Iterable[Any], base: Backend, best: Tape | None = None) -> Tape | None:
-    """The innermost tape on ``base`` among recorded values in ``args``, or None where nothing in it is recorded."""
-    for value in args:
-        kind = type(value)
-        if kind is EmberTensor:
-            value = value._array
-            kind = type(value)
-        if kind is Var:
-            if value.tape.base is base and (best is None or value.tape.level > best.level):
-                best = value.tape
-        elif kind is list or kind is tuple:
-            best = find_tape(value, base, best)
-    return best

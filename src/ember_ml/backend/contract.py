@@ -75,32 +75,39 @@ class ByDType:
 class FastPath(NamedTuple):
     """The lines that decide, inside an op's own frame, whether the native function may be called at once.
 
-    They are source text: ``{x}`` and ``{y}`` stand for the tensor arguments and ``{args}`` for all arguments. They may
-    use the names NATIVE (the tensor class), BODY (the native function), OK (the native dtypes that it computes as the
-    contract says), WEAK (those of them which take a Python number as it is), F32 and BACKEND. They return the result,
-    or fall through to the slow path; an exception falls through as well. ``unary`` and ``binary`` are each one ``if``
-    statement whose tests are false for portable tensors: the branch for those is appended.
+    They are source text: ``{x}`` and ``{y}`` stand for the tensor arguments, ``{args}`` for all arguments, and
+    ``{number_args}`` for the same where ``{y}`` is a Python number, which becomes a 0-d tensor if need be. They may use
+    the names _NATIVE (the tensor class), _BODY (the native function), _OK (the native dtypes that it computes as the
+    contract says), _WEAK (those of them which take a Python number as it is), _F32, _BACKEND, and _FINISH, a function
+    of a result and the backend that makes tensors of the library's scalars. Names of their own begin with an underscore
+    too, as no parameter does. They return the result, or fall through to the slow path. Their tests never raise:
+    whatever raises is taken for an error of the native function, which is explained and not called again.
+
+    ``unary`` and ``binary`` are each one ``if`` statement whose tests are false for portable tensors: the branch for
+    those is appended. ``sequence`` stands where ``{x}`` is known to be a list or tuple whose first item is a native
+    tensor. ``takes_numbers``: a function of the library takes a Python number for ``{y}``; Python code never gets one.
     """
 
-    unary: str = "if type({x}) is NATIVE and {x}.dtype in OK:\n    return BODY({args})"
+    unary: str = "if type({x}) is _NATIVE and {x}.dtype in _OK:\n    return _BODY({args})"
     binary: str = (
-        "if type({x}) is NATIVE:\n"
-        "    d = {x}.dtype\n"
-        "    if type({y}) is NATIVE:\n"
-        "        if d == {y}.dtype and d in OK:\n"
-        "            return BODY({args})\n"
-        "    elif (type({y}) is float or type({y}) is int) and d in WEAK:\n"
-        "        return BODY({args})"
+        "if type({x}) is _NATIVE:\n"
+        "    _dtype = {x}.dtype\n"
+        "    if type({y}) is _NATIVE:\n"
+        "        if _dtype == {y}.dtype and _dtype in _OK:\n"
+        "            return _BODY({args})\n"
+        "    elif (type({y}) is float or type({y}) is int) and _dtype in _WEAK:\n"
+        "        return _BODY({number_args})"
     )
     sequence: str = (
-        "d = {x}[0].dtype\n"
-        "if d in OK:\n"
-        "    for t in {x}:\n"
-        "        if type(t) is not NATIVE or t.dtype != d:\n"
+        "_dtype = {x}[0].dtype\n"
+        "if _dtype in _OK:\n"
+        "    for _item in {x}:\n"
+        "        if type(_item) is not _NATIVE or _item.dtype != _dtype:\n"
         "            break\n"
         "    else:\n"
-        "        return BODY({args})"
+        "        return _BODY({args})"
     )
+    takes_numbers: bool = True
 
 
 class Backend(Protocol):
@@ -234,4 +241,15 @@ class TapeBackend(Backend, Protocol):
 
     def body(self, op: Any) -> Body:
         """Return the function that computes and records ``op``."""
+        ...
+
+    def short_recorder(self, op: Any) -> Body | None:
+        """Return a function that records a call of ``op`` whose tensors are recorded alike, or None.
+
+        It returns NotImplemented for arguments that dispatch must prepare.
+        """
+        ...
+
+    def adopt(self, value: Any, device: str | None) -> Any:
+        """Return anything tensor-like as a constant of the tape."""
         ...

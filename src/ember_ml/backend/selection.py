@@ -12,8 +12,9 @@ import importlib.util
 import os
 import platform
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable
+from contextlib import ContextDecorator
 from contextvars import ContextVar
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import find_dtype
 from ember_ml.core.trees import known_leaves
-from ember_ml.errors import BrokenBackend, ConfigError, MissingBackend, UnknownBackend
+from ember_ml.errors import BrokenBackend, MissingBackend, UnknownBackend
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -36,12 +37,15 @@ __all__ = [
     "chosen_by",
     "get_backend",
     "get_backend_module",
+    "has_scope_here",
     "installed_backends",
     "is_active",
     "is_installed",
     "is_started",
     "load",
+    "on_scope",
     "on_switch",
+    "scopes_here",
     "set_backend",
     "starting_backend",
     "use_backend",
@@ -52,14 +56,24 @@ VARIABLE = "EMBER_ML_BACKEND"
 # name: the package that computes for it
 _BUILT_IN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
 
-_loaded: dict[str, Backend] = {}
-_owners: dict[type, Backend] = {}
-_process: Backend | None = None
-_chosen_by = ""
-_scope: ContextVar[Backend | None] = ContextVar("ember_ml_backend", default=None)
-_open_scopes = 0
-_lock = threading.RLock()
-_listeners: list[Callable[[Backend | None], None]] = []
+if "_loaded" not in globals():  # importlib.reload keeps all that was chosen
+    _loaded: dict[str, Backend] = {}
+    _owners: dict[type, Backend] = {}
+    _process: Backend | None = None
+    _chosen_by: str = ""
+    _scopes: ContextVar[tuple[use_backend, ...]] = ContextVar("ember_ml_backend", default=())
+    _open_scopes: int = 0
+    has_scopes: bool = False
+    """Whether a scope is open in any thread or task: only then the ops ask whether they are inside one."""
+    scopes_here: Callable[[], tuple[use_backend, ...]] = _scopes.get
+    """Return the scopes that are open in this thread or task, the innermost one last.
+
+    It is the method itself, for speed, and one object, which the backend of PyTorch lets torch.compile trace.
+    """
+    _lock: threading.RLock = threading.RLock()
+    _on_switch: list[Callable[[Backend], None]] = []
+    _on_scope: list[Callable[[Backend], None]] = []
+    _with_scopes: set[str] = set()  # the backends of which a scope was opened
 
 
 def _plugins() -> dict[str, EntryPoint]:
@@ -170,19 +184,22 @@ def backend_file() -> Path:
 
 
 def _from_file() -> str | None:
+    """Return the backend that the file names; None, with a warning, where it names none."""
     path = backend_file()
     try:
         text = path.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the backend file {path} cannot be read ({error}); correct or delete it") from error
-    if text not in backend_names():
-        raise ConfigError(
-            f"the backend file {path} says {text[:40]!r}, which is no backend; "
-            f"write one of {', '.join(backend_names())}, or delete the file"
-        )
-    return text
+        problem = f"cannot be read ({error}); correct or delete it"
+    else:
+        if text in backend_names() and is_installed(text):
+            return text
+        reason = "which is not installed" if text in backend_names() else "which is no backend"
+        names = ", ".join(installed_backends())
+        problem = f"says {text[:40]!r}, {reason}; write one of {names}, or delete the file"
+    warnings.warn(f"the backend file {path} {problem}", stacklevel=2)
+    return None
 
 
 def auto_select_backend() -> tuple[str, str | None]:
@@ -229,23 +246,28 @@ def starting_backend() -> str:
 
 
 def active() -> Backend:
-    """The module of the backend that computes for this thread or task."""
-    if _open_scopes:
-        scoped = _scope.get()
-        if scoped is not None:
-            return scoped
+    """Return the module of the backend that computes for this thread or task."""
+    if has_scopes:
+        scopes = scopes_here()
+        if scopes:
+            return scopes[-1].backend
     return _process if _process is not None else _start()
 
 
 def is_started() -> bool:
     """Whether a backend was chosen yet, for the process or for a scope in it."""
-    return _process is not None or _open_scopes > 0
+    return _process is not None or has_scopes
+
+
+def has_scope_here() -> bool:
+    """Whether this thread or task is inside a scope."""
+    return has_scopes and bool(scopes_here())
 
 
 def is_active(backend: Backend) -> bool:
     """Whether ``backend`` computes for this thread or task; asking does not choose one."""
-    scoped = _scope.get() if _open_scopes else None
-    return (scoped or _process) is backend
+    scopes = scopes_here() if has_scopes else ()
+    return (scopes[-1].backend if scopes else _process) is backend
 
 
 def _start() -> Backend:
@@ -260,25 +282,24 @@ def _start() -> Backend:
 def _switch(backend: Backend, reason: str) -> None:
     global _process, _chosen_by
     _process, _chosen_by = backend, reason
-    _notify()
+    for listener in _on_switch:
+        listener(backend)
 
 
-def _notify() -> None:
-    """Tell the ops which backend their hot path may assume; None while scopes decide it per thread."""
-    fast = None if _open_scopes else _process
-    for listener in _listeners:
-        listener(fast)
+def on_switch(listener: Callable[[Backend], None]) -> None:
+    """Call ``listener`` with the backend module after every switch of the process."""
+    _on_switch.append(listener)
 
 
-def on_switch(listener: Callable[[Backend | None], None]) -> None:
-    """Call ``listener`` with the backend module after every switch, and with None while a scope is open anywhere."""
-    _listeners.append(listener)
+def on_scope(listener: Callable[[Backend], None]) -> None:
+    """Call ``listener`` with the backend module before a scope of it is first opened."""
+    _on_scope.append(listener)
 
 
 def chosen_by() -> str:
     """What chose the backend of this process: a call, a variable, a file or auto-detection."""
     active()
-    return "use_backend" if _open_scopes and _scope.get() is not None else _chosen_by
+    return "use_backend" if has_scope_here() else _chosen_by
 
 
 def get_backend() -> str:
@@ -329,12 +350,12 @@ def _write_file(backend: str) -> None:
     draft.replace(path)
 
 
-@contextmanager
-def use_backend(backend: str) -> Iterator[None]:
+class use_backend(ContextDecorator):
     """Compute on ``backend`` inside the ``with`` block, for this thread or asyncio task only.
 
     A thread started inside the block begins with the process-wide backend, unless it runs in a copy of the context
-    (``contextvars.copy_context().run``), as ``asyncio.to_thread`` does.
+    (``contextvars.copy_context().run``), as ``asyncio.to_thread`` does. Blocks that overlap, as in two generators, may
+    end in any order: each takes its own scope away and leaves the others.
 
     >>> import ember_ml
     >>> from ember_ml import ops
@@ -342,19 +363,53 @@ def use_backend(backend: str) -> Iterator[None]:
     ...     ember_ml.get_backend()
     'numpy'
     """
-    module = load(_checked(backend))
-    token = _scope.set(module)
-    _count_scopes(+1)
-    try:
-        yield
-    finally:
+
+    backend: Backend
+    """The module of the backend, once the block has begun."""
+    name: str
+
+    def __init__(self, backend: str) -> None:
+        self.name = _checked(backend)
+
+    def _recreate_cm(self) -> use_backend:
+        return use_backend(self.name)  # each call of a decorated function has a scope of its own
+
+    def __enter__(self) -> None:
+        self.backend = load(self.name)
+        if self.name not in _with_scopes:
+            _prepare_scopes(self.backend)
+        _count_scopes(+1)
+        _scopes.set((*scopes_here(), self))
+
+    def __exit__(self, *error: object) -> None:
+        scopes = scopes_here()
+        if scopes and scopes[-1] is self:
+            _scopes.set(scopes[:-1])
+        else:
+            _scopes.set(tuple([scope for scope in scopes if scope is not self]))
         _count_scopes(-1)
-        _scope.reset(token)
+
+
+def _prepare_scopes(backend: Backend) -> None:
+    with _lock:
+        if backend.name not in _with_scopes:
+            for listener in _on_scope:
+                listener(backend)
+            _with_scopes.add(backend.name)
 
 
 def _count_scopes(change: int) -> None:
-    global _open_scopes
+    global _open_scopes, has_scopes
     with _lock:
-        before, _open_scopes = _open_scopes, _open_scopes + change
-        if not before or not _open_scopes:
-            _notify()
+        _open_scopes += change
+        has_scopes = _open_scopes > 0
+
+
+def _renew_lock() -> None:
+    """Make the lock anew in the child of a fork: another thread of the parent may have held it, and is not there."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _renew_lock())  # by name: what importlib.reload defines counts

@@ -1,8 +1,13 @@
-"""The code inside each op's function: the hot path of one backend, compiled from the op's signature.
+"""Make the code that runs: the only place in the package where source text becomes functions.
 
-A call whose tensors are the active backend's own, of one dtype that the library computes as the contract says, goes
-straight to the native function, one Python frame in all; so does one whose portable tensors hold such. Everything else,
-and every exception, goes to :func:`dispatch`.
+Each op has one function object for good, and for each backend a code for it, compiled from the op's signature. A call
+whose tensors are the backend's own, of one dtype that the library computes as the contract says, goes straight to the
+native function, one Python frame in all; so does one whose portable tensors hold such. Tests of types and dtypes decide
+that; everything else goes to :func:`dispatch`. What the native function raises is explained with the arguments, and the
+function is not called again.
+
+Every name in generated code that is no parameter begins with an underscore, and no parameter does. What depends on the
+backend ends in its name, since the codes of one op share one namespace.
 """
 
 from __future__ import annotations
@@ -15,52 +20,80 @@ from functools import cache, update_wrapper
 from types import CodeType, FunctionType
 from typing import Any
 
-from ember_ml.autodiff.recorder import short_recorder_of
+from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend, ByDType, FastPath
-from ember_ml.backend.selection import is_started
 from ember_ml.core import dtypes as dt
+from ember_ml.dispatch.arguments import number_like
 from ember_ml.dispatch.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, SEQUENCE, TENSOR, VALUE, Op
-from ember_ml.dispatch.slow_path import dispatch
+from ember_ml.dispatch.slow_path import dispatch, finish, recover
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.kinds import kinds_of
 from ember_ml.tensor.var import Var
 
-__all__ = ["bind", "code_for", "compile_function", "complete_bound"]
+__all__ = ["bind", "code_for", "compile_function", "complete_bound", "source_of"]
 
 _SLOW_ROLES = {INDICES, MASKS, KEY, VALUE, DATA}  # they have rules of their own, which dispatch applies
 _TENSOR_ROLES = (TENSOR, INDEX, MASK)
 
 
+def compile_function(name: str, source: str, filename: str, namespace: dict[str, Any]) -> Any:
+    """Run ``source`` in ``namespace`` and return the function ``name`` that it defines; tracebacks show the source."""
+    _show_lines(filename, source)
+    exec(compile(source, filename, "exec"), namespace)
+    return namespace[name]
+
+
+def _show_lines(filename: str, source: str) -> None:
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+
+
+@cache
+def _compile(source: str) -> CodeType:
+    """Compile the function ``op``; ops with the same signature and the same lines share the work."""
+    return compile_function("op", source, "<ember_ml>", {}).__code__
+
+
 def code_for(op: Op, backend: Backend | None) -> CodeType:
-    """The code of ``op`` for a backend, or the general one for None."""
-    key = "CODE" if backend is None else f"CODE_{backend.name}"
-    found = op.namespace.get(key)
+    """Return the code of ``op`` for a backend; for None, code that hands the arguments to ``_SLOW``."""
+    key = "" if backend is None else backend.name
+    found = op.codes.get(key)
     if found is None:
-        op.namespace.setdefault("SLOW", dispatch)
-        lines = () if backend is None else _hot_lines(op, backend)
-        recorded = () if backend is None else _recorded(op, backend)
-        code = _compile(_signature(op), lines, op.parameters, recorded)
-        found = code.replace(co_name=op.name, co_qualname=op.name)
-        op.namespace[key] = found
+        source, filename = source_of(op, backend), f"<ember_ml {op.name}{key and f' on {key}'}>"
+        _show_lines(filename, source)
+        code = _compile(source.replace(f"def {op.name}(", "def op(", 1))
+        found = op.codes[key] = code.replace(co_name=op.name, co_qualname=op.name, co_filename=filename)
     return found
 
 
-def compile_function(name: str, source: str, filename: str, namespace: dict[str, Any]) -> Any:
-    """Run ``source`` in ``namespace`` and return the function ``name`` that it defines; tracebacks show the source."""
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    exec(compile(source, filename, "exec"), namespace)
-    return namespace[name]
+def source_of(op: Op, backend: Backend | None) -> str:
+    """Return the source of ``op`` for a backend, and put what it refers to into the op's namespace."""
+    arguments = "".join(f"{name}, " for name in op.parameters)
+    lines = [f"def {op.name}({_signature(op)}):"]
+    op.namespace.setdefault("_SLOW", dispatch)
+    if backend is not None:
+        lines += [f"    {line}" for line in _scope_lines(op, backend)]
+        hot = _hot_lines(op, backend)
+        if hot:
+            lines += ["    try:", *(f"        {line}" for line in hot), "    except Exception as _error:"]
+            lines += [f"        return _RECOVER(_OP, ({arguments}), _BACKEND_{_suffix(backend)}, _error)"]
+        lines += [f"    {line}" for line in _recording_lines(op, backend)]
+    return "\n".join([*lines, f"    return _SLOW(_OP, ({arguments}))", ""])
+
+
+def _suffix(backend: Backend) -> str:
+    """Return the backend's name as the end of an identifier."""
+    return re.sub(r"\W", "_", backend.name)
 
 
 _waiting: list[FunctionType] = []  # functions that get their code with the first backend: compiling takes a while
 
 
 def bind(op: Op, call: Callable[[Op, tuple[Any, ...]], Any]) -> Callable[..., Any]:
-    """A function with the signature of ``op`` that hands its arguments, in declared order, to ``call``."""
-    namespace: dict[str, Any] = {"OP": op, "SLOW": call, "__builtins__": __builtins__}
-    function = namespace["SELF"] = FunctionType(_start.__code__, namespace, op.name, op.declaration.__defaults__)
+    """Return a function with the signature of ``op`` that hands its arguments, in declared order, to ``call``."""
+    namespace: dict[str, Any] = {"_OP": op, "_SLOW": call, "__builtins__": __builtins__}
+    function = namespace["_SELF"] = FunctionType(_start.__code__, namespace, op.name, op.declaration.__defaults__)
     function.__kwdefaults__ = op.declaration.__kwdefaults__
-    if is_started():
+    if selection.is_started():
         function.__code__ = code_for(op, None)
     else:
         _waiting.append(function)
@@ -68,22 +101,22 @@ def bind(op: Op, call: Callable[[Op, tuple[Any, ...]], Any]) -> Callable[..., An
 
 
 def _start(*args: Any, **kwargs: Any) -> Any:
-    """The code of bound functions until the backend is first known."""
-    from ember_ml.backend.selection import active
+    """Choose a backend: the code of bound functions until then."""
+    from ember_ml.dispatch.install import start
 
-    active()
-    return SELF(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+    start()
+    return _SELF(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
 def complete_bound() -> None:
     """Give all bound functions the code that hands their arguments over."""
     while _waiting:
         function = _waiting.pop()
-        function.__code__ = code_for(function.__globals__["OP"], None)
+        function.__code__ = code_for(function.__globals__["_OP"], None)
 
 
 def _signature(op: Op) -> str:
-    """The parameters as they stand in a ``def``, read off the code, which is much quicker than to inspect it."""
+    """Return the parameters as they stand in a ``def``, read off the code, which is quicker than to inspect it."""
     declaration = op.declaration
     code = declaration.__code__
     places, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
@@ -97,57 +130,76 @@ def _signature(op: Op) -> str:
     return ", ".join(parts + [f"{p}=None" if p in defaults else p for p in code.co_varnames[places:last]])
 
 
-def _hot_lines(op: Op, backend: Backend) -> tuple[str, ...]:
-    """The source lines that try the native call, or nothing where this op has no hot path."""
+def _scope_lines(op: Op, backend: Backend) -> tuple[str, ...]:
+    """Return the lines that hand a call inside a scope of another backend to the op's function for that one."""
+    code = op.declaration.__code__
+    keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    starred = op.parameters[code.co_argcount] if code.co_flags & inspect.CO_VARARGS else None
+    given = [f"{p}={p}" if p in keywords else f"*{p}" if p == starred else p for p in op.parameters]
+    own = f"_BACKEND_{_suffix(backend)}"
+    op.namespace.update({"_SELECTION": selection, own: backend})
+    return (
+        "if _SELECTION.has_scopes:",
+        "    _scopes = _SELECTION.scopes_here()",
+        f"    if _scopes and _scopes[-1].backend is not {own}:",
+        f"        return _ON[_scopes[-1].name]({', '.join(given)})",
+    )
+
+
+def _hot_lines(op: Op, backend: Backend) -> list[str]:
+    """Return the lines that test the arguments and make the native call; none where this op has no hot path."""
     body = op.body(backend)
     native = body.native if isinstance(body, ByDType) else body
     others = body.others.keys() if isinstance(body, ByDType) else ()
     tensors = [op.parameters[index] for index, role in op.roles if role is TENSOR]
     sequences = [op.parameters[index] for index, role in op.roles if role is SEQUENCE]
     if any(role in _SLOW_ROLES for _, role in op.roles) or op.rule.result == "own" or not (tensors or sequences):
-        return ()
+        return []
     path: FastPath = backend.fast_path(op, body)
     roles = {op.parameters[index]: role for index, role in op.roles if role in _TENSOR_ROLES}
     y, beside = "", {}
     if sequences:
         if roles or len(sequences) > 1:
-            return ()
-        template, x = path.sequence, sequences[0]
+            return []
+        x = sequences[0]
+        is_list = "(type({x}) is list or type({x}) is tuple) and {x} and type({x}[0]) is _NATIVE"
+        template = f"if {is_list}:\n{_indent(path.sequence)}"
     elif len(roles) == 1:
         template, x = path.unary, tensors[0]
     elif len(tensors) == 2 == len(roles) and not _is_optional(op, tensors[1]):
         template, x, y = path.binary, *tensors
     elif _is_optional(op, tensors[0]):
-        return ()
+        return []
     else:
         x = tensors[0]
         beside = {name: role for name, role in roles.items() if name != x}
-        template = f"if type({x}) is NATIVE:\n    if {_tests(op, x, beside)}:\n" + _indent(_indent(path.unary))
+        template = f"if type({x}) is _NATIVE:\n    if {_tests(op, x, beside)}:\n" + _indent(_indent(path.unary))
     fast = {dtype for dtype in op.rule.domain if dtype in backend.dtypes and dtype not in others}
-    # a body written in Python computes with a Python number as its library reads it alone: in float32
-    weak = {dt.float32} if isinstance(native, FunctionType) else backend.weak_dtypes
-    suffix = backend.name
+    suffix = _suffix(backend)
     kinds = kinds_of(backend)
     names = {
-        "NATIVE": backend.tensor_type,
-        "BODY": native,
-        "OK": frozenset(backend.dtypes[dtype] for dtype in fast),
-        "KINDS": frozenset(kinds[dtype] for dtype in fast),
-        "WEAK": frozenset(backend.dtypes[dtype] for dtype in fast & weak),
-        "WEAK_KINDS": frozenset(kinds[dtype] for dtype in fast & weak),
-        "F32": backend.dtypes[dt.float32],
-        "BOOL": backend.dtypes[dt.bool_],
-        "INTEGERS": frozenset(backend.dtypes[dtype] for dtype in dt.INTEGERS if dtype in backend.dtypes),
-        "INTEGER_KINDS": frozenset(kinds[dtype] for dtype in dt.INTEGERS if dtype in kinds),
-        "BACKEND": backend,
+        "_NATIVE": backend.tensor_type,
+        "_BODY": native,
+        "_OK": frozenset(backend.dtypes[dtype] for dtype in fast),
+        "_KINDS": frozenset(kinds[dtype] for dtype in fast),
+        "_WEAK": frozenset(backend.dtypes[dtype] for dtype in fast & backend.weak_dtypes),
+        "_F32": backend.dtypes[dt.float32],
+        "_BOOL": backend.dtypes[dt.bool_],
+        "_INTEGERS": frozenset(backend.dtypes[dtype] for dtype in dt.INTEGERS if dtype in backend.dtypes),
+        "_INTEGER_KINDS": frozenset(kinds[dtype] for dtype in dt.INTEGERS if dtype in kinds),
+        "_BACKEND": backend,
     }
     op.namespace.update({f"{name}_{suffix}": value for name, value in names.items()})
-    op.namespace.update(CLS=EmberTensor, NEW=object.__new__, WRAP=wrap, VAR=Var)
-    source = template.format(x=x, y=y, args=", ".join(op.parameters))
+    op.namespace.update(_TENSOR=EmberTensor, _NEW=object.__new__, _WRAP=wrap, _FINISH=finish)
+    op.namespace.update(_NUMBER=number_like, _RECOVER=recover)
+    # by the contract a body gets tensors; the library's own functions may take a number as it is, which is quicker
+    is_direct = path.takes_numbers and not isinstance(native, FunctionType)
+    number = "{y}" if is_direct else "_NUMBER({y}, {x}, _BACKEND)"
+    number_args = ", ".join(number.format(x=x, y=y) if name == y else name for name in op.parameters)
+    source = template.format(x=x, y=y, args=", ".join(op.parameters), number_args=number_args)
     if not sequences:
-        source = source.rstrip("\n") + "\n" + _portable_lines(op, x, y, beside)
-    for name in names:
-        source = re.sub(rf"\b{name}\b", f"{name}_{suffix}", source)
+        source = source.rstrip("\n") + "\n" + _portable_lines(op, x, y, beside, number)
+    source = re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{suffix}", source)
     # a dtype or device that the caller names is for dispatch to resolve
     conditions = [f"{op.parameters[i]} is None" for i, role in op.roles if role in (DTYPE, DEVICE)]
     if isinstance(body, ByDType) and body.when:
@@ -155,20 +207,33 @@ def _hot_lines(op: Op, backend: Backend) -> tuple[str, ...]:
     lines = source.rstrip().split("\n")
     if conditions:
         lines = [f"if {' and '.join(conditions)}:", *(f"    {line}" for line in lines)]
-    return tuple(lines)
+    return lines
 
 
-def _recorded(op: Op, backend: Backend) -> tuple[str, ...]:
-    """The tensor parameters whose being recorded is worth a look, on a backend that has only the tape for gradients."""
+def _recording_lines(op: Op, backend: Backend) -> list[str]:
+    """Return the lines for recorded tensors, on a backend that has only the tape for gradients."""
     if backend.gradients is not None or not op.gradients:
-        return ()
+        return []
+    own = f"_RECORD_{_suffix(backend)}"
 
     def record(*args: Any) -> Any:
-        found = op.namespace["RECORD"] = short_recorder_of(op, backend) or _no_short_way
+        """Ask the tape for the short way to record the op, once."""
+        tape = next(value.tape for value in args if type(value) is Var)
+        if tape.base is not backend:
+            return NotImplemented
+        found = op.namespace[own] = tape.short_recorder(op) or _no_short_way
         return found(*args)
 
-    op.namespace.update(VAR=Var, RECORD=record)
-    return tuple(op.parameters[index] for index, role in op.roles if role is TENSOR)
+    op.namespace.update({"_VAR": Var, own: record})
+    tests = [f"type({op.parameters[index]}) is _VAR" for index, role in op.roles if role is TENSOR]
+    if not tests:
+        return []
+    return [
+        f"if {' or '.join(tests)}:",
+        f"    _result = {own}({', '.join(op.parameters)})",
+        "    if _result is not NotImplemented:",
+        "        return _result",
+    ]
 
 
 def _no_short_way(*args: Any) -> Any:
@@ -180,62 +245,49 @@ def _is_optional(op: Op, parameter: str) -> bool:
 
 
 def _tests(op: Op, x: str, beside: dict[str, str], portable: bool = False) -> str:
-    """The condition that the tensors beside ``x`` are of its kind, indices integers and masks bools, or None."""
+    """Return the condition that the tensors beside ``x`` are of its kind, indices integers and masks bools, or None."""
     if portable:
-        right = {TENSOR: "{p}._kind is k", INDEX: "{p}._kind in INTEGER_KINDS", MASK: "{p}._kind is k.boolean"}
+        right = {TENSOR: "{p}._kind is _kind", INDEX: "{p}._kind in _INTEGER_KINDS", MASK: "{p}._kind is _kind.boolean"}
     else:
-        right = {TENSOR: "{p}.dtype == {x}.dtype", INDEX: "{p}.dtype in INTEGERS", MASK: "{p}.dtype == BOOL"}
+        right = {TENSOR: "{p}.dtype == {x}.dtype", INDEX: "{p}.dtype in _INTEGERS", MASK: "{p}.dtype == _BOOL"}
     tests = []
     for p, role in beside.items():
-        test = f"type({p}) is {'CLS' if portable else 'NATIVE'} and {right[role].format(p=p, x=x)}"
+        test = f"type({p}) is {'_TENSOR' if portable else '_NATIVE'} and {right[role].format(p=p, x=x)}"
         tests.append(f"({p} is None or {test})" if _is_optional(op, p) else test)
     return " and ".join(tests)
 
 
-def _portable_lines(op: Op, x: str, y: str, beside: dict[str, str]) -> str:
-    """The hot path of portable tensors of one kind: the native function on what they hold, its result wrapped.
+def _portable_lines(op: Op, x: str, y: str, beside: dict[str, str], number: str) -> str:
+    """Return the hot path of portable tensors of one kind: call the native function, wrap its result.
 
-    It is the last branch of the statement that tries native tensors, which therefore pay nothing for it.
+    It is the last branch of the statement that tests native tensors, which therefore pay nothing for it.
     """
     held = {name: f"{name}._array" for name in (x, y, *beside)}
     held |= {p: f"None if {p} is None else {p}._array" for p in beside if _is_optional(op, p)}
     unwrapped = [held.get(name, name) for name in op.parameters]
-    one_weak = [held[x] if name == x else name for name in op.parameters]
-    if op.rule.result in ("same", "bool"):
-        kind = "k" if op.rule.result == "same" else "k.boolean"
-        finish = f"if type(r) is NATIVE:\n    t = NEW(CLS)\n    t._array = r\n    t._kind = {kind}\n    return t\n"
+    with_number = dict(held) | {y: number.format(x=held[x], y=y)}
+    one_weak = [with_number.get(name, name) for name in op.parameters]
+    if op.rule.result in ("same", "bool") and op.declaration.__annotations__["return"] == "Tensor":
+        kind = "_kind" if op.rule.result == "same" else "_kind.boolean"
+        wrapped = (
+            "_tensor = _NEW(_TENSOR)\n"
+            "_tensor._array = _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)\n"
+            f"_tensor._kind = {kind}\n"
+            "return _tensor\n"
+        )
     else:
-        finish = "return WRAP(r if type(r) is NATIVE else BACKEND.finish(r), BACKEND)\n"
-    call = f"r = BODY({', '.join(unwrapped)})\n" + finish
-    weak = f"r = BODY({', '.join(one_weak)})\n" + finish
+        wrapped = "return _WRAP(_result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND), _BACKEND)\n"
+    call = f"_result = _BODY({', '.join(unwrapped)})\n" + wrapped
+    weak = f"_result = _BODY({', '.join(one_weak)})\n" + wrapped
     if beside:
         inside = _indent(f"if {_tests(op, x, beside, portable=True)}:\n" + _indent(call))
     elif not y:
         inside = _indent(call)
     else:
-        inside = _indent(f"if type({y}) is CLS:\n    if {y}._kind is k:\n" + _indent(_indent(call)))
-        inside += _indent(f"elif (type({y}) is float or type({y}) is int) and k in WEAK_KINDS:\n" + _indent(weak))
-    return f"elif type({x}) is CLS:\n    k = {x}._kind\n    if k in KINDS:\n" + _indent(inside)
+        inside = _indent(f"if type({y}) is _TENSOR:\n    if {y}._kind is _kind:\n" + _indent(_indent(call)))
+        inside += _indent(f"elif (type({y}) is float or type({y}) is int) and _kind.weak:\n" + _indent(weak))
+    return f"elif type({x}) is _TENSOR:\n    _kind = {x}._kind\n    if _kind in _KINDS:\n" + _indent(inside)
 
 
 def _indent(source: str) -> str:
     return "".join(f"    {line}\n" for line in source.rstrip("\n").split("\n"))
-
-
-@cache
-def _compile(
-    signature: str, lines: tuple[str, ...], parameters: tuple[str, ...], recorded: tuple[str, ...] = ()
-) -> CodeType:
-    """Compile one function; ops with the same signature and the same lines share the code."""
-    arguments = "".join(f"{name}, " for name in parameters)
-    source = f"def op({signature}):\n"
-    if lines:
-        source += "    try:\n" + "".join(f"        {line}\n" for line in lines)
-        source += "    except Exception:\n        pass\n"
-    if recorded:
-        tests = " or ".join(f"type({name}) is VAR" for name in recorded)
-        source += f"    if {tests}:\n        r = RECORD({arguments})\n"
-        source += "        if r is not NotImplemented:\n            return r\n"
-    source += f"    return SLOW(OP, ({arguments}))\n"
-    filename = f"<ember_ml op {abs(hash(source)):x}>"
-    return compile_function("op", source, filename, {}).__code__

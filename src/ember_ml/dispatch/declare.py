@@ -10,10 +10,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
-from ember_ml.backend import selection as backends
 from ember_ml.backend.contract import Backend, ByDType, TapeBackend
 from ember_ml.dispatch.dtype_rules import KEEP, Rule
 from ember_ml.errors import UnsupportedOp
@@ -32,6 +31,7 @@ __all__ = [
     "TENSOR",
     "VALUE",
     "Op",
+    "adapt_bodies_with",
     "derived",
     "gradient",
     "plain",
@@ -68,6 +68,7 @@ class Op:
     __slots__ = (
         "aliases",
         "bodies",
+        "codes",
         "declaration",
         "derived",
         "family",
@@ -98,6 +99,8 @@ class Op:
     gradients: dict[str, Callable[..., Any] | None]
     is_holomorphic: bool
     bodies: dict[Any, ByDType | Callable[..., Any]]
+    codes: dict[str, CodeType]
+    """What :mod:`ember_ml.dispatch.codegen` made for each backend by name, and for none."""
     settled: dict[Any, dict[Any, Any]]
     namespace: dict[str, Any]
 
@@ -115,6 +118,8 @@ class Op:
         if is_derived and last + len(starred) > first:
             raise TypeError(f"the derived op {self.name} is called with positional arguments, one for each parameter")
         self.parameters = (*names[:first], *starred, *names[first:last])
+        if any(parameter.startswith("_") for parameter in self.parameters):
+            raise TypeError(f"the op {self.name}: names that begin with an underscore are those of generated code")
         roles = [_ROLES.get(declaration.__annotations__.get(p, "").removesuffix(" | None")) for p in self.parameters]
         self.roles = tuple(
             (index, SEQUENCE if parameter in starred else role)
@@ -124,8 +129,9 @@ class Op:
         self.is_plain_group = rule.promotes and not rule.by_value and {role for _, role in self.roles} == {TENSOR}
         self.gradients, self.is_holomorphic = {}, True
         self.settled = {}
-        self.bodies = {}
-        self.namespace = {"OP": self, "__builtins__": __builtins__}  # torch.compile asks for those
+        self.bodies, self.codes = {}, {}
+        # "_ON" has the op's function for each backend of which a scope was opened; torch.compile asks for the builtins
+        self.namespace = {"_OP": self, "_ON": {}, "__builtins__": __builtins__}
         self.function = FunctionType(_start.__code__, self.namespace, self.name, declaration.__defaults__)
         self.function.__kwdefaults__ = declaration.__kwdefaults__
         functools.update_wrapper(self.function, declaration)
@@ -170,20 +176,9 @@ class Op:
         found = next((vars(family)[self.name] for family in self._places(backend) if self.name in vars(family)), None)
         if found is None:
             found = self.declaration if self.derived else _missing(self.name, backend.name)
-        if backend.gradients is None:
-            return found
-        lacking = backend.gradients.without_gradient.get(self.name)
-        if lacking:
-            from ember_ml.autodiff.native_engines import with_rules
+        return _adapt_body(self, found, backend)
 
-            return with_rules(self, found, backend, lacking)
-        if self._has_no_gradient():
-            from ember_ml.autodiff.native_engines import refusing
-
-            return refusing(self, found, backend)
-        return found
-
-    def _has_no_gradient(self) -> bool:
+    def has_no_gradient(self) -> bool:
         """Whether the op takes and gives floats, and no rule nor a body on other ops says how it is differentiated."""
         takes_floats = any(role is TENSOR for _, role in self.roles) and any(
             d.kind == "float" for d in self.rule.domain
@@ -207,11 +202,21 @@ def _missing(op: str, backend: str) -> Callable[..., Any]:
 
 
 def _start(*args: Any, **kwargs: Any) -> Any:
-    """The code of every op until the backend is first known."""
-    from ember_ml.backend.selection import active
+    """Choose a backend: the code of every op until then."""
+    from ember_ml.dispatch.install import start_op
 
-    active()
-    return OP.function(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+    return start_op(_OP)(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _adapt_body(op: Op, body: ByDType | Callable[..., Any], backend: Backend, /) -> ByDType | Callable[..., Any]:
+    """Return ``body`` as the backend's own engine of gradients needs it; autodiff brings what does that."""
+    return body
+
+
+def adapt_bodies_with(function: Callable[[Op, Any, Any], Any]) -> None:
+    """Let ``function`` of an op, its body and the backend return the body that runs there."""
+    global _adapt_body
+    _adapt_body = function
 
 
 def _declare(rule: Rule, is_derived: bool, aliases: tuple[str, ...]) -> Callable[[F], F]:
@@ -271,16 +276,3 @@ def read_names(rule: Callable[..., Any], first: int) -> tuple[str, ...]:
     """Return the names of what a gradient rule reads: its parameters from ``first`` on."""
     code = rule.__code__
     return code.co_varnames[first : code.co_argcount]
-
-
-def install(backend: Backend | None) -> None:
-    """Give every op the code for ``backend``; for None, code that asks for the backend at each call."""
-    from ember_ml.dispatch.codegen import code_for, complete_bound
-
-    complete_bound()
-    for op in tuple(OPS.values()):
-        if not op.is_plain:
-            op.function.__code__ = code_for(op, backend)
-
-
-backends.on_switch(install)

@@ -17,7 +17,7 @@ from ember_ml.backend.host_arrays import keep_gradient
 from ember_ml.backend.selection import active
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, as_dtype
-from ember_ml.dispatch.slow_path import bring
+from ember_ml.dispatch.arguments import bring
 from ember_ml.distributed.groups import group
 from ember_ml.distributed.heartbeat import waiting
 from ember_ml.errors import EmberError, PeerLost

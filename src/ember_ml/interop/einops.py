@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml.dispatch.bind_tensor import on_own_backend
 from ember_ml.dispatch.declare import OPS
-from ember_ml.dispatch.portable import on_own_backend
 from ember_ml.tensor import EmberTensor
 
 __all__: list[str] = []

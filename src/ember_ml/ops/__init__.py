@@ -22,5 +22,5 @@ _lazy.show(
     | {name: getattr(_selection, name) for name in ("get_backend", "set_backend")},
 )
 # The operators and methods of tensors are ops, and are made of those declared above.
-for _module in ("dispatch.operators", "dispatch.methods", "autodiff.tensor_backward"):
+for _module in ("dispatch.bind_tensor", "autodiff.native_engines", "autodiff.tensor_backward"):
     import_module(f"ember_ml.{_module}")

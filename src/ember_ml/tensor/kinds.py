@@ -39,13 +39,14 @@ COMPARISONS = {
     "ge": "greater_equal",
 }
 UNARY_OPERATORS = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+_OPERATORS = tuple((BINARY_OPERATORS | COMPARISONS | UNARY_OPERATORS).values())
 
 
 class Kind:
     """A backend and a dtype.
 
     ``boolean`` is the kind of a comparison's result. The slots named after ops hold the native function that computes
-    the op for this kind as the contract says; the floor above fills them, and leaves out those that need dispatch.
+    the op for this kind as the contract says; the floor above fills them, and leaves None in those that need dispatch.
     """
 
     __slots__ = (
@@ -55,7 +56,7 @@ class Kind:
         "is_bound",
         "native",
         "weak",
-        *(BINARY_OPERATORS | COMPARISONS | UNARY_OPERATORS).values(),
+        *_OPERATORS,
     )
 
     def __init__(self, backend: Backend, dtype: EmberDType) -> None:
@@ -65,6 +66,8 @@ class Kind:
         self.weak: bool = dtype is float32 or dtype is float64
         self.is_bound = False
         self.boolean: Kind = self
+        for name in _OPERATORS:
+            setattr(self, name, None)
 
     def __repr__(self) -> str:
         return f"<kind {self.backend.name} {self.dtype}>"

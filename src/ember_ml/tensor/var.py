@@ -17,6 +17,9 @@ from ember_ml.tensor.operations import Operations
 
 __all__ = ["Node", "Var", "next_order", "read_if_known"]
 
+is_live: bool = False
+"""Whether any tape was ever made: until then dispatch need not look for recorded values."""
+
 next_order: Callable[[], int] = count().__next__
 
 

@@ -49,8 +49,8 @@ class Variable:
     @property
     def value(self) -> Any:
         """The tensor, native to the active backend."""
-        # the whole of the hot path: the process's backend holds it, and no scope is open
-        if self.home is backends._process and not backends._open_scopes:
+        # the whole of the hot path: the process's backend has it, and no scope is open
+        if self.home is backends._process and not backends.has_scopes:
             return self.held
         return self._follow()
 
@@ -70,7 +70,7 @@ class Variable:
         backend = backends.active()
         if self.home is backend:
             return self.held
-        if backends._open_scopes:
+        if backends.has_scope_here():
             return own(self.held, backend)
         with _lock:
             if self.home is not backend:
@@ -136,7 +136,7 @@ def own(value: Any, backend: Backend) -> Any:
 def values_of(variables: Sequence[Variable]) -> list[Any]:
     """The native tensors of ``variables``."""
     process = backends._process
-    if backends._open_scopes:
+    if backends.has_scopes:
         return [variable.value for variable in variables]
     return [x.held if x.home is process else x.value for x in variables]
 

@@ -11,8 +11,8 @@ from ember_ml.autodiff import tape as tapes
 from ember_ml.autodiff.reverse_pass import unbroadcast
 from ember_ml.backend.contract import Backend
 from ember_ml.core import trees
+from ember_ml.dispatch.arguments import bring
 from ember_ml.dispatch.declare import OPS
-from ember_ml.dispatch.slow_path import bring
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.var import Var
 

@@ -102,7 +102,7 @@ class State:
         if not variables:
             return program(*natives)
         held = values_of(variables)
-        kept = keep(variables) if backends._open_scopes else None  # inside of one, variables stay where they are
+        kept = keep(variables) if backends.has_scope_here() else None  # in a scope, variables stay where they are
         if kept is not None:
             assign_all(variables, held)
         try:

@@ -12,8 +12,8 @@ from ember_ml.backend.capabilities import Compilation
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active, backend_of
 from ember_ml.core import trees
+from ember_ml.dispatch.arguments import bring
 from ember_ml.dispatch.declare import plain
-from ember_ml.dispatch.slow_path import bring
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.var import Var
 from ember_ml.transforms.captured_variables import Holder, State, holders_in

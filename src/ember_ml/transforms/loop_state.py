@@ -15,7 +15,7 @@ from ember_ml.backend.devices import default_device
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.core.promotion import check_scalar
 from ember_ml.core.trees import Structure, flatten
-from ember_ml.dispatch.slow_path import bring, native_dtype
+from ember_ml.dispatch.arguments import bring, native_dtype
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.var import Var
 

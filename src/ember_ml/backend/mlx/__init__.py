@@ -36,38 +36,38 @@ _EMBER = {native: dtype for dtype, native in dtypes.items()}
 # Reading and hashing a dtype costs more here than anywhere else, and the width of an element much less. What is four
 # bytes wide is float32, int32 or uint32, and MLX's own functions promote and compute those as the contract says.
 _FOUR_BYTES = FastPath(
-    unary=("if type({x}) is NATIVE and ({x}.itemsize == 4 or {x}.dtype in OK):\n    return BODY({args})"),
+    unary=("if type({x}) is _NATIVE and ({x}.itemsize == 4 or {x}.dtype in _OK):\n    return _BODY({args})"),
     binary=(
-        "if type({x}) is NATIVE is type({y}):\n"
-        "    if {x}.itemsize == 4 == {y}.itemsize or ({x}.dtype == {y}.dtype and {x}.dtype in OK):\n"
-        "        return BODY({args})\n"
-        "elif type({x}) is NATIVE:\n"
-        "    if (type({y}) is float or type({y}) is int) and {x}.dtype in WEAK:\n"
-        "        return BODY({args})"
+        "if type({x}) is _NATIVE is type({y}):\n"
+        "    if {x}.itemsize == 4 == {y}.itemsize or ({x}.dtype == {y}.dtype and {x}.dtype in _OK):\n"
+        "        return _BODY({args})\n"
+        "elif type({x}) is _NATIVE:\n"
+        "    if (type({y}) is float or type({y}) is int) and {x}.dtype in _WEAK:\n"
+        "        return _BODY({number_args})"
     ),
-    # MLX refuses whatever is no array
     sequence=(
-        "if len({x}) == 2 and {x}[0].itemsize == 4 == {x}[1].itemsize:\n"
-        "    return BODY({args})\n"
-        "d = {x}[0].dtype\n"
-        "if d in OK:\n"
-        "    for t in {x}:\n"
-        "        if type(t) is not NATIVE or t.dtype != d:\n"
+        "if len({x}) == 2 and type({x}[1]) is _NATIVE and {x}[0].itemsize == 4 == {x}[1].itemsize:\n"
+        "    return _BODY({args})\n"
+        "_dtype = {x}[0].dtype\n"
+        "if _dtype in _OK:\n"
+        "    for _item in {x}:\n"
+        "        if type(_item) is not _NATIVE or _item.dtype != _dtype:\n"
         "            break\n"
         "    else:\n"
-        "        return BODY({args})"
+        "        return _BODY({args})"
     ),
 )
-# MLX's contractions take arrays only, and raise for integers, which then go the slow path.
+# MLX 0.32: contractions take arrays only. They refuse integers, which have a body of their own.
 _CONTRACTION = _FOUR_BYTES._replace(
     binary=(
-        "if type({x}) is NATIVE:\n"
-        "    if {x}.itemsize == 4 == {y}.itemsize or ({x}.dtype == {y}.dtype and {x}.dtype in OK):\n"
-        "        return BODY({args})"
+        "if type({x}) is _NATIVE is type({y}):\n"
+        "    if {x}.itemsize == 4 == {y}.itemsize or ({x}.dtype == {y}.dtype and {x}.dtype in _OK):\n"
+        "        return _BODY({args})"
     ),
+    takes_numbers=False,
 )
 _BY_DTYPE = FastPath()
-_ANY_DTYPE = "if type({x}) is NATIVE:\n    return BODY({args})"
+_ANY_DTYPE = "if type({x}) is _NATIVE:\n    return _BODY({args})"
 _NATIVE_FUNCTIONS = (type(mx.add), type(operator.add))
 _FOUR_BYTE_DTYPES = frozenset({dt.float32, dt.int32, dt.uint32})
 

@@ -29,71 +29,68 @@ gradients = compilation = control_flow = recurrent = sharding = laziness = None
 
 _EMBER = {native: dtype for dtype, native in host_dtypes.items()}
 
-# A ufunc call is so short that every test counts, so float32 comes first. What float32 gives with the other operand
-# shows in the result: float32 again, unless NumPy widened, where the contract may not. Of 0-d arrays NumPy makes
-# scalars.
+# A ufunc call is so short that every test counts: float32 is compared by identity first, since hashing a dtype takes
+# longer. NumPy computes a Python number in the array's dtype, or else the dtype of the result shows that it did not. Of
+# 0-d arrays, and of whole arrays that are reduced, NumPy makes scalars.
 _UFUNC = FastPath(
     unary=(
-        "if {x}.dtype is F32:\n"
-        "    r = BODY({args})\n"
-        "    if type(r) is NATIVE:\n"
-        "        return r\n"
-        "elif type({x}) is NATIVE:\n"
-        "    if {x}.dtype in OK:\n"
-        "        r = BODY({args})\n"
-        "        return r if type(r) is NATIVE else BACKEND.finish(r)"
+        "if type({x}) is _NATIVE:\n"
+        "    _dtype = {x}.dtype\n"
+        "    if _dtype is _F32 or _dtype in _OK:\n"
+        "        _result = _BODY({args})\n"
+        "        return _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)"
     ),
     binary=(
-        "if {x}.dtype is F32:\n"
-        "    r = BODY({args})\n"
-        "    if type(r) is NATIVE and r.dtype is F32 or type(r) is VAR:\n"  # a Var records NumPy's ufuncs
-        "        return r\n"
-        "elif type({x}) is NATIVE:\n"
-        "    d = {x}.dtype\n"
-        "    if d in OK and (type({y}) is float or type({y}) is int or {y}.dtype is d):\n"
-        "        r = BODY({args})\n"
-        "        if type(r) is NATIVE and r.dtype is d:\n"
-        "            return r"
+        "if type({x}) is _NATIVE:\n"
+        "    _dtype = {x}.dtype\n"
+        "    if type({y}) is _NATIVE:\n"
+        "        if _dtype is {y}.dtype and (_dtype is _F32 or _dtype in _OK):\n"
+        "            _result = _BODY({args})\n"
+        "            return _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)\n"
+        "    elif (type({y}) is float or type({y}) is int) and (_dtype is _F32 or _dtype in _OK):\n"
+        "        _result = _BODY({args})\n"
+        "        if _result.dtype is _dtype:\n"
+        "            return _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)"
     ),
 )
-# of 0-d arrays, and of whole arrays that are reduced, NumPy makes scalars
 _ARRAY = FastPath(
     unary=(
-        "if type({x}) is NATIVE and {x}.dtype in OK:\n"
-        "    r = BODY({args})\n"
-        "    return r if type(r) is NATIVE else BACKEND.finish(r)"
+        "if type({x}) is _NATIVE and {x}.dtype in _OK:\n"
+        "    _result = _BODY({args})\n"
+        "    return _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)"
     ),
     binary=(
-        "if type({x}) is NATIVE:\n"
-        "    d = {x}.dtype\n"
-        "    if ({y}.dtype == d and d in OK) if type({y}) is NATIVE else (type({y}) in (float, int) and d in WEAK):\n"
-        "        r = BODY({args})\n"
-        "        return r if type(r) is NATIVE else BACKEND.finish(r)"
+        "if type({x}) is _NATIVE:\n"
+        "    _dtype = {x}.dtype\n"
+        "    if type({y}) is _NATIVE:\n"
+        "        if {y}.dtype == _dtype and _dtype in _OK:\n"
+        "            _result = _BODY({args})\n"
+        "            return _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)\n"
+        "    elif (type({y}) is float or type({y}) is int) and _dtype in _WEAK:\n"
+        "        _result = _BODY({number_args})\n"
+        "        return _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)"
     ),
     sequence=(
-        "if len({x}) == 2:\n"
-        "    t, u = {x}\n"
-        "    if type(t) is NATIVE is type(u) and t.dtype is F32 is u.dtype:\n"
-        "        return BODY({args})\n"
-        "d = {x}[0].dtype\n"
-        "if d in OK:\n"
-        "    for t in {x}:\n"
-        "        if type(t) is not NATIVE or t.dtype is not d:\n"
+        "if len({x}) == 2 and type({x}[1]) is _NATIVE and {x}[0].dtype is _F32 is {x}[1].dtype:\n"
+        "    return _BODY({args})\n"
+        "_dtype = {x}[0].dtype\n"
+        "if _dtype in _OK:\n"
+        "    for _item in {x}:\n"
+        "        if type(_item) is not _NATIVE or _item.dtype is not _dtype:\n"
         "            break\n"
         "    else:\n"
-        "        return BODY({args})"
+        "        return _BODY({args})"
     ),
 )
-# A contraction must refuse float32 with float16, which NumPy would promote; of vectors it gives a scalar.
+# A contraction must refuse float32 with float16, which NumPy would promote; of vectors it makes a scalar.
 _CONTRACTION = FastPath(
     binary=(
-        "if type({x}) is NATIVE and type({y}) is NATIVE:\n"
-        "    d = {x}.dtype\n"
-        "    if d is {y}.dtype and d in OK:\n"
-        "        r = BODY({args})\n"
-        "        if type(r) is NATIVE:\n"
-        "            return r"
-    )
+        "if type({x}) is _NATIVE and type({y}) is _NATIVE:\n"
+        "    _dtype = {x}.dtype\n"
+        "    if _dtype is {y}.dtype and _dtype in _OK:\n"
+        "        _result = _BODY({args})\n"
+        "        return _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)"
+    ),
 )
 
 
@@ -101,8 +98,8 @@ def fast_path(op: Any, body: Any) -> FastPath:
     native = body.native if isinstance(body, ByDType) else body
     if op.rule.contraction:
         return _CONTRACTION
-    corrected = isinstance(body, ByDType) and dt.float32 in body.others
-    return _UFUNC if isinstance(native, np.ufunc) and op.rule.result == "same" and not corrected else _ARRAY
+    takes_f32 = dt.float32 in op.rule.domain and not (isinstance(body, ByDType) and dt.float32 in body.others)
+    return _UFUNC if isinstance(native, np.ufunc) and op.rule.result == "same" and takes_f32 else _ARRAY
 
 
 def is_native(x: Any) -> bool:

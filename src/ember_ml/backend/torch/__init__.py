@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ember_ml.backend import selection
 from ember_ml.backend.capabilities import deferred
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
@@ -38,29 +39,32 @@ tape_kernels = laziness = None
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 _FAST = FastPath(
     binary=(
-        "if type({x}) is NATIVE:\n"
-        "    d = {x}.dtype\n"
-        "    if type({y}) is NATIVE:\n"
-        "        if d is {y}.dtype and d in OK:\n"
-        "            return BODY({args})\n"
-        "    elif (type({y}) is float or type({y}) is int) and d in WEAK:\n"
-        "        return BODY({args})"
+        "if type({x}) is _NATIVE:\n"
+        "    _dtype = {x}.dtype\n"
+        "    if type({y}) is _NATIVE:\n"
+        "        if _dtype is {y}.dtype and _dtype in _OK:\n"
+        "            return _BODY({args})\n"
+        "    elif (type({y}) is float or type({y}) is int) and _dtype in _WEAK:\n"
+        "        return _BODY({number_args})"
     ),
     # torch joins an empty vector to anything, so that the numbers of dimensions are compared here
     sequence=(
-        "d, n = {x}[0].dtype, {x}[0].ndim\n"
-        "if d in OK:\n"
-        "    for t in {x}:\n"
-        "        if type(t) is not NATIVE or t.dtype is not d or t.ndim != n:\n"
+        "_dtype, _ndim = {x}[0].dtype, {x}[0].ndim\n"
+        "if _dtype in _OK:\n"
+        "    for _item in {x}:\n"
+        "        if type(_item) is not _NATIVE or _item.dtype is not _dtype or _item.ndim != _ndim:\n"
         "            break\n"
         "    else:\n"
-        "        return BODY({args})"
+        "        return _BODY({args})"
     ),
 )
-# Two tensors are what is mostly joined. torch.cat and torch.stack promote as the contract does and refuse whatever is
-# no tensor, so that they need no other test; an axis that is not passed saves 80 ns.
-_JOINING = "if len({x}) == 2 and {x}[0].ndim == {x}[1].ndim:\n    return BODY({x}) if axis == 0 else BODY({args})\n"
-# They refuse Python numbers, and torch.compile, unlike Python, cannot go on after a call that failed.
+# Two tensors are what is mostly joined. torch.cat and torch.stack promote as the contract does, so that they need no
+# test of dtypes; an axis that is not passed saves 80 ns.
+_JOINING = (
+    "if len({x}) == 2 and type({x}[1]) is _NATIVE and {x}[0].ndim == {x}[1].ndim:\n"
+    "    return _BODY({x}) if axis == 0 else _BODY({args})\n"
+)
+# torch 2.13: these refuse Python numbers
 _NEEDS_TENSORS = frozenset(
     (
         torch.maximum,
@@ -71,12 +75,11 @@ _NEEDS_TENSORS = frozenset(
         torch.arctan2,
         torch.logaddexp,
         torch.logaddexp2,
+        torch.matmul,
+        torch.polar,
     )
 )
-_TENSORS = (
-    "if type({x}) is NATIVE is type({y}) and {x}.dtype is {y}.dtype and {x}.dtype in OK:\n    return BODY({args})"
-)
-_ANY_DTYPE = _FAST._replace(unary="if type({x}) is NATIVE:\n    return BODY({args})")
+_ANY_DTYPE = _FAST._replace(unary="if type({x}) is _NATIVE:\n    return _BODY({args})")
 
 
 def fast_path(op: Any, body: Any) -> FastPath:
@@ -84,7 +87,7 @@ def fast_path(op: Any, body: Any) -> FastPath:
     path = _ANY_DTYPE if takes_all else _FAST
     native = body.native if isinstance(body, ByDType) else body
     if native in _NEEDS_TENSORS:
-        return path._replace(binary=_TENSORS)
+        return path._replace(takes_numbers=False)
     return path._replace(sequence=_JOINING + path.sequence) if native in (torch.cat, torch.stack) else path
 
 
@@ -189,6 +192,18 @@ def memory_info(device: str) -> dict[str, int | None]:
 
 
 is_tracing = torch.compiler.is_compiling
+
+
+# torch 2.13: torch.compile cannot trace the reading of a context variable. A program is compiled for one backend, so
+# that the scopes in which it is traced are constant to it.
+@torch.compiler.substitute_in_graph(selection.scopes_here, skip_signature_check=True)
+def _scopes_here() -> tuple[Any, ...]:
+    return _traced_scopes()
+
+
+@torch.compiler.assume_constant_result
+def _traced_scopes() -> tuple[Any, ...]:
+    return selection.scopes_here()
 
 
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]

@@ -13,7 +13,7 @@ from ember_ml.backend.digests import digest_of
 from ember_ml.backend.random.generator import Generator, default_generator, streaming
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
-from ember_ml.dispatch.slow_path import bring
+from ember_ml.dispatch.arguments import bring
 from ember_ml.distributed import collectives
 from ember_ml.distributed.groups import check_size, group, place
 from ember_ml.nn.modules.module import Module

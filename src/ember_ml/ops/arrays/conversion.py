@@ -9,9 +9,9 @@ from ember_ml.backend.devices import default_device
 from ember_ml.backend.host_arrays import as_host, shares_memory
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import as_dtype
+from ember_ml.dispatch.arguments import native_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import CREATION, KEEP
-from ember_ml.dispatch.slow_path import native_dtype
 from ember_ml.ops.arrays.dtypes import finfo, iinfo
 from ember_ml.ops.gradient_rules import helpers as adjoints
 from ember_ml.typing import DataLike, DeviceLike, DTypeLike, Tensor, TensorLike

@@ -5,7 +5,7 @@ kind of their arguments, as everywhere.
 """
 
 from ember_ml import _lazy
-from ember_ml.dispatch.portable import make_portable
+from ember_ml.dispatch.bind_tensor import make_portable
 from ember_ml.nn.tensor.common.convert import convert_to_tensor
 from ember_ml.tensor import EmberTensor
 

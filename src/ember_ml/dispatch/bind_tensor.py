@@ -1,0 +1,355 @@
+"""Bind the ops to tensors: the operators, methods and indexing of EmberTensor and Var, and portable creation.
+
+They are bound here because ops stand above tensors, and run on the tensor's own backend. Each operator is compiled from
+one of the templates below. Operands of one kind (backend and dtype) go straight to the native function that the kind
+has for the op; everything else goes to dispatch.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import sys
+from textwrap import indent
+from types import FrameType, FunctionType
+from typing import Any
+from weakref import ref
+
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.selection import active, backend_of
+from ember_ml.dispatch import install as _install  # noqa: F401  it gives the ops their code at each switch
+from ember_ml.dispatch.arguments import number_like
+from ember_ml.dispatch.codegen import bind, compile_function
+from ember_ml.dispatch.declare import KEY, OPS, SEQUENCE, Op
+from ember_ml.dispatch.slow_path import dispatch, finish, recover
+from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
+from ember_ml.tensor.in_place import is_fixed, is_item_statement, refusal
+from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind, before_first_kind
+from ember_ml.tensor.operations import METHODS
+from ember_ml.tensor.var import Var
+
+__all__ = ["make_portable", "on_own_backend"]
+
+_FAMILIES = ("creation", "matrices", "sampling", "choices")
+_CONVERSIONS = ("array", "asarray", "convert_to_tensor", "from_dlpack", "from_numpy")
+
+_ALL = BINARY_OPERATORS | COMPARISONS | UNARY_OPERATORS
+_COMMUTATIVE = {"add", "mul", "and", "or", "xor"}
+_SYMBOLS = {
+    **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@"},
+    **{"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"},
+    **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
+}
+_REFLECTED = {"sub", "truediv"}
+
+# Generated names begin with an underscore. A slot of a kind is None where dispatch must compute the op. These lines
+# take the place of each RETURN.
+_RETURN = """
+_tensor = _NEW(_TENSOR)
+_tensor._array = _result if type(_result) is _kind.native else _FINISH(_result, _kind.backend)
+_tensor._kind = {kind}
+return _tensor
+"""
+_UNARY_SOURCE = """
+def {method}(self):
+    _kind = self._kind
+    _body = _kind.{op}
+    if _body is not None:
+        try:
+            _result = _body(self._array)
+            RETURN
+        except Exception as _error:
+            return _RECOVER(_OP, (self,), _kind.backend, _error)
+    return _SLOW(_OP, (self,))
+"""
+# Where a library's operator is its function (MLX), the operator itself is the shortest call, and always makes an array.
+_BINARY_SOURCE = """
+def {method}(self, other):
+    _kind = self._kind
+    _body = _kind.{op}
+    if _body is not None:
+        try:
+            if type(other) is _TENSOR:
+                if other._kind is _kind:
+                    if _body is _DIRECT:
+                        _tensor = _NEW(_TENSOR)
+                        _tensor._array = self._array {symbol} other._array
+                        _tensor._kind = {kind}
+                        return _tensor
+                    _result = _body(self._array, other._array)
+                    RETURN
+            elif {takes_numbers} and (type(other) is float or type(other) is int):
+                _result = _body(
+                    self._array, other if type(_body) is not _FUNCTION else _NUMBER(other, self._array, _kind.backend)
+                )
+                RETURN
+        except Exception as _error:
+            return _RECOVER(_OP, (self, other), _kind.backend, _error)
+    return _SLOW(_OP, (self, other))
+"""
+# Only numbers and native tensors reach a reflected operator; the library's own operator takes numbers on the left, its
+# functions may not.
+_REFLECTED_SOURCE = """
+def {method}(self, other):
+    _kind = self._kind
+    if (type(other) is float or type(other) is int) and _kind.weak:
+        try:
+            _result = other {symbol} self._array
+            RETURN
+        except Exception as _error:
+            return _RECOVER(_OP, (other, self), _kind.backend, _error)
+    return _SLOW(_OP, (other, self))
+"""
+_REFLECTED_SLOW_SOURCE = """
+def {method}(self, other):
+    return _SLOW(_OP, (other, self))
+"""
+# The object stays and holds the result from now on; other tensors and the caller's arrays never change.
+_IN_PLACE_SOURCE = """
+def {method}(self, other):
+    _result = self.{plain}(other)
+    if type(_result) is _TENSOR and _result._kind is self._kind and _result._array.shape == self._array.shape:
+        if not _FIXED(self):
+            self._array = _result._array
+            return self
+    return _REBIND(_OP, self, other, _result, _FRAME(1))
+"""
+
+
+def _bind_kind(kind: Kind) -> None:
+    """Fill the slots of a kind with the native functions that compute their ops for it as the contract says."""
+    for name in _ALL.values():
+        op = OPS[name]
+        body = op.body(kind.backend)
+        others = body.others if isinstance(body, ByDType) else {}
+        narrows = op.rule.result == "real" and kind.dtype.kind == "complex"  # the result is of another kind
+        if kind.dtype in op.rule.domain and kind.dtype not in others and body is not op.declaration and not narrows:
+            setattr(kind, name, body.native if isinstance(body, ByDType) else body)
+    kind.is_bound = True
+
+
+def _owner(item: Any) -> Any:
+    """Return the backend that holds ``item``; of a recorded tensor the one that computes."""
+    if type(item) is not EmberTensor:
+        return item.tape.base if type(item) is Var else backend_of(item)
+    array = item._array
+    return array.tape.base if type(array) is Var else item._kind.backend
+
+
+def on_own_backend(op: Op, args: tuple[Any, ...], otherwise: Any = None) -> Any:
+    """Run ``op`` on the backend that its tensors share; on the active one where they differ.
+
+    Without any tensor it runs on the backend ``otherwise``. The result is portable.
+    """
+    found = None
+    for index, role in op.roles:
+        value = args[index]
+        for item in value if role in (SEQUENCE, KEY) and isinstance(value, list | tuple) else (value,):
+            owner = _owner(item)
+            if owner is None or owner is found:
+                continue
+            if found is not None:
+                return dispatch(op, args, active(), portable=True)
+            found = owner
+    return dispatch(op, args, found or otherwise or active(), portable=True)
+
+
+def _is_typed_scalar(value: Any) -> bool:
+    """Whether ``value`` is a scalar of NumPy, or of what speaks its array interface."""
+    speaks = hasattr(value, "__array_interface__")  # emberlint: ignore[EMB502] the interface, whichever library has it
+    return speaks and getattr(value, "shape", None) == ()
+
+
+def _operate(op: Op, values: tuple[Any, ...]) -> Any:
+    for value in values:
+        if type(value) is EmberTensor:
+            if not value._kind.is_bound:
+                _bind_kind(value._kind)
+        elif not isinstance(value, complex | float | int) and backend_of(value) is None and not _is_typed_scalar(value):
+            return NotImplemented
+    return on_own_backend(op, values)
+
+
+def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any, caller: FrameType) -> Any:
+    """An in-place operator whose result is not simply one of the same dtype and shape."""
+    if result is NotImplemented:
+        return result
+    if type(result._array) is Var and result.dtype is tensor.dtype and result.shape == tensor.shape:
+        if is_fixed(tensor):
+            if is_item_statement(caller):
+                return result
+            raise refusal(tensor, f"ops.{op.name} in place")
+        tensor._array, tensor._kind = result._array, result._kind  # from now on the tensor is recorded
+        return tensor
+    if result._kind.backend is not tensor._kind.backend:  # in place means on the tensor's own backend
+        result = dispatch(op, (tensor, other), tensor._kind.backend, portable=True)
+    if result._kind is not tensor._kind and result.dtype.kind == tensor.dtype.kind in ("float", "complex"):
+        # written into what it is, as in every library: a wider float is rounded
+        result = wrap_native(tensor._kind.backend.cast(result._array, _native_dtype(tensor)), tensor._kind.backend)
+    if result._kind is not tensor._kind:
+        raise TypeError(
+            f"ops.{op.name} in place would change the dtype from {tensor.dtype} to {result.dtype}; "
+            f"write x = ops.{op.name}(x, y), or cast y first"
+        )
+    if result.shape != tensor.shape:
+        raise ValueError(f"ops.{op.name} in place would change the shape from {tensor.shape} to {result.shape}")
+    if is_fixed(tensor):
+        if is_item_statement(caller):
+            return result
+        raise refusal(tensor, f"ops.{op.name} in place")
+    tensor._array = result._array
+    return tensor
+
+
+def _native_dtype(tensor: EmberTensor) -> Any:
+    return tensor._kind.backend.dtypes[tensor.dtype]
+
+
+def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
+    namespace = {
+        "_DIRECT": getattr(operator, method, None),
+        "_FINISH": finish,
+        "_FIXED": is_fixed,
+        "_FRAME": sys._getframe,
+        "_FUNCTION": FunctionType,
+        "_NEW": object.__new__,
+        "_NUMBER": number_like,
+        "_OP": op,
+        "_REBIND": _rebind,
+        "_RECOVER": recover,
+        "_SLOW": _operate,
+        "_TENSOR": EmberTensor,
+    }
+    kind = "_kind.boolean" if op.rule.result == "bool" else "_kind"
+    plain = method.replace("__i", "__", 1)
+    source = re.sub("^( *)RETURN$", lambda found: indent(_RETURN.strip(), found[1]), source.strip(), flags=re.MULTILINE)
+    takes_numbers = "False" if op.rule.contraction else "_kind.weak"  # no library multiplies matrices by numbers
+    source = source.format(
+        method=method, op=op.name, kind=kind, symbol=symbol, plain=plain, takes_numbers=takes_numbers
+    )
+    function = compile_function(method, source + "\n", f"<ember_ml EmberTensor.{method}>", namespace)
+    function.__doc__ = f"``ops.{op.name}`` on this tensor's own backend."
+    function.__qualname__ = f"EmberTensor.{method}"
+    setattr(EmberTensor, method, function)
+
+
+def _bind_operators() -> None:
+    """Give EmberTensor its operators."""
+    for short, name in UNARY_OPERATORS.items():
+        _bind(f"__{short}__", OPS[name], _UNARY_SOURCE)
+    for short, name in (BINARY_OPERATORS | COMPARISONS).items():
+        _bind(f"__{short}__", OPS[name], _BINARY_SOURCE, _SYMBOLS[short])
+    for short, name in BINARY_OPERATORS.items():
+        _bind(f"__i{short}__", OPS[name], _IN_PLACE_SOURCE)
+        if short in _COMMUTATIVE:
+            _bind(f"__r{short}__", OPS[name], _BINARY_SOURCE, _SYMBOLS[short])
+        elif short in _REFLECTED:
+            _bind(f"__r{short}__", OPS[name], _REFLECTED_SOURCE, _SYMBOLS[short])
+        else:
+            _bind(f"__r{short}__", OPS[name], _REFLECTED_SLOW_SOURCE)
+
+
+before_first_kind(_bind_operators)
+
+
+def _record(op: Op, is_reflected: bool = False) -> Any:
+    """An operator of recorded tensors."""
+    function = op.function
+
+    def unary(self: Var) -> Any:
+        return function(self)
+
+    def binary(self: Var, other: Any) -> Any:
+        return function(self, other)
+
+    def reflected(self: Var, other: Any) -> Any:
+        return function(other, self)
+
+    if op.name in UNARY_OPERATORS.values():
+        return unary
+    return reflected if is_reflected else binary
+
+
+for _short, _name in _ALL.items():
+    setattr(Var, f"__{_short}__", _record(OPS[_name]))
+    if _short in BINARY_OPERATORS:
+        setattr(Var, f"__r{_short}__", _record(OPS[_name], is_reflected=True))
+
+
+def _is_basic(key: Any) -> bool:
+    """Whether a key selects by position alone: what NumPy and PyTorch answer with a view."""
+    if type(key) is tuple:
+        return all(_is_basic(item) for item in key)
+    return key is None or key is Ellipsis or isinstance(key, slice) or type(key) is int
+
+
+def _get_item(self: EmberTensor, key: Any) -> EmberTensor:
+    """The part of this tensor that ``key`` selects: integers, slices, None, ``...``, masks and integer tensors."""
+    result = dispatch(OPS["get_item"], (self, key), self._kind.backend, portable=True)
+    if _is_basic(key):
+        result._sliced_from = (ref(self), *getattr(self, "_sliced_from", ()))
+    return result
+
+
+def _set_item(self: EmberTensor, key: Any, value: Any) -> None:
+    """Replace the part that ``key`` selects: the tensor then holds a changed copy, other tensors keep their data."""
+    if is_fixed(self):
+        raise refusal(self, "this assignment")
+    result = dispatch(OPS["index_update"], (self, key, value), self._kind.backend, portable=True)
+    self._array, self._kind = result._array, result._kind  # which is recorded if the value is
+
+
+def _gathered(values: tuple[Any, ...]) -> Any:
+    """``f(2, 3)`` and ``f((2, 3))`` mean the same."""
+    return values[0] if len(values) == 1 and not isinstance(values[0], int) else values
+
+
+def _reshape(self: EmberTensor, *shape: Any) -> EmberTensor:
+    """This tensor in another shape, given as one tuple or as separate lengths."""
+    return on_own_backend(OPS["reshape"], (self, _gathered(shape), *_defaults(OPS["reshape"], 2)))
+
+
+def _transpose(self: EmberTensor, *axes: Any) -> EmberTensor:
+    """This tensor with its axes reversed, or in the order of ``axes``, given as one tuple or as separate numbers."""
+    return on_own_backend(OPS["transpose"], (self, _gathered(axes) if axes else None, *_defaults(OPS["transpose"], 2)))
+
+
+def _defaults(op: Op, given: int) -> tuple[Any, ...]:
+    """The defaults of the op's parameters after the first ``given``."""
+    defaults = (*(op.declaration.__defaults__ or ()), *(op.declaration.__kwdefaults__ or {}).values())
+    return defaults[len(defaults) - (len(op.parameters) - given) :]
+
+
+def _set(name: str, function: Any) -> None:
+    function.__name__, function.__qualname__ = name, f"EmberTensor.{name}"
+    setattr(EmberTensor, name, function)
+
+
+def _get_recorded(self: Var, key: Any) -> Any:
+    """The part of a recorded tensor that ``key`` selects."""
+    return OPS["get_item"].function(self, key)
+
+
+_BY_NAME = OPS | {alias: op for op in OPS.values() for alias in op.aliases}
+for _name in METHODS:
+    _set(_name, bind(_BY_NAME[_name], on_own_backend))
+    setattr(Var, _name, bind(_BY_NAME[_name], dispatch))
+Var.__getitem__ = _get_recorded
+_set("reshape", _reshape)
+_set("transpose", _transpose)
+_set("__getitem__", _get_item)
+_set("__setitem__", _set_item)
+
+
+def _on_active_backend(op: Op, args: tuple[Any, ...]) -> Any:
+    return dispatch(op, args, active(), portable=True)
+
+
+def make_portable(namespace: dict[str, Any]) -> None:
+    """Replace the ops in ``namespace`` that make tensors by functions that make portable ones."""
+    for op in OPS.values():
+        if not op.is_plain and (op.family in _FAMILIES or op.name in _CONVERSIONS):
+            function = bind(op, _on_active_backend)
+            for name in (op.name, *op.aliases):
+                if name in namespace:
+                    namespace[name] = function
