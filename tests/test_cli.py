@@ -171,6 +171,13 @@ def test_inventory_filters(command: Any) -> None:
     assert all("derived" in entry["status"].values() for entry in derived)
 
 
+def test_inventory_by_use(command: Any) -> None:
+    entries = command("ops", "--json", "--by-use", "--backend", "numpy").json
+    uses = [entry["uses"] for entry in entries]
+    assert uses == sorted(uses, reverse=True)
+    assert {"add", "multiply", "reshape"} <= {entry["op"] for entry in entries[:40]}
+
+
 def test_inventory_prints_a_table(command: Any) -> None:
     shown = command("ops", "--family", "bitwise")
     assert "bitwise_and" in shown.out

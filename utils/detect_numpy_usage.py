@@ -2,7 +2,8 @@
 """Find NumPy in code that should be independent of it: emberlint with the NumPy rules only.
 
 ``python utils/detect_numpy_usage.py [PATH ...]`` prints every import, call, name, dtype, type test and conversion that
-leads to NumPy. Exit codes are emberlint's: 0 nothing found, 1 findings, 2 something could not be checked.
+leads to NumPy or comes from it, and Python operators on tensors. Exit codes are emberlint's: 0 nothing found, 1
+findings, 2 something could not be checked. It needs Python 3.11 and nothing else.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ember_ml.lint.config import Config
 
-RULES = frozenset({"EMB101", "EMB103", "EMB201", "EMB202", "EMB203", "EMB501", "EMB502", "EMB601", "EMB701", "EMB900"})
+RULES = frozenset(
+    {"EMB101", "EMB103", "EMB201", "EMB202", "EMB203", "EMB401", "EMB501", "EMB502", "EMB601", "EMB701", "EMB900"}
+)
 
 
 def only_numpy(config: Config) -> Config:
@@ -25,6 +29,18 @@ def only_numpy(config: Config) -> Config:
 
     others = LIBRARIES - {"numpy"}
     return replace(config, select=RULES, allow=(*config.allow, ("**", others)), strict=False, _memo={})
+
+
+def only_conversions(config: Config) -> Config:
+    """A project's configuration with the rule on conversions alone, of all libraries: one may take NumPy's arrays."""
+    return replace(config, select=frozenset({"EMB202"}), strict=False, _memo={})
+
+
+def open_linter() -> None:
+    """Make the linter beside this script importable without the rest of the package, which needs NumPy."""
+    package = ModuleType("ember_ml")
+    package.__path__ = [str(Path(__file__).resolve().parent.parent / "src" / "ember_ml")]
+    sys.modules["ember_ml"] = package
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,10 +57,13 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         inputs = read_inputs(options.paths, only_numpy)
+        others = read_inputs(options.paths, only_conversions)
     except (ConfigError, FileNotFoundError) as error:
         print(f"detect_numpy_usage: {error}", file=sys.stderr)
         return 2
-    findings = sorted(check(inputs, use_cache=False).findings, key=Finding.sort_key)
+    found = {*check(inputs, use_cache=False).findings}
+    found |= {finding for finding in check(others, use_cache=False).findings if "from_numpy" in finding.message}
+    findings = sorted(found, key=Finding.sort_key)
     texts: dict[str, str] = {}
     for item in inputs:
         try:
@@ -56,13 +75,12 @@ def main(arguments: list[str] | None = None) -> int:
         print(output)
     if options.format == "text":
         touched = len({finding.path for finding in findings})
-        print(f"{len(findings)} uses of NumPy in {touched} of {len(inputs)} files", file=sys.stderr)
+        print(f"{len(findings)} uses of NumPy or of operators in {touched} of {len(inputs)} files", file=sys.stderr)
     if any(finding.code == "EMB900" for finding in findings):
         return 2
     return 1 if findings else 0
 
 
 if __name__ == "__main__":
-    # in a checkout, the linter beside this script, installed or not
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+    open_linter()
     sys.exit(main())

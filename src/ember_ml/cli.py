@@ -167,6 +167,7 @@ def ops(
     deviations: Annotated[
         bool, typer.Option("--deviations", help="Where a library deviates from the contract, and in which version.")
     ] = False,
+    by_use: Annotated[bool, typer.Option("--by-use", help="Those first that the package calls most.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show every op and how each backend computes it: native, own body, derived, plain, or missing."""
@@ -188,6 +189,8 @@ def ops(
         for entry in inv.inventory(modules)
         if family in (None, entry.family) and (status is None or status in entry.status.values())
     ]
+    if by_use:
+        entries.sort(key=lambda entry: -entry.uses)
     if as_json:
         _print_json([asdict(entry) for entry in entries])
     else:
@@ -223,7 +226,7 @@ def _show_deviations(modules: list[Any], as_json: bool) -> None:
 
 
 def _print_inventory(entries: list[Any], modules: list[Any]) -> None:
-    table = Table("op", "family", "dtype rule", *(module.name for module in modules))
+    table = Table("op", "family", "dtype rule", "uses", *(module.name for module in modules))
     colours = {"native": "green", "own": "cyan", "derived": "blue", "plain": "white", "missing": "bold red"}
     for entry in entries:
         cells = []
@@ -231,7 +234,7 @@ def _print_inventory(entries: list[Any], modules: list[Any]) -> None:
             status = entry.status[module.name]
             mark = "*" if module.name in entry.corrected else ""
             cells.append(f"[{colours[status]}]{status}[/]{mark}")
-        table.add_row(", ".join((entry.op, *entry.aliases)), entry.family, entry.rule, *cells)
+        table.add_row(", ".join((entry.op, *entry.aliases)), entry.family, entry.rule, str(entry.uses), *cells)
     _show(table)
     counts = {module.name: [entry.status[module.name] for entry in entries] for module in modules}
     for name, found in counts.items():
@@ -294,7 +297,7 @@ def demo(
     else:
         _show(computation.table(results))
         _show(training.table(runs))
-        _show(f"curve: {picture}" if drawn else "no curve is drawn without Matplotlib: pip install 'ember-ml[plot]'")
+        _show(f"curve: {picture}" if drawn else "no curve is drawn without Matplotlib: pip install 'ember-ml\\[plot]'")
     if not computation.agree(results) or apart >= training.TOLERANCE:
         raise typer.Exit(1)
 

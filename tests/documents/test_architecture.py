@@ -197,6 +197,10 @@ def test_backend_equivalence():
     assert results == [[2.0, 1.0]] * 3
 
 
+def test_casts_by_pytorchs_names(backend):
+    assert tensor.convert_to_tensor([1.0, 2.0]).long().dtype == tensor.int64
+
+
 def test_scatter_edge_cases():
     """Test scatter operations with edge cases."""
     # Empty tensor case

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import math
 from types import ModuleType
 
 import pytest
 
 import ember_ml
 from ember_ml import ops
+from ember_ml.nn.modules import activations
 
 # The lists of names that the document prints.
 STATS = [
@@ -139,12 +141,23 @@ def test_get_device(backend):
     assert ops.get_device(tensor.zeros((1,))) in ops.get_available_devices()
 
 
-def test_from_imports_follow_the_switch():
+def test_from_imports_follow_the_switch(backend):
     from ember_ml.ops import add
 
-    for name in ember_ml.backend.installed_backends():
+    for name in [*ember_ml.backend.installed_backends(), backend]:
         ember_ml.set_backend(name)
         assert type(add([1], [2])) is ember_ml.get_backend_module().tensor_type
+
+
+def test_backend_modules_have_the_functions(backend):
+    module = ember_ml.get_backend_module()
+    assert ops.item(getattr(module, "add")(1.0, 2.0)) == 3.0  # noqa: B009 - as the document reads it
+    assert ops.item(module.sin(0.5)) == pytest.approx(math.sin(0.5))
+    assert ops.item(ops.stats.get_stats_module().mean([1.0, 3.0])) == 2.0
+    assert ops.to_numpy(activations.get_activations_module().relu([-1.0, 2.0])).tolist() == [0.0, 2.0]
+    assert not hasattr(module, "no_such_op")
+    with ember_ml.use_backend("numpy"):  # the functions are those of their module, whatever is active
+        assert type(module.cos([0.0])) is module.tensor_type
 
 
 def test_reload_keeps_the_backend(backend):

@@ -28,6 +28,12 @@ def test_the_strategy_of_the_document_splits_a_batch() -> None:
     assert [part.tolist() for part in parts] == [[[1.0], [2.0]], [[3.0], [4.0]]]
 
 
+def test_rows_of_numbers_are_split(backend: str) -> None:
+    parts = strategy.DataParallelStrategy(2).distribute([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    assert [ops.to_numpy(part).tolist() for part in parts] == [[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]]
+    assert [ops.to_numpy(part).tolist() for part in strategy.DataParallelStrategy(2).distribute([1, 2])] == [[1], [2]]
+
+
 def test_one_process_is_the_default() -> None:
     alone = DataParallelStrategy()
     assert (alone.num_devices, alone.world_size, alone.rank, alone.is_main) == (1, 1, 0, True)

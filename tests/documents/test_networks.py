@@ -77,6 +77,14 @@ def test_layer_primitives(source):
     assert mixing(source([[1.0, 2.0]]), source([[1.0, 0.0]])).tolist() == [[1.0, 0.0]]
 
 
+def test_layer_primitives_of_the_library(backend):
+    from ember_ml.nn.layers import base, channel_mixing, sequence_mixing
+
+    for kind in (channel_mixing.ChannelMixingLayer, sequence_mixing.SequenceMixingLayer):
+        assert issubclass(kind, base.Layer)
+        assert ops.to_numpy(kind()([[1.0, 2.0]])).tolist() == [[1.0, 2.0]]
+
+
 def test_layer_primitives_in_a_network():
     class Scaled(ChannelMixingLayer):
         def __init__(self):

@@ -1,4 +1,4 @@
-"""The script utils/detect_numpy_usage.py: NumPy is found, other libraries are not its business."""
+"""The script utils/detect_numpy_usage.py: NumPy and operators are found, other libraries are not its business."""
 
 from __future__ import annotations
 
@@ -32,8 +32,24 @@ def test_numpy_is_found(tmp_path: Path) -> None:
     ]
 
 
-def test_other_libraries_and_operators_are_not(tmp_path: Path) -> None:
-    assert run(tmp_path, "import torch\ny = torch.zeros(3) + 1\n").returncode == 0
+def test_other_libraries_are_not(tmp_path: Path) -> None:
+    assert run(tmp_path, "import torch\ny = torch.zeros(3)\n").returncode == 0
+
+
+def test_operators_and_ways_from_numpy_are(tmp_path: Path) -> None:
+    done = run(tmp_path, "import torch\ny = torch.from_numpy(a)\n\n\ndef f(x: Tensor):\n    return x + 1\n")
+    assert done.returncode == 1
+    assert [line.split()[1] for line in done.stdout.splitlines() if "a.py:" in line] == ["EMB202", "EMB401"]
+
+
+def test_it_needs_no_other_package(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import numpy as np\n")
+    # -I and -S: neither the folder, nor variables, nor installed packages are looked into
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(SCRIPT), "a.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "EMB101" in done.stdout
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ember_ml.backend.contract import Backend, ByDType
@@ -31,6 +35,8 @@ class Entry:
     aliases: tuple[str, ...]
     status: dict[str, str]
     """How each backend computes it."""
+    uses: int
+    """How often the package itself calls it: what its layers, losses and solvers stand on comes first."""
     corrected: dict[str, tuple[str, ...]]
     """The dtypes for which a backend replaces the library's function by a body of its own."""
 
@@ -51,6 +57,14 @@ def inventory(backends: Iterable[Any]) -> list[Entry]:
     return [_entry(OPS[name], backends) for name in sorted(OPS)]
 
 
+@cache
+def count_uses() -> Counter[str]:
+    """Return how often the source of the package calls each name of ``ops``, examples in docstrings included."""
+    folder = Path(__file__).parents[1]
+    calls = re.compile(r"\bops\.(\w+)\(")
+    return Counter(name for path in folder.rglob("*.py") for name in calls.findall(path.read_text(encoding="utf-8")))
+
+
 def families() -> tuple[str, ...]:
     """The families of ops, as the files that declare them are named."""
     return tuple(sorted({op.family for op in OPS.values()}))
@@ -65,6 +79,7 @@ def _entry(op: Op, backends: tuple[Any, ...]) -> Entry:
         signature=str(op.signature),
         aliases=op.aliases,
         status={backend.name: _status(op, backend) for backend in backends},
+        uses=sum(count_uses()[name] for name in (op.name, *op.aliases)),
         corrected={backend.name: found for backend in backends if (found := _corrected(op, backend))},
     )
 

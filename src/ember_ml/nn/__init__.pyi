@@ -7,6 +7,7 @@ from ember_ml.nn import layers as layers
 from ember_ml.nn import modules as modules
 from ember_ml.nn import tensor as tensor
 from ember_ml.nn.gradients import value_and_grad as value_and_grad
+from ember_ml.nn.layers.channel_mixing.base import ChannelMixingLayer as ChannelMixingLayer
 from ember_ml.nn.layers.channel_mixing.convolution import Conv1d as Conv1d
 from ember_ml.nn.layers.channel_mixing.convolution import Conv2d as Conv2d
 from ember_ml.nn.layers.channel_mixing.convolution import Conv3d as Conv3d
@@ -147,6 +148,7 @@ __all__ = [
     "BatchNorm",
     "Buffer",
     "CausalConv1d",
+    "ChannelMixingLayer",
     "Conv1d",
     "Conv2d",
     "Conv3d",

@@ -165,6 +165,15 @@ class EmberTensor(Operations):
         """A NumPy array of the values; it may share memory, and is read-only where the tensor is immutable."""
         return self._kind.backend.to_host(self._array)
 
+    def long(self) -> EmberTensor:
+        """This tensor as int64, by PyTorch's name for it.
+
+        >>> from ember_ml.nn.tensor import EmberTensor
+        >>> EmberTensor([1.0, 2.0]).long().dtype
+        int64
+        """
+        return self.astype("int64")
+
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers; of a 0-d tensor, the number."""
         return to_python(self.numpy())

@@ -17,6 +17,7 @@ from ember_ml.backend.mlx import compilation, gradients, laziness, optimizer_ker
 from ember_ml.backend.mlx.compilation import is_tracing  # noqa: F401
 from ember_ml.backend.mlx.graph_probe import is_recorded  # noqa: F401
 from ember_ml.backend.mlx.host_transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
+from ember_ml.backend.own_ops import op_on
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import LinAlgError
@@ -160,3 +161,8 @@ def is_traced(x: mx.array) -> bool:
     except ValueError:
         return True
     return False
+
+
+def __getattr__(name: str) -> Any:
+    """Find the ops, which are declared above all backends, as functions of this one."""
+    return op_on("mlx", name)

@@ -12,6 +12,7 @@ from ember_ml.backend import selection
 from ember_ml.backend.capabilities import deferred
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
+from ember_ml.backend.own_ops import op_on
 from ember_ml.backend.torch import (  # noqa: F401
     compilation,
     control_flow,
@@ -215,3 +216,8 @@ def is_traced(x: torch.Tensor) -> bool:
 
 def is_recorded(x: torch.Tensor) -> bool:
     return x.requires_grad or _is_wrapped(x)
+
+
+def __getattr__(name: str) -> Any:
+    """Find the ops, which are declared above all backends, as functions of this one."""
+    return op_on("torch", name)

@@ -75,6 +75,8 @@ class Strategy:
 
         They are as equal as can be: row ``i`` of ``n`` begins part ``k`` where ``i = n * k // num_devices``.
         """
+        if isinstance(batch, list) and not any(hasattr(leaf, "shape") for leaf in trees.flatten(batch)[0]):
+            batch = ops.convert_to_tensor(batch)  # rows of numbers, not a tree of tensors
         leaves, structure = trees.flatten(batch)
         count = self.num_devices
         parts: list[list[Any]] = [[] for _ in range(count)]

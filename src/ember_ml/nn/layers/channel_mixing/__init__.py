@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ember_ml.nn.layers.channel_mixing.base import ChannelMixingLayer
 from ember_ml.nn.layers.channel_mixing.convolution import (
     Conv1d,
     Conv2d,
@@ -55,6 +56,7 @@ __all__ = [
     "AvgPool2d",
     "AvgPool3d",
     "BatchNorm",
+    "ChannelMixingLayer",
     "Conv1d",
     "Conv2d",
     "Conv3d",

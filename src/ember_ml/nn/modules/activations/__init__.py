@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
+from ember_ml.backend.selection import get_backend_module
 from ember_ml.nn.modules.activations.classes import (
     CELU,
     ELU,
@@ -63,6 +66,18 @@ from ember_ml.ops.neural.activations import (
 )
 
 Swish = SiLU
+
+
+def get_activations_module() -> ModuleType:
+    """The module of the active backend, which has the functions of this one for that backend.
+
+    >>> from ember_ml import ops
+    >>> from ember_ml.nn.modules import activations
+    >>> ops.to_numpy(activations.get_activations_module().relu([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+    return get_backend_module()
+
 
 __all__ = [
     "CELU",
