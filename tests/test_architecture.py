@@ -14,7 +14,8 @@ PAGES = [ROOT / "docs" / "architecture.md", *sorted(PACKAGE.rglob("README.md"))]
 
 def _exists(name: str, page: Path) -> bool:
     if "<" in name:  # one file for each backend
-        return bool(list(PACKAGE.glob(re.sub(r"<\w+>", "*", name)))) or bool(list(ROOT.glob(re.sub(r"<\w+>", "*", name))))
+        pattern = re.sub(r"<\w+>", "*", name).rstrip("/")
+        return any(next(folder.glob(pattern), None) for folder in (ROOT, PACKAGE))
     return any((folder / name).exists() for folder in (ROOT, PACKAGE, page.parent, ROOT / "docs"))
 
 
