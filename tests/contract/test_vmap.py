@@ -22,7 +22,9 @@ MAPPED_ROLES = (TENSOR, INDEX, MASK, VALUE)
 
 # The shape of the result depends on the values, which no backend knows of all samples at once.
 BY_VALUE = {
-    *("argpartition", "lstsq"),  # the order within a part is nobody's promise; residuals are there by the rank
+    "argpartition",  # the order within a part is nobody's promise
+    "digitize",  # whether edges descend
+    "lstsq",  # residuals are there by the rank
     *("argwhere", "bincount", "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
     "empty_like",
     *("to_numpy", "item", "shape", "ndim", "size", "dtype", "is_tensor", "tolist"),

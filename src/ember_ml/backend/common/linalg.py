@@ -11,6 +11,15 @@ NOT_DEFINITE = "the matrix is not positive definite"
 NOT_FINITE = "the matrix holds NaN or infinity, so it has no such factorization"
 
 
+NEARLY_LARGEST = 0.999
+"""Components of at least this share of the largest tie with it; the first of them decides the sign or phase."""
+
+
+def order_step(precision: float) -> float:
+    """Return the share of the largest eigenvalue by which real parts must differ to decide the order."""
+    return precision**0.5
+
+
 def check_matrix(x: Any) -> None:
     """At least 2 dimensions."""
     if x.ndim < 2:

@@ -84,6 +84,9 @@ def householder(x: mx.array, complete: bool) -> tuple[mx.array, mx.array]:
         vector = mx.where(places == k, column + phase * size, column)
         square = sum_along(mx.square(mx.abs(vector)), axis=-1, keepdims=True)
         unit = (vector / mx.where(square == 0, 1, mx.sqrt(square)))[..., None]
+        if x.dtype != mx.complex64:  # no reflection where nothing is below the diagonal, as LAPACK has it
+            below = sum_along(mx.where(places > k, mx.abs(column), 0), axis=-1, keepdims=True)
+            unit = mx.where(below[..., None] == 0, 0, unit)
         x = x - 2 * mx.matmul(unit, mx.matmul(adjoint(unit), x))
         reflections.append(unit)
     width = rows if complete else steps

@@ -3,7 +3,12 @@
 The matrices are the last two dimensions; leading ones are stacks. Integers are lifted to float32; half precision is
 an ``UnsupportedDType``. A factorization that does not exist is a ``LinAlgError``: of a matrix with NaN or infinities,
 or, for :func:`cholesky`, one that is not positive definite. With value checks off the result of such a matrix is NaN.
-Signs (and phases) of singular vectors, eigenvectors and QR factors are whatever the library chose.
+
+Vectors have one sign or phase on every backend: of each eigenvector, and of each column of U in :func:`svd`, the
+component of largest absolute value is real and positive; where several are within a thousandth of it, the first of
+them. The diagonal of R in the :func:`qr` of complex matrices is real and not negative; that of real ones has the signs
+that LAPACK's reflections leave. Where values are equal, the vectors are any that fit, and so are the columns of U and
+the rows of Vh beyond the smaller side.
 
 Gradients: of :func:`cholesky`, :func:`eigh` and :func:`eigvalsh` they are those of functions of symmetric (Hermitian)
 matrices, so that they are symmetric too, though only one triangle is read. Where vectors are used, the gradient is
@@ -102,8 +107,9 @@ gradient(eigvalsh, holomorphic=False, x=lambda g, x: _between(eigh(x).eigenvecto
 
 @primitive(FACTORIZATION.giving("own"))
 def eig(x: TensorLike) -> EigResult:
-    """The eigenvalues and the eigenvectors, as columns, of square matrices, always complex, in no particular order.
+    """The eigenvalues and the eigenvectors, as columns, of square matrices, always complex.
 
+    They are in the order of their real parts, and of their imaginary parts where those agree to half of the digits.
     The result is a named tuple (eigenvalues, eigenvectors).
 
     >>> from ember_ml import ops
@@ -119,7 +125,7 @@ gradient(eig, holomorphic=False, x=lambda g, r, _x: cast_back(_eig_back(g, r), _
 
 @primitive(FACTORIZATION.giving("complex"))
 def eigvals(x: TensorLike) -> Tensor:
-    """The eigenvalues of square matrices, always complex, in no particular order.
+    """The eigenvalues of square matrices, always complex, in the order in which :func:`eig` has them.
 
     >>> from ember_ml import ops
     >>> sorted(ops.to_numpy(ops.round(ops.imag(ops.eigvals([[0.0, -1.0], [1.0, 0.0]])))).tolist())

@@ -13,9 +13,17 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml.backend import value_checks as checks
-from ember_ml.backend.common.linalg import NOT_DEFINITE, NOT_FINITE, check_matrix, check_square
+from ember_ml.backend.common.linalg import (
+    NEARLY_LARGEST,
+    NOT_DEFINITE,
+    NOT_FINITE,
+    check_matrix,
+    check_square,
+    order_step,
+)
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx import complex_matrices as cm
+from ember_ml.backend.mlx.bodies.sorting import argsort
 from ember_ml.backend.mlx.empty_reductions import all_along, any_along
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
@@ -64,14 +72,44 @@ def _qr(x: mx.array) -> tuple[mx.array, mx.array]:
     return mx.linalg.qr(x, stream=mx.cpu)
 
 
+def _find_phases(vectors: mx.array) -> mx.array:
+    """Return the signs or phases, one for each column, of the first components that are nearly the largest."""
+    size = mx.abs(vectors)
+    is_large = size >= NEARLY_LARGEST * mx.max(size, axis=-2, keepdims=True)
+    index = mx.argmax(is_large.astype(mx.uint8), axis=-2, keepdims=True)
+    return _find_phase(mx.take_along_axis(vectors, index, axis=-2))
+
+
+def _find_phase(x: mx.array) -> mx.array:
+    size = mx.abs(x)
+    return mx.where(size == 0, mx.array(1, dtype=x.dtype), x / mx.where(size == 0, 1, size))
+
+
+def _turn_first(columns: mx.array, phases: mx.array) -> mx.array:
+    """Multiply the first columns, one for each phase; the others stay as they are."""
+    count = columns.shape[-1] - phases.shape[-1]
+    if count:
+        phases = mx.concatenate([phases, mx.ones((*phases.shape[:-1], count), dtype=phases.dtype)], axis=-1)
+    return columns * phases
+
+
 def _svd(x: mx.array, full_matrices: bool) -> SVDResult:
+    u, s, vh = _svd_of_any_phase(x, full_matrices)
+    if 0 in x.shape:
+        return SVDResult(u, s, vh)
+    phases = _find_phases(u[..., : s.shape[-1]])
+    turned = _turn_first(mx.swapaxes(vh, -2, -1), phases)
+    return SVDResult(_turn_first(u, mx.conj(phases)), s, mx.swapaxes(turned, -2, -1))
+
+
+def _svd_of_any_phase(x: mx.array, full_matrices: bool) -> SVDResult:
     rows, columns = x.shape[-2:]
     if full_matrices or rows == columns or 0 in x.shape:
         u, s, vh = mx.linalg.svd(x, stream=mx.cpu)
         size = min(rows, columns)
         return SVDResult(u, s, vh) if full_matrices else SVDResult(u[..., :size], s, vh[..., :size, :])
     if rows < columns:
-        u, s, vh = _svd(cm.adjoint(x), False)
+        u, s, vh = _svd_of_any_phase(cm.adjoint(x), False)
         return SVDResult(cm.adjoint(vh), s, cm.adjoint(u))
     # MLX 0.32: always computes the full U; QR reduces a tall matrix to a small one
     q, r = _qr(x)
@@ -87,7 +125,17 @@ def _svdvals(x: mx.array) -> mx.array:
 
 
 def _eigh(x: mx.array) -> EighResult:
-    return EighResult(*mx.linalg.eigh(x, "L", stream=mx.cpu))
+    values, vectors = mx.linalg.eigh(x, "L", stream=mx.cpu)
+    return EighResult(values, vectors * mx.conj(_find_phases(vectors)) if x.size else vectors)
+
+
+def _find_order(values: mx.array) -> mx.array:
+    """Return the order of ascending real parts, and of ascending imaginary parts where those are nearly equal."""
+    step = mx.max(mx.abs(values), axis=-1, keepdims=True) * order_step(float(mx.finfo(mx.float32).eps))
+    by_imag = argsort(mx.imag(values), -1, False, True)
+    places = mx.round(mx.real(values) / mx.where(step > 0, step, 1))
+    again = argsort(mx.take_along_axis(places, by_imag, axis=-1), -1, False, True)
+    return mx.take_along_axis(by_imag, again, axis=-1)
 
 
 def _eigvalsh(x: mx.array) -> mx.array:
@@ -96,7 +144,13 @@ def _eigvalsh(x: mx.array) -> mx.array:
 
 def _eig(x: mx.array) -> EigResult:
     values, vectors = mx.linalg.eig(x, stream=mx.cpu)
-    return EigResult(values, mx.conj(vectors) if x.dtype == mx.complex64 and _vectors_are_conjugates() else vectors)
+    if x.dtype == mx.complex64 and _vectors_are_conjugates():
+        vectors = mx.conj(vectors)
+    if not x.size:
+        return EigResult(values, vectors)
+    order = _find_order(values)
+    vectors = mx.take_along_axis(vectors, mx.broadcast_to(order[..., None, :], vectors.shape), axis=-1)
+    return EigResult(mx.take_along_axis(values, order, axis=-1), vectors * mx.conj(_find_phases(vectors)))
 
 
 @cache
@@ -109,7 +163,8 @@ def _vectors_are_conjugates() -> bool:
 
 
 def _eigvals(x: mx.array) -> mx.array:
-    return mx.linalg.eigvals(x, stream=mx.cpu)
+    values = mx.linalg.eigvals(x, stream=mx.cpu)
+    return mx.take_along_axis(values, _find_order(values), axis=-1) if x.size else values
 
 
 def _refuse_double(*args: Any) -> Any:
@@ -131,9 +186,16 @@ def qr(x: mx.array, mode: str) -> QRResult:
     check_matrix(x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode must be 'reduced' or 'complete', not {mode!r}")
+    if x.dtype == mx.complex64:
+        q, r = cm.householder(x, complete=mode == "complete")
+        if 0 in x.shape:
+            return QRResult(q, r)
+        phases = _find_phase(mx.diagonal(r, 0, -2, -1))[..., None, :]
+        turned = _turn_first(mx.swapaxes(r, -2, -1), mx.conj(phases))
+        return QRResult(_turn_first(q, phases), mx.swapaxes(turned, -2, -1))
     if mode == "reduced":
         return QRResult(*_qr(x))
-    if x.dtype == mx.complex64 or is_vectorizing():
+    if is_vectorizing():
         return QRResult(*cm.householder(x, complete=True))
     # MLX 0.32: has the reduced one only; with the identity appended, that is complete
     rows, columns = x.shape[-2:]

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend import value_checks as checks
-from ember_ml.backend.common.linalg import NOT_DEFINITE, NOT_FINITE, check_matrix, check_square
+from ember_ml.backend.common.linalg import (
+    NEARLY_LARGEST,
+    NOT_DEFINITE,
+    NOT_FINITE,
+    check_matrix,
+    check_square,
+    order_step,
+)
 from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.errors import LinAlgError
 
@@ -47,12 +54,42 @@ def _or_nan(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.where(whole, part, np.asarray(np.nan, part.dtype))
 
 
+def _find_phases(vectors: np.ndarray) -> np.ndarray:
+    """Return the signs or phases, one for each column, of the first components that are nearly the largest."""
+    size = np.abs(vectors)
+    index = (size >= NEARLY_LARGEST * size.max(axis=-2, keepdims=True, initial=0)).argmax(axis=-2)
+    if vectors.ndim == 2:
+        pivot = vectors[index, np.arange(vectors.shape[-1])][None]
+    else:
+        pivot = np.take_along_axis(vectors, index[..., None, :], axis=-2)
+    if vectors.dtype.kind != "c":
+        return np.copysign(np.ones((), vectors.dtype), pivot)
+    size = np.abs(pivot)
+    return np.where(size > 0, pivot / np.where(size > 0, size, 1), np.ones((), vectors.dtype))
+
+
 def _svd(x: np.ndarray, full_matrices: bool) -> SVDResult:
-    return SVDResult(*np.linalg.svd(x, full_matrices))
+    u, s, vh = np.linalg.svd(x, full_matrices)
+    if not x.size:
+        return SVDResult(u, s, vh)
+    size = s.shape[-1]
+    phases = _find_phases(u[..., :size])
+    u[..., :size] *= phases.conj()
+    vh[..., :size, :] *= phases.swapaxes(-2, -1)
+    return SVDResult(u, s, vh)
 
 
 def _eigh(x: np.ndarray) -> EighResult:
-    return EighResult(*np.linalg.eigh(x))
+    values, vectors = np.linalg.eigh(x)
+    if x.size:
+        vectors *= _find_phases(vectors).conj()
+    return EighResult(values, vectors)
+
+
+def _find_order(values: np.ndarray) -> np.ndarray:
+    """Return the order of ascending real parts, and of ascending imaginary parts where those are nearly equal."""
+    step = np.abs(values).max(axis=-1, keepdims=True, initial=0) * order_step(float(np.finfo(values.dtype).eps))
+    return np.lexsort((values.imag, np.rint(values.real / np.where(step > 0, step, 1))), axis=-1)
 
 
 def _complex(x: np.ndarray) -> np.ndarray:
@@ -61,12 +98,17 @@ def _complex(x: np.ndarray) -> np.ndarray:
 
 
 def _eig(x: np.ndarray) -> EigResult:
-    values, vectors = np.linalg.eig(x)
-    return EigResult(_complex(values), _complex(vectors))
+    values, vectors = map(_complex, np.linalg.eig(x))
+    if not x.size:
+        return EigResult(values, vectors)
+    order = _find_order(values)
+    vectors = np.take_along_axis(vectors, order[..., None, :], axis=-1)
+    return EigResult(np.take_along_axis(values, order, axis=-1), vectors * _find_phases(vectors).conj())
 
 
 def _eigvals(x: np.ndarray) -> np.ndarray:
-    return _complex(np.linalg.eigvals(x))
+    values = _complex(np.linalg.eigvals(x))
+    return np.take_along_axis(values, _find_order(values), axis=-1) if x.size else values
 
 
 svd = _of_finite(_svd, check_matrix)
@@ -81,7 +123,15 @@ def qr(x: np.ndarray, mode: str) -> QRResult:
     check_matrix(x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode must be 'reduced' or 'complete', not {mode!r}")
-    return QRResult(*np.linalg.qr(x, mode))
+    q, r = np.linalg.qr(x, mode)
+    if x.dtype.kind == "c" and x.size:
+        size = min(x.shape[-2:])
+        pivot = np.diagonal(r, 0, -2, -1)
+        length = np.abs(pivot)
+        phases = np.where(length > 0, pivot / np.where(length > 0, length, 1), 1).astype(x.dtype)
+        q[..., :size] *= phases[..., None, :]
+        r[..., :size, :] *= phases.conj()[..., :, None]
+    return QRResult(q, r)
 
 
 def cholesky(x: np.ndarray, upper: bool) -> np.ndarray:

@@ -7,7 +7,14 @@ from typing import Any
 
 import torch
 
-from ember_ml.backend.common.linalg import NOT_DEFINITE, NOT_FINITE, check_matrix, check_square
+from ember_ml.backend.common.linalg import (
+    NEARLY_LARGEST,
+    NOT_DEFINITE,
+    NOT_FINITE,
+    check_matrix,
+    check_square,
+    order_step,
+)
 from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.errors import LinAlgError
@@ -44,12 +51,38 @@ def of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Calla
     return body
 
 
+def _find_phases(vectors: torch.Tensor) -> torch.Tensor:
+    """Return the signs or phases, one for each column, of the first components that are nearly the largest."""
+    vectors = vectors.detach()
+    size = vectors.abs()
+    index = (size >= NEARLY_LARGEST * size.amax(-2, True)).to(torch.uint8).argmax(-2, True)
+    pivot = vectors.gather(-2, index)
+    return torch.where(pivot == 0, 1, torch.sgn(pivot))
+
+
 def _svd(x: torch.Tensor, full_matrices: bool) -> SVDResult:
+    u, s, vh = _svd_of_any_phase(x, full_matrices)
+    if not x.numel():
+        return SVDResult(u, s, vh)
+    size = s.shape[-1]
+    phases = _find_phases(u[..., :size])
+    if u.shape[-1] == vh.shape[-2]:
+        return SVDResult(u * phases.conj(), s, phases.mT * vh)
+    return SVDResult(_turn_first(u, phases.conj()), s, _turn_first(vh.mT, phases).mT)
+
+
+def _turn_first(columns: torch.Tensor, phases: torch.Tensor) -> torch.Tensor:
+    """Multiply the first columns, one for each phase; the others stay as they are."""
+    count = columns.shape[-1] - phases.shape[-1]
+    return columns * torch.nn.functional.pad(phases, (0, count), value=1) if count else columns * phases
+
+
+def _svd_of_any_phase(x: torch.Tensor, full_matrices: bool) -> SVDResult:
     rows, columns = x.shape[-2:]
     if full_matrices or max(rows, columns) < 2 * min(rows, columns) or not x.numel():
         return SVDResult(*torch.linalg.svd(x, full_matrices))
     if rows < columns:
-        u, s, vh = _svd(x.mH, False)
+        u, s, vh = _svd_of_any_phase(x.mH, False)
         return SVDResult(vh.mH, s, u.mH)
     # QR reduces a tall matrix to a small one: a sixth of the time for 5000 by 50
     q, r = torch.linalg.qr(x)
@@ -58,11 +91,31 @@ def _svd(x: torch.Tensor, full_matrices: bool) -> SVDResult:
 
 
 def _eigh(x: torch.Tensor) -> EighResult:
-    return EighResult(*torch.linalg.eigh(x))
+    values, vectors = torch.linalg.eigh(x)
+    return EighResult(values, vectors * _find_phases(vectors).conj() if x.numel() else vectors)
+
+
+def _find_order(values: torch.Tensor) -> torch.Tensor:
+    """Return the order of ascending real parts, and of ascending imaginary parts where those are nearly equal."""
+    values = values.detach()
+    step = values.abs().amax(-1, True) * order_step(torch.finfo(values.dtype).eps)
+    by_imag = torch.argsort(values.imag, stable=True)
+    places = torch.round(values.real / torch.where(step > 0, step, 1))
+    return by_imag.gather(-1, torch.argsort(places.gather(-1, by_imag), stable=True))
 
 
 def _eig(x: torch.Tensor) -> EigResult:
-    return EigResult(*torch.linalg.eig(x))
+    values, vectors = torch.linalg.eig(x)
+    if not x.numel():
+        return EigResult(values, vectors)
+    order = _find_order(values)
+    vectors = vectors.gather(-1, order[..., None, :].expand(vectors.shape))
+    return EigResult(values.gather(-1, order), vectors * _find_phases(vectors).conj())
+
+
+def _eigvals(x: torch.Tensor) -> torch.Tensor:
+    values = torch.linalg.eigvals(x)
+    return values.gather(-1, _find_order(values)) if x.numel() else values
 
 
 svd = of_finite(_svd, check_matrix)
@@ -70,7 +123,7 @@ svdvals = of_finite(torch.linalg.svdvals, check_matrix)
 eigh = of_finite(_eigh, check_square)
 eigvalsh = of_finite(torch.linalg.eigvalsh, check_square)
 eig = of_finite(_eig, check_square)
-eigvals = of_finite(torch.linalg.eigvals, check_square)
+eigvals = of_finite(_eigvals, check_square)
 
 
 def qr(x: torch.Tensor, mode: str) -> QRResult:
@@ -80,7 +133,12 @@ def qr(x: torch.Tensor, mode: str) -> QRResult:
     if x.is_cuda and x.ndim > 2 and x.dtype in _WIDER:
         # torch 2.11 on CUDA: batched QR of float32 loses the orthogonality of Q where a matrix lacks full rank
         return QRResult(*(part.to(x.dtype) for part in torch.linalg.qr(x.to(_WIDER[x.dtype]), mode)))
-    return QRResult(*torch.linalg.qr(x, mode))
+    q, r = torch.linalg.qr(x, mode)
+    if x.is_complex() and x.numel():
+        pivot = r.diagonal(0, -2, -1).detach()
+        phases = torch.where(pivot == 0, 1, torch.sgn(pivot))[..., None, :]
+        q, r = _turn_first(q, phases), _turn_first(r.mT, phases.conj()).mT
+    return QRResult(q, r)
 
 
 _WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
