@@ -6,6 +6,7 @@ import mlx.core as mx
 
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.empty_reductions import all_along, any_along
+from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.backend.mlx.vmap_rules import not_equal
 from ember_ml.core import dtypes as dt
 
@@ -71,6 +72,8 @@ def _isin(x: mx.array, test_elements: mx.array, invert: bool) -> mx.array:
     """Search by bisection: the first element that is not less is equal, or none is."""
     if not test_elements.size:
         return mx.full(x.shape, invert, dtype=mx.bool_)
+    if is_vectorizing():  # MLX 0.32: no vmap of searchsorted over the sorted elements
+        return _isin_of_complex(x, test_elements, invert)
     ordered = mx.sort(mx.flatten(test_elements))
     place = mx.searchsorted(ordered, mx.flatten(x)).astype(mx.int64)
     found = mx.take(ordered, mx.minimum(place, ordered.size - 1)) == mx.flatten(x)

@@ -11,7 +11,17 @@ from ember_ml.backend.contract import ByDType
 
 transpose = mx.transpose
 swapaxes = mx.swapaxes
-expand_dims = mx.expand_dims
+
+
+def _expand_dims(x: mx.array, axis: Any) -> mx.array:
+    # MLX 0.32: forgets under vmap where the mapped axis is, for several new axes at once
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    for one in sorted(as_axes(axes, x.ndim + len(axes))):
+        x = mx.expand_dims(x, one)
+    return x
+
+
+expand_dims = ByDType(mx.expand_dims, general=_expand_dims, when="type(axis) is int")
 squeeze = mx.squeeze
 
 

@@ -89,7 +89,7 @@ def _eigh(x: np.ndarray) -> EighResult:
 def _find_order(values: np.ndarray) -> np.ndarray:
     """Return the order of ascending real parts, and of ascending imaginary parts where those are nearly equal."""
     step = np.abs(values).max(axis=-1, keepdims=True, initial=0) * order_step(float(np.finfo(values.dtype).eps))
-    return np.lexsort((values.imag, np.rint(values.real / np.where(step > 0, step, 1))), axis=-1)
+    return np.lexsort((np.imag(values), np.rint(np.real(values) / np.where(step > 0, step, 1))), axis=-1)
 
 
 def _complex(x: np.ndarray) -> np.ndarray:
