@@ -19,7 +19,7 @@ _BUILT_IN = ("numpy", "torch", "mlx")
 
 
 def namespace(backend: str) -> ModuleType:
-    """The namespace of a backend, always the same object; a backend of another package has one too.
+    """Return the namespace of a backend, always the same object; a backend of another package has one too.
 
     >>> from ember_ml.array_api import namespace
     >>> import ember_ml.array_api.numpy as xp

@@ -22,7 +22,7 @@ def _is_already(x: Any, dtype: DTypeLike | None, device: DeviceLike | None) -> b
 
 
 def astype(x: EmberTensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> EmberTensor:
-    """``x`` in another dtype, by the rules of ``ops.cast``; without ``copy``, ``x`` itself where nothing changes."""
+    """Cast ``x`` by the rules of ``ops.cast``; without ``copy``, return ``x`` itself where nothing changes."""
     if _is_already(x, dtype, device):
         return x.copy() if copy else x
     result = x if x.dtype == dtype else x.cast(dtype)
@@ -30,7 +30,7 @@ def astype(x: EmberTensor, dtype: DTypeLike, /, *, copy: bool = True, device: De
 
 
 def reshape(x: EmberTensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> EmberTensor:
-    """``x`` in another shape.
+    """Return ``x`` in another shape.
 
     Tensors never write through to one another, so whether memory is shared shows nowhere; ``copy`` of True copies, and
     False is as good as None.
@@ -39,7 +39,7 @@ def reshape(x: EmberTensor, /, shape: tuple[int, ...], *, copy: bool | None = No
 
 
 def adapters(backend: Backend) -> dict[str, Callable[..., Any]]:
-    """The functions for the namespace of ``backend``."""
+    """Return the functions for the namespace of ``backend``."""
 
     def asarray(
         obj: DataLike,
@@ -49,7 +49,7 @@ def adapters(backend: Backend) -> dict[str, Callable[..., Any]]:
         device: DeviceLike | None = None,
         copy: bool | None = None,
     ) -> EmberTensor:
-        """``obj`` as a tensor of this namespace's backend; itself where it is one already, unless ``copy`` is True."""
+        """Convert ``obj`` to a tensor of this namespace's backend; return it if it is one, unless ``copy`` is True."""
         if type(obj) is EmberTensor:
             if obj._kind.backend is backend and not copy and _is_already(obj, dtype, device):
                 return obj
@@ -58,7 +58,7 @@ def adapters(backend: Backend) -> dict[str, Callable[..., Any]]:
         return dispatch(OPS["asarray"], (obj, dtype, device, copy), backend, portable=True)
 
     def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> EmberTensor:
-        """A tensor of this namespace's backend of anything that has ``__dlpack__``."""
+        """Return a tensor of this namespace's backend of anything that has ``__dlpack__``."""
         return dispatch(OPS["from_dlpack"], (x, device, copy), backend, portable=True)
 
     return {function.__name__: function for function in (asarray, astype, from_dlpack, reshape)}

@@ -36,7 +36,7 @@ def _caller(backend: Backend) -> Callable[[Op, tuple[Any, ...]], Any]:
 
 
 def _function(signature: str, call: Callable[[Op, tuple[Any, ...]], Any], module: str) -> Callable[..., Any]:
-    """A function of the standard's signature that hands its arguments to the op in the op's order."""
+    """Return a function of the standard's signature that hands its arguments to the op in the op's order."""
     name = signature.partition("(")[0]
     op = OPS.get(name) or OPS[_OP_NAMES[name]]
     if op.is_plain:
@@ -56,7 +56,7 @@ def _function(signature: str, call: Callable[[Op, tuple[Any, ...]], Any], module
 
 
 def _parameters(signature: str, op: Op) -> dict[str, str]:
-    """The standard's parameter for each parameter of the op."""
+    """Return the standard's parameter for each parameter of the op."""
     scope: dict[str, Any] = {}
     exec(f"def {signature}: ...", scope)
     given = {}
@@ -70,7 +70,7 @@ def _parameters(signature: str, op: Op) -> dict[str, str]:
 
 
 def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a list as its result, which the standard asks for where the op gives a tuple."""
+    """Return the function with a list as its result, which the standard asks for where the op gives a tuple."""
 
     @functools.wraps(function)
     def listing(*args: Any, **options: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What a namespace says about itself: ``xp.__array_namespace_info__()``."""
+"""The namespace's description of itself: ``xp.__array_namespace_info__()``."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Info:
         self._backend = backend
 
     def capabilities(self) -> dict[str, Any]:
-        """What the standard leaves open: masks and results whose shape depends on values are supported."""
+        """Return what the standard leaves open: masks and results whose shape depends on values are supported."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """The device on which tensors are made unless another is named."""
+        """Return the device on which tensors are made unless another is named."""
         return default_device(self._backend)
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, EmberDType]:
-        """The dtypes that Python numbers take, the same on every device and backend."""
+        """Return the dtypes that Python numbers take, the same on every device and backend."""
         self._check(device)
         return {
             "real floating": dt.DEFAULT_FLOAT,
@@ -50,7 +50,7 @@ class Info:
         }
 
     def dtypes(self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, EmberDType]:
-        """The standard's dtypes that the backend has, by name; ``kind`` selects among them as ``isdtype`` does."""
+        """Return the backend's dtypes of the standard, by name; ``kind`` selects among them as ``isdtype`` does."""
         self._check(device)
         kinds = (kind,) if isinstance(kind, str) else kind
         if kinds is None:
@@ -63,7 +63,7 @@ class Info:
         return {dtype.name: dtype for dtype in self._backend.dtypes if dtype in wanted}
 
     def devices(self) -> list[str]:
-        """The devices of this machine that the backend can use."""
+        """Return the devices of this machine that the backend can use."""
         return list(self._backend.available_devices())
 
     def _check(self, device: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Devices: names that mean the same on every backend, the default one, and the nearest to one that is not there."""
+"""Resolve device names, which mean the same on every backend; keep the default device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ except ImportError:  # Windows
 
 _defaults: dict[str, str] = {}
 _scope: ContextVar[str | None] = ContextVar("ember_ml_device", default=None)
-_open_scopes = 0  # torch.compile cannot trace the reading of a context variable
+_open_scopes = 0  # torch 2.13: torch.compile cannot trace a context variable
 _lock = threading.Lock()
 _warned: set[tuple[str, str]] = set()
 # Names for one accelerator, whichever library speaks of it.
@@ -31,7 +31,7 @@ _ACCELERATORS = ("cuda", "mps", "gpu", "metal")
 
 
 def nearest_device(backend: Backend, device: str) -> str | None:
-    """The backend's own name for ``device`` on this machine, or None where it has nothing like it."""
+    """Return the backend's own name for ``device`` on this machine, or None where it has nothing like it."""
     available = backend.available_devices()
     if device in available:
         return device
@@ -46,7 +46,7 @@ def nearest_device(backend: Backend, device: str) -> str | None:
 
 
 def resolve_device(backend: Backend, device: str | None, strict: bool = False) -> str:
-    """The device that ``device`` means on ``backend``; the nearest one, with one warning, where it is not there.
+    """Return the device that ``device`` means on ``backend``; the nearest one, with one warning, where it is not there.
 
     None means the default device. With ``strict`` a device that this machine lacks raises ``DeviceError``.
     """
@@ -68,7 +68,7 @@ def resolve_device(backend: Backend, device: str | None, strict: bool = False) -
 
 
 def default_device(backend: Backend) -> str:
-    """Where the backend puts new tensors: the scope's device, else the default that was set, else its own choice."""
+    """Return where the backend creates tensors: the scope's device, or the default that was set, or its own choice."""
     scoped = _scope.get() if _open_scopes else None
     if scoped is not None:
         return resolve_device(backend, scoped)
@@ -107,7 +107,7 @@ def use_device(device: str) -> Iterator[None]:
 
 
 def host_memory() -> dict[str, int | None]:
-    """The memory of this process and this machine, as far as the operating system tells."""
+    """Return the memory of this process and this machine, as far as the operating system tells."""
     peak = total = allocated = None
     if resource is not None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,6 +1,6 @@
-"""From Python data to NumPy arrays and on to any backend: the hub through which all data enters.
+"""Convert Python data to NumPy arrays, from which every backend makes its tensors.
 
-NumPy is always there, shares memory with PyTorch and MLX where that is safe, and reads every array-like, so data of
+NumPy is always installed, shares memory with PyTorch and MLX where that is safe, and reads every array-like: data of
 any origin becomes a NumPy array first.
 """
 
@@ -51,7 +51,7 @@ def _leaves(data: Any, kinds: set[type], depth: int = 0) -> None:
 
 
 def as_host(data: Any, dtype: EmberDType | None = None, detach: bool = False) -> np.ndarray:
-    """A NumPy array of ``data``: Python numbers take the default dtypes, typed data keeps its own.
+    """Return a NumPy array of ``data``: Python numbers take the default dtypes, typed data keeps its own.
 
     With ``dtype`` the result has that dtype; Python integers that do not fit raise ``OverflowError``, floats that
     become integers are truncated. The result may share memory with ``data``. A tensor that is being differentiated
@@ -85,7 +85,7 @@ def _own_dtype(array: np.ndarray, kind: type) -> EmberDType:
 
 
 def as_host_for(data: Any, dtype: EmberDType) -> np.ndarray:
-    """A NumPy array of what goes into a tensor of ``dtype``; lists of Python numbers take it unless of higher kind."""
+    """Convert what is stored in a tensor of ``dtype``; lists of Python numbers take it unless of a higher kind."""
     if type(data) is list or type(data) is tuple:
         kinds: set[type] = set()
         _leaves(data, kinds)
@@ -95,7 +95,7 @@ def as_host_for(data: Any, dtype: EmberDType) -> np.ndarray:
 
 
 def _of_numbers(data: Any, kinds: set[type], dtype: EmberDType | None) -> np.ndarray:
-    """Pure Python numbers: exact in 64 bits first, then in the dtype asked for or the default one."""
+    """Convert Python numbers: exactly in 64 bits first, then to the requested or the default dtype."""
     if complex in kinds and dtype is not None and dtype.kind not in ("complex", "bool"):
         raise TypeError(f"complex numbers cannot become {dtype}; take real() or imag() first")
     wide = np.complex128 if complex in kinds else np.float64 if float in kinds or not kinds else np.int64
@@ -122,7 +122,7 @@ def _check_range(low: int, high: int, dtype: EmberDType) -> None:
 
 
 def _big_integers(data: Any, dtype: EmberDType | None) -> np.ndarray:
-    """Integers of which some do not fit int64: for uint64, for a floating dtype that was asked for, or an error."""
+    """Convert integers of which some do not fit int64: to uint64, to a requested floating dtype, or raise."""
     if dtype is not None and dtype.kind in ("float", "complex"):
         return _of_numbers(data, {float}, dtype)
     array = np.array(data, dtype=object)
@@ -134,7 +134,7 @@ def _big_integers(data: Any, dtype: EmberDType | None) -> np.ndarray:
 
 
 def _of_mixed(data: Any, kinds: set[type], dtype: EmberDType | None, detach: bool) -> np.ndarray:
-    """Lists that hold tensors or typed scalars: joined in their common dtype, in which Python numbers are weak."""
+    """Convert lists that hold tensors or typed scalars to their common dtype; Python numbers are weak."""
     if len(kinds) == 1 and issubclass(next(iter(kinds)), np.generic):
         return np.array(data)
     if dtype is None:
@@ -157,8 +157,8 @@ def _typed_leaves(data: Any, dtypes: list[EmberDType], detach: bool) -> None:
 
 
 def _of_object(data: Any, detach: bool) -> np.ndarray:
-    """Tensors of any library, NumPy scalars and subclasses, buffers, data frames: whatever NumPy can read."""
-    owner, native = _opened(data)
+    """Convert tensors of any library, NumPy scalars and subclasses, buffers, data frames: whatever NumPy can read."""
+    owner, native = _open_tensor(data)
     if owner is not None:
         if not detach:
             keep_gradient(native, owner)
@@ -176,16 +176,16 @@ def _of_object(data: Any, detach: bool) -> np.ndarray:
 
 
 def unboxed(data: Any) -> Any:
-    """``data`` as it is; but arrays and data frames of Python objects as arrays of floats."""
+    """Return ``data``, but arrays and data frames of Python objects as arrays of floats."""
     if not isinstance(data, np.ndarray):
-        if _opened(data)[0] is not None or not hasattr(data, "__array__"):
+        if _open_tensor(data)[0] is not None or not hasattr(data, "__array__"):
             return data
         data = np.asarray(data)
     return data.astype(np.float64) if data.dtype == object else data
 
 
-def _opened(data: Any) -> tuple[Any, Any]:
-    """The backend that holds ``data``, and the tensor as that backend knows it; None for what is no tensor."""
+def _open_tensor(data: Any) -> tuple[Any, Any]:
+    """Return the backend of ``data`` and its native tensor; None twice for what is not a tensor."""
     for opened in _openers:
         found = opened(data)
         if found is not None:
@@ -209,12 +209,12 @@ def shares_memory(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def open_portable_with(opened: Callable[[Any], tuple[Any, Any] | None]) -> None:
-    """Let ``opened`` tell which backend holds a portable tensor, and what it holds; the floor above brings it."""
+    """Register ``opened``, which returns backend and native tensor of a portable tensor; a higher floor provides it."""
     _openers.append(opened)
 
 
 def cast_host(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """``array`` in another dtype: float to integer saturates and NaN gives 0, integers wrap, complex to real raises."""
+    """Cast ``array``: float to integer saturates and NaN becomes 0, integers wrap, complex to real raises."""
     if array.dtype is dtype or array.dtype == dtype:
         return array
     if array.dtype.kind == "c" and dtype.kind not in "cb":
@@ -238,15 +238,15 @@ def _saturate(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def from_bytes(data: bytes, dtype: EmberDType, shape: tuple[int, ...]) -> np.ndarray:
-    """The array whose elements ``data`` holds in C order."""
+    """Return the array whose elements ``data`` holds in C order."""
     return np.frombuffer(bytearray(data), dtype=host_dtypes[dtype]).reshape(shape)
 
 
 def to_python(array: np.ndarray) -> Any:
-    """The elements as nested lists of Python numbers; of a 0-d array, the number."""
+    """Return the elements as nested lists of Python numbers; of a 0-d array, the number."""
     return (array.astype(np.float32) if array.dtype == host_dtypes[dt.bfloat16] else array).tolist()
 
 
 def text_of(array: np.ndarray, prefix: str) -> str:
-    """The elements as text, long ones abridged, in lines that stand under ``prefix``."""
+    """Return the elements as text, abridged if long, in lines indented to ``prefix``."""
     return np.array2string(array, separator=", ", prefix=prefix)

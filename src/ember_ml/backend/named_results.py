@@ -1,4 +1,4 @@
-"""The named results of ops that give several tensors; a tuple with the fields that the Array API names."""
+"""Named tuples for ops that return several tensors, with the field names of the Array API."""
 
 from __future__ import annotations
 

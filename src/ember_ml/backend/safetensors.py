@@ -1,4 +1,4 @@
-"""Files of tensors in the safetensors format: read and written here, so that no other package is needed.
+"""Read and write files of tensors in the safetensors format, without another package.
 
 A file is the length of its header in 8 bytes, the header in JSON (the dtype, shape and place of each tensor, and text
 about the file), and the tensors' bytes one after the other. Nothing in it can be executed. A file is written beside its
@@ -63,7 +63,7 @@ class Contents:
 
 def write_tensors(path: str | os.PathLike[str], contents: Contents) -> None:
     """Write a file in one step: whoever reads ``path`` finds the old file or the new one, never a part of it."""
-    header, tensors = _described(contents)
+    header, tensors = _describe(contents)
     with replaced(path) as file:
         file.write(len(header).to_bytes(8, "little"))
         file.write(header)
@@ -72,10 +72,8 @@ def write_tensors(path: str | os.PathLike[str], contents: Contents) -> None:
                 file.write(np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data)
 
 
-def _described(contents: Contents) -> tuple[bytes, list[np.ndarray]]:
-    """The header, and the tensors in the order of their bytes: wide dtypes first, so that each lies at a multiple of
-    its element's size.
-    """
+def _describe(contents: Contents) -> tuple[bytes, list[np.ndarray]]:
+    """Return the header, and the tensors in the order of their bytes: wide dtypes first, to align each to its size."""
     stored, split = {}, []
     for name, tensor in contents.tensors.items():
         _check_name(name)
@@ -90,7 +88,7 @@ def _described(contents: Contents) -> tuple[bytes, list[np.ndarray]]:
         end += stored[name].nbytes
     header: dict[str, Any] = {}
     notes = {"single": True} if contents.is_single else {}
-    text = _checked_text(contents.metadata) | _own_text({**notes, **({"complex128": split} if split else {})})
+    text = _check_text(contents.metadata) | _own_text({**notes, **({"complex128": split} if split else {})})
     if text:
         header[_TEXT] = text
     for name, tensor in stored.items():
@@ -111,7 +109,7 @@ def _own_text(notes: dict[str, Any]) -> dict[str, str]:
     return {_OWN: json.dumps(notes)} if notes else {}
 
 
-def _checked_text(metadata: Mapping[str, str]) -> dict[str, str]:
+def _check_text(metadata: Mapping[str, str]) -> dict[str, str]:
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError(f"the metadata of a file are texts by name, not {key!r}: {value!r}; json.dumps makes text")
@@ -124,37 +122,37 @@ def read_tensors(path: str | os.PathLike[str]) -> Contents:
     """Read what a file holds into memory."""
     name = os.fspath(path)
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise _damaged(name, "it is no plain file")
+        raise _damage_error(name, "it is no plain file")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < 8:
-            raise _damaged(name, f"it has {size} bytes")
+            raise _damage_error(name, f"it has {size} bytes")
         length = int.from_bytes(file.read(8), "little")
         if length > min(size - 8, _LONGEST_HEADER):
-            raise _damaged(name, f"its header would have {length} bytes, and the file has {size}")
-        header = _parsed(name, file.read(length))
+            raise _damage_error(name, f"its header would have {length} bytes, and the file has {size}")
+        header = _parse_header(name, file.read(length))
         text = header.pop(_TEXT, None) or {}  # MLX writes null for none
         if not isinstance(text, dict) or not all(isinstance(value, str) for value in text.values()):
-            raise _damaged(name, "its metadata are not texts by name")
+            raise _damage_error(name, "its metadata are not texts by name")
         notes = _notes(name, text.pop(_OWN, "{}"))
         places = {key: _place(name, key, entry) for key, entry in header.items()}
         _check_places(name, places, size - 8 - length)
         tensors = {key: _read(name, key, file, 8 + length, *place) for key, place in places.items()}
     for key, tensor in tensors.items():
         if tensor.dtype == np.bool_ and tensor.size and tensor.view(np.uint8).max() > 1:
-            raise _damaged(name, f"the tensor {key!r} holds bytes that are neither True nor False")
+            raise _damage_error(name, f"the tensor {key!r} holds bytes that are neither True nor False")
     for key in notes["complex128"]:
-        tensors[key] = _joined(name, key, tensors.get(key))
+        tensors[key] = _join_parts(name, key, tensors.get(key))
     if notes["single"] and len(tensors) != 1:
-        raise _damaged(name, "it says that it holds one tensor without a name")
+        raise _damage_error(name, "it says that it holds one tensor without a name")
     return Contents(tensors, text, notes["single"])
 
 
-def _damaged(path: str, reason: str) -> ValueError:
+def _damage_error(path: str, reason: str) -> ValueError:
     return ValueError(f"{path} is no safetensors file, or a damaged one: {reason}")
 
 
-def _parsed(path: str, encoded: bytes) -> dict[str, Any]:
+def _parse_header(path: str, encoded: bytes) -> dict[str, Any]:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
@@ -164,39 +162,39 @@ def _parsed(path: str, encoded: bytes) -> dict[str, Any]:
     try:
         header = json.loads(encoded.decode(), object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"its header cannot be read ({error})") from error
+        raise _damage_error(path, f"its header cannot be read ({error})") from error
     if not isinstance(header, dict):
-        raise _damaged(path, "its header is not a table")
+        raise _damage_error(path, "its header is not a table")
     return header
 
 
 def _notes(path: str, encoded: str) -> dict[str, Any]:
-    """What we wrote about the file ourselves."""
+    """Return the notes that :func:`write_tensors` added."""
     try:
         notes = {"single": False, "complex128": [], **json.loads(encoded)}
     except (TypeError, ValueError, RecursionError) as error:
-        raise _damaged(path, f"its entry {_OWN!r} cannot be read ({error})") from error
+        raise _damage_error(path, f"its entry {_OWN!r} cannot be read ({error})") from error
     split = notes["complex128"]
     is_list = isinstance(split, list) and all(isinstance(key, str) for key in split)
     if type(notes["single"]) is not bool or not is_list:
-        raise _damaged(path, f"its entry {_OWN!r} says {encoded[:80]!r}")
+        raise _damage_error(path, f"its entry {_OWN!r} says {encoded[:80]!r}")
     return notes
 
 
 def _place(path: str, key: str, entry: Any) -> tuple[EmberDType, tuple[int, ...], int, int]:
     """Dtype, shape, start and end of a tensor, as the header says them."""
     if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
-        raise _damaged(path, f"the header does not describe the tensor {key!r}")
+        raise _damage_error(path, f"the header does not describe the tensor {key!r}")
     shape, places = entry["shape"], entry["data_offsets"]
     if not _are_sizes(shape) or len(shape) > _MOST_AXES or not _are_sizes(places) or len(places) != 2:
-        raise _damaged(path, f"the tensor {key!r} has the shape {shape!r:.80} and the place {places!r:.80}")
+        raise _damage_error(path, f"the tensor {key!r} has the shape {shape!r:.80} and the place {places!r:.80}")
     dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if dtype is None:
         raise UnsupportedDType(
             f"the tensor {key!r} in {path} has the dtype {entry['dtype']!r:.80}, which Ember ML does not have"
         )
     if math.prod(shape) * dtype.itemsize != places[1] - places[0]:
-        raise _damaged(path, f"the tensor {key!r}, {dtype}{tuple(shape)}, has {places[1] - places[0]} bytes")
+        raise _damage_error(path, f"the tensor {key!r}, {dtype}{tuple(shape)}, has {places[1] - places[0]} bytes")
     return dtype, tuple(shape), places[0], places[1]
 
 
@@ -205,14 +203,14 @@ def _are_sizes(values: Any) -> bool:
 
 
 def _check_places(path: str, places: Mapping[str, tuple[EmberDType, tuple[int, ...], int, int]], size: int) -> None:
-    """That the tensors lie one after the other and fill the file."""
+    """Check that the tensors follow each other and fill the file."""
     end = 0
     for key, (_, _, start, stop) in sorted(places.items(), key=lambda item: item[1][2:]):
         if start != end:
-            raise _damaged(path, f"the tensor {key!r} starts at byte {start}, where the one before ends at {end}")
+            raise _damage_error(path, f"the tensor {key!r} starts at byte {start}, where the one before ends at {end}")
         end = stop
     if end != size:
-        raise _damaged(path, f"its tensors have {end} bytes, and {size} follow its header")
+        raise _damage_error(path, f"its tensors have {end} bytes, and {size} follow its header")
 
 
 def _read(
@@ -221,16 +219,16 @@ def _read(
     try:
         tensor = np.empty(shape, host_dtypes[dtype])
     except ValueError as error:  # an empty tensor can have axes that are too long for an array
-        raise _damaged(path, f"it has a tensor that no array can hold ({error})") from error
+        raise _damage_error(path, f"it has a tensor that no array can hold ({error})") from error
     if tensor.size:
         file.seek(begin + start)
         if file.readinto(tensor.reshape(-1).view(np.uint8).data) != end - start:  # type: ignore[attr-defined]
-            raise _damaged(path, f"it ends within the tensor {key!r}")
+            raise _damage_error(path, f"it ends within the tensor {key!r}")
     return tensor
 
 
-def _joined(path: str, key: Any, parts: np.ndarray | None) -> np.ndarray:
-    """The complex numbers whose parts were saved as a last axis of two."""
+def _join_parts(path: str, key: Any, parts: np.ndarray | None) -> np.ndarray:
+    """Join real and imaginary parts that were saved as a last axis of two."""
     if parts is None or parts.dtype != np.float64 or not parts.ndim or parts.shape[-1] != 2:
-        raise _damaged(path, f"{key!r} is no tensor of the parts of complex numbers")
+        raise _damage_error(path, f"{key!r} is no tensor of the parts of complex numbers")
     return parts.view(np.complex128).reshape(parts.shape[:-1])

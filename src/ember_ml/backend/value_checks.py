@@ -1,7 +1,7 @@
 """The checks that must read values: index range, singular or indefinite matrix, negative integer power.
 
 They run in eager code and cost a synchronization on lazy backends. They are switched off together; bodies then clamp
-indices and give NaN.
+indices and return NaN.
 """
 
 from __future__ import annotations

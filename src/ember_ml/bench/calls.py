@@ -1,4 +1,4 @@
-"""What a call of an op costs over the library's own call, and what Keras's call costs.
+"""Measure the overhead of calls of ops over the library's own calls, and that of Keras.
 
 Each backend is measured in a process of its own, ``python -m ember_ml.bench.calls torch``, because Keras fixes its
 backend at import. Inside it, native, ``ops``, ``EmberTensor`` and Keras take turns. On a lazy backend this is the time
@@ -38,7 +38,7 @@ _ARGUMENTS = {
 
 
 def measure_calls(backend: str, size: int = 10, seconds: float = 0.3, keras: bool = True) -> list[Measurement]:
-    """The cost of each compared op on ``backend``, on float32 tensors of ``size`` elements, in a fresh process.
+    """Return the cost of each compared op on ``backend``, on float32 tensors of ``size`` elements, in a fresh process.
 
     ``seconds`` is the time spent per op. Keras is measured where it is installed and has that backend.
     """

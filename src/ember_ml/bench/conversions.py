@@ -1,4 +1,4 @@
-"""What it costs to move a tensor from one backend to another, and to switch the backend."""
+"""Measure the cost of moving a tensor from one backend to another, and of switching the backend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["measure_conversions", "measure_switching"]
 
 
 def measure_conversions(names: Sequence[str], size: int, seconds: float = 0.3) -> list[Measurement]:
-    """The time to bring ``size`` float32 elements from each backend to each other one, beside a copy."""
+    """Measure the transfer of ``size`` float32 elements from each backend to each other one, beside a copy."""
     found: list[Measurement] = []
     for source, target in product(names, names):
         if source == target:
@@ -37,7 +37,7 @@ def measure_conversions(names: Sequence[str], size: int, seconds: float = 0.3) -
 
 
 def measure_switching(names: Sequence[str], seconds: float = 0.1) -> list[Measurement]:
-    """The time of ``set_backend`` to each backend and back, between backends that are loaded, beside one op call."""
+    """Measure ``set_backend`` to each backend and back, between loaded backends, beside one op call."""
     found: list[Measurement] = []
     for first, second in pairwise(names):
         with active_backend(first):

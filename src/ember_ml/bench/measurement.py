@@ -1,4 +1,4 @@
-"""One measured ratio, what it was measured on, and how a backend is prepared for measuring."""
+"""One measured ratio, the machine it was measured on, and the preparation of a backend."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Measurement:
         return self.seconds / self.baseline_seconds
 
     def as_dict(self) -> dict[str, Any]:
-        """The measurement for JSON, with the ratio."""
+        """Return the measurement for JSON, with the ratio."""
         return {**asdict(self), "ratio": self.ratio}
 
 
 def machine() -> dict[str, str | None]:
-    """What the figures depend on: the machine, Python, and the versions of the libraries."""
+    """Return what the figures depend on: the machine, Python, and the versions of the libraries."""
     libraries = ("ember-ml", "numpy", "torch", "mlx", "keras")
     return {
         "system": f"{platform.system()} {platform.machine()}",
@@ -68,12 +68,12 @@ def active_backend(name: str) -> Iterator[Backend]:
 
 
 def native_calls(backend: Backend) -> Mapping[str, Callable[..., Any]]:
-    """The library's own function for each compared op; empty for a backend that does not say."""
+    """Return the library's own function for each compared op; empty for a backend that does not say."""
     return {} if backend.bench_calls is None else backend.bench_calls.calls
 
 
 def evaluator(backend: Backend) -> Callable[[Any], Any]:
-    """The function that waits until a native tensor has been computed."""
+    """Return the function that waits until a native tensor has been computed."""
     return _as_it_is if backend.bench_calls is None else backend.bench_calls.evaluate
 
 

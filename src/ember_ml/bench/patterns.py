@@ -1,4 +1,4 @@
-"""What careless habits cost: leaving the backend, loops, copies, operators, reading values.
+"""Measure the cost of careless habits: leaving the backend, loops, copies, operators, reading values.
 
 Each pattern is one computation written twice, carelessly and with care. The slowdowns that are commonly claimed for the
 careless way stand beside the measured ones.
@@ -129,7 +129,7 @@ PATTERNS = (
 
 
 def measure_patterns(name: str, groups: frozenset[str], size: int, seconds: float = 0.3) -> list[Measurement]:
-    """Every pattern of ``groups`` on the backend ``name``, evaluated to the end, on tensors of ``size`` elements."""
+    """Measure every pattern of ``groups`` on the backend ``name``, evaluated, on tensors of ``size`` elements."""
     found: list[Measurement] = []
     with active_backend(name) as backend:
         inputs = _inputs(backend, size)

@@ -29,7 +29,7 @@ GROUPS = {
 def measure(
     groups: Sequence[str], backends: Sequence[str], size: int, small: int, seconds: float, keras: bool
 ) -> Iterator[Measurement]:
-    """Every measurement of ``groups`` on ``backends``, as it comes.
+    """Yield every measurement of ``groups`` on ``backends``, as it comes.
 
     ``size`` is the number of elements of the large tensors, ``small`` that of the tensors whose call is timed, and
     ``seconds`` the time spent per comparison.
@@ -48,7 +48,7 @@ def measure(
 
 
 def table(group: str, measurements: Iterable[Measurement]) -> Table:
-    """The measurements of one group as a table, a row for each."""
+    """Return the measurements of one group as a table, a row for each."""
     result = Table(title=f"{group}: {GROUPS[group]}", title_justify="left")
     for heading in ("backend", "case", "way", "time", "baseline", "time", "ratio", "claimed"):
         result.add_column(heading, justify="right" if heading in ("time", "ratio", "claimed") else "left")
@@ -67,7 +67,7 @@ def table(group: str, measurements: Iterable[Measurement]) -> Table:
 
 
 def readable(seconds: float) -> str:
-    """A time in the unit that suits it.
+    """Return a time in the unit that suits it.
 
     >>> readable(0.00123), readable(4.5e-7)
     ('1.23 ms', '450 ns')

@@ -22,21 +22,21 @@ _SAMPLE_SECONDS = 200e-6  # long enough that reading the clock is invisible, sho
 class Timed:
     """One line of code to time, and the values of the names in it.
 
-    The line is compiled into the timing loop, so that nothing but itself is measured.
+    The line is compiled into the timing loop: nothing else is measured.
     """
 
     code: str
     names: Mapping[str, Any]
 
     def timer(self) -> Timer:
-        """A timer whose names are local variables, as they are in a user's function."""
+        """Return a timer whose names are local variables, as they are in a user's function."""
         outer = {f"_outer_{name}": value for name, value in self.names.items()}
         setup = "; ".join(f"{name} = _outer_{name}" for name in self.names) or "pass"
         return Timer(self.code, setup, globals=outer)
 
 
 def best_times(candidates: Mapping[str, Timed], seconds: float = 0.2, least_rounds: int = 5) -> dict[str, float]:
-    """The least time in seconds that one run of each candidate took, measured in turns for about ``seconds`` in all.
+    """Return the least time in seconds of one run of each candidate, measured in turns for about ``seconds``.
 
     >>> times = best_times({"add": Timed("a + b", {"a": 1, "b": 2}), "sum": Timed("sum(a)", {"a": range(999)})}, 0.01)
     >>> times["add"] < times["sum"]
@@ -61,7 +61,7 @@ def best_times(candidates: Mapping[str, Timed], seconds: float = 0.2, least_roun
 
 
 def _calls_per_sample(timer: Timer) -> int:
-    """How many calls fill one sample; the first call, which may load or compile something, does not count."""
+    """Return how many calls fill one sample; the first call, which may load or compile something, does not count."""
     timer.timeit(1)
     count = 1
     while (taken := timer.timeit(count)) < _SAMPLE_SECONDS:

@@ -1,4 +1,4 @@
-"""Parameters of classes and functions, and plain data as their arguments."""
+"""Read the parameters of classes and functions, and bind plain data to them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["bound_arguments", "signature_of", "title"]
 
 
 def title(thing: Any) -> str:
-    """The full name of a class or function."""
+    """Return the full name of a class or function."""
     return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', repr(thing))}"
 
 
 def signature_of(thing: Any) -> inspect.Signature:
-    """The parameters of a class or function; ``TypeError`` where it does not tell them."""
+    """Return the parameters of a class or function; ``TypeError`` where it does not tell them."""
     try:
         return inspect.signature(thing)
     except (TypeError, ValueError) as error:
@@ -28,7 +28,7 @@ def signature_of(thing: Any) -> inspect.Signature:
 
 
 def _hints(thing: Any) -> dict[str, Any]:
-    """The annotations of the parameters, without those that only a type checker can resolve."""
+    """Return the annotations of the parameters, without those that only a type checker can resolve."""
     function = inspect.unwrap(thing.__init__ if isinstance(thing, type) else thing)
     found: dict[str, Any] = {}
     for key, hint in getattr(function, "__annotations__", {}).items():
@@ -41,7 +41,7 @@ def _hints(thing: Any) -> dict[str, Any]:
 def bound_arguments(
     thing: Any, name: str, given: dict[str, Any], source: str, place: str
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments as the signature takes them; unknown, missing and ill-typed ones are errors that name the key."""
+    """Bind arguments to the signature; errors for unknown, missing and ill-typed ones name the key."""
     where = f"{source}: at {place}" if place else source
     hints, left = _hints(thing), dict(given)
     positional: list[Any] = []
@@ -76,7 +76,7 @@ def bound_arguments(
 
 
 def _is_by_place(parameter: inspect.Parameter, is_listed: bool) -> bool:
-    """Whether the argument must be given by its place: by name it would collide with those that follow in a list."""
+    """Whether the argument must be positional: by name it would collide with those that follow in a list."""
     return parameter.kind is parameter.POSITIONAL_ONLY or (
         is_listed and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     )

@@ -1,4 +1,4 @@
-"""Origins: of which arguments an object was made, so that a configuration of it can be written."""
+"""Record the arguments from which an object was made, to write a configuration of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ATTRIBUTE = "_origin"
 class Origin:
     """The arguments of an object's class, or of the ``maker``: a registered name, or the configuration that created it.
 
-    It is no container, so that what looks for parts of the object does not look into it.
+    It is not a container: traversals of the object do not look into it.
     """
 
     __slots__ = ("args", "kwargs", "maker")

@@ -1,7 +1,7 @@
-"""Configurations: plain data that says what to build, read from JSON and TOML files and written to them.
+"""Read and write configurations, plain data that says what to build, as JSON and TOML files.
 
 Plain data are None, bools, numbers, strings, lists of plain data, and dicts of plain data by strings. A file holds one
-dict. Reading gives data and nothing else: no name in a file is imported and nothing is run.
+dict. Reading returns data and nothing else: no name in a file is imported and nothing is run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BITS = 1024
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a ``.json`` or ``.toml`` file holds; ``ConfigError`` names the file where it cannot be read."""
+    """Read a ``.json`` or ``.toml`` file; ``ConfigError`` names the file where it cannot be read."""
     path = Path(path)
     form = _form(path)
     try:
@@ -43,7 +43,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def parse(text: str, form: Literal["json", "toml"], source: str = "configuration") -> dict[str, Any]:
-    """The dict that ``text`` in one of the two forms holds; ``source`` names it in errors.
+    """Return the dict that ``text`` in one of the two forms holds; ``source`` names it in errors.
 
     >>> from ember_ml.config.plain_data import parse
     >>> parse('type = "layers/linear"\\nwidth = 3', "toml")
@@ -54,7 +54,7 @@ def parse(text: str, form: Literal["json", "toml"], source: str = "configuration
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{source}: this is no valid {form.upper()} ({error})") from error
     if not isinstance(data, dict):
-        raise ConfigError(f"{source}: a configuration is a table of keys and values, not {_shown(data)}")
+        raise ConfigError(f"{source}: a configuration is a table of keys and values, not {_show_value(data)}")
     _check(data, form, "", f"{source}: ")
     return data
 
@@ -88,7 +88,7 @@ def write(config: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
 
 
 def text_of(config: Mapping[str, Any], form: Literal["json", "toml"]) -> str:
-    """``config`` as text; what the form cannot hold is a ``ConfigError`` that names the key.
+    """Return ``config`` as text; what the form cannot hold is a ``ConfigError`` that names the key.
 
     >>> from ember_ml.config.plain_data import text_of
     >>> print(text_of({"type": "models/mlp", "widths": [3, 4], "act": {"type": "layers/relu"}}, "toml"), end="")
@@ -111,14 +111,14 @@ def _form(path: Path) -> Literal["json", "toml"]:
 
 
 def _check(value: Any, form: str, place: str, source: str = "", depth: int = 0) -> None:
-    """Raise where the form cannot hold ``value`` so that reading it gives the same again."""
+    """Raise unless the form can hold ``value`` such that reading returns the same."""
     where = source + (f"at {place}: " if place else "")
     if depth > DEPTH:
         raise ConfigError(f"{where}a configuration is nested {DEPTH} deep at most")
     if type(value) in (dict, list):
         for key, item in value.items() if type(value) is dict else enumerate(value):
             if type(value) is dict and type(key) is not str:
-                raise ConfigError(f"{where}keys are strings, not {_shown(key)}")
+                raise ConfigError(f"{where}keys are strings, not {_show_value(key)}")
             _check(item, form, at(place, key), source, depth + 1)
     elif type(value) is float and form == "json" and not math.isfinite(value):
         raise ConfigError(f"{where}JSON has no {value}; write a .toml file")
@@ -132,16 +132,16 @@ def _check(value: Any, form: str, place: str, source: str = "", depth: int = 0) 
     elif type(value) is int and value.bit_length() > _BITS:
         raise ConfigError(f"{where}an integer has {_BITS} bits at most, and this one {value.bit_length()}")
     elif value is not None and type(value) not in (bool, int, float):
-        raise ConfigError(f"{where}a configuration holds plain data, not {_shown(value)}")
+        raise ConfigError(f"{where}a configuration holds plain data, not {_show_value(value)}")
 
 
 def _key(key: str) -> str:
     bare = key.isascii() and key.replace("_", "a").replace("-", "a").isalnum()
-    return key if bare else _quoted(key)
+    return key if bare else _quote(key)
 
 
-def _quoted(text: str) -> str:
-    # a JSON string is a TOML string, but for the one control character that JSON leaves as it is
+def _quote(text: str) -> str:
+    # a JSON string is a TOML string, except for the one control character that JSON does not escape
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -152,14 +152,14 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value)
 
 
 def at(place: str, key: Any) -> str:
-    """The place of ``key`` inside ``place``, as errors name it.
+    """Return the place of ``key`` inside ``place``, as errors name it.
 
     >>> from ember_ml.config.plain_data import at
     >>> at(at("", "layers"), 2)
@@ -171,13 +171,13 @@ def at(place: str, key: Any) -> str:
 
 
 def fitted(value: Any, hint: Any, place: str, source: str) -> Any:
-    """``value`` as a parameter annotated with ``hint`` takes it; a ``ConfigError`` where it cannot be one.
+    """Convert ``value`` for a parameter annotated with ``hint``; ``ConfigError`` where it does not fit.
 
     A list becomes a tuple where the hint asks for one. Hints that say nothing about plain data let everything pass.
     """
     found = _fit(value, hint)
     if found is _NO:
-        raise ConfigError(f"{source}: at {place}: expected {_named(hint)}, found {_shown(value)}")
+        raise ConfigError(f"{source}: at {place}: expected {_name_hint(hint)}, found {_show_value(value)}")
     return found
 
 
@@ -186,7 +186,7 @@ _KINDS = {bool: (bool,), int: (int,), float: (int, float), str: (str,)}
 
 
 def _fit(value: Any, hint: Any) -> Any:
-    """``value``, or the tuple made of it, or ``_NO``."""
+    """Return ``value``, or the tuple made of it, or ``_NO`` if it does not fit."""
     if hint is None or hint is type(None):
         return value if value is None else _NO
     if hint in _KINDS:
@@ -197,7 +197,7 @@ def _fit(value: Any, hint: Any) -> Any:
         return next((fit for fit in found if fit is not _NO), _NO)
     if origin is Literal:
         return value if any(value == item and type(value) is type(item) for item in arguments) else _NO
-    # nothing to hold on to in Any, which is a class since Python 3.11, a type variable, a new type
+    # Any (a class since Python 3.11), type variables and new types say nothing about the value
     if origin is Any or not isinstance(origin, type):
         return value
     if origin is tuple:
@@ -235,10 +235,10 @@ def _is_plain(value: Any) -> bool:
     return value is None or type(value) in (bool, int, float, str, list, dict)
 
 
-def _named(hint: Any) -> str:
+def _name_hint(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint).replace("typing.", "")
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     text = repr(value)
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"

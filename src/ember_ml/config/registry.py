@@ -109,7 +109,7 @@ class Registry:
         self._functions[name] = function
 
     def names(self, prefix: str = "") -> list[str]:
-        """All names, or those that start with ``prefix``, in order."""
+        """Return all names, or those that start with ``prefix``, in order."""
         self._import_all()
         return sorted(name for name in (*self._things, *self._functions) if name.startswith(prefix))
 
@@ -137,7 +137,7 @@ class Registry:
         return f"<Registry of {len(self._things)} names>"
 
     def build(self, config: Mapping[str, Any], backend_context: Any = None, source: str = "configuration") -> Any:
-        """The object that ``config`` describes.
+        """Return the object that ``config`` describes.
 
         Dicts with a ``type`` among the arguments, also inside lists and dicts, are built first. A class with a method
         ``create`` is a configuration: its object creates the result, in ``backend_context``, by default the
@@ -150,7 +150,7 @@ class Registry:
         return self._build(dict(config), backend_context, source, "", 0)
 
     def config_of(self, thing: Any) -> dict[str, Any]:
-        """The configuration from which :meth:`build` makes an object like ``thing``: plain data.
+        """Return the configuration from which :meth:`build` makes an object like ``thing``: plain data.
 
         Modules, and what a ``create`` or a function made, have the arguments that they were made with; other objects
         are read by the attributes, of a dataclass the fields, that are named like the parameters of their class.
@@ -158,7 +158,7 @@ class Registry:
         return self._config_of(thing, "")
 
     def load(self, path: str | os.PathLike[str], backend_context: Any = None) -> Any:
-        """The object that the configuration in a ``.json`` or ``.toml`` file describes."""
+        """Return the object that the configuration in a ``.json`` or ``.toml`` file describes."""
         return self.build(read(path), backend_context, str(path))
 
     def save(self, thing: Any, path: str | os.PathLike[str]) -> None:
@@ -206,7 +206,7 @@ class Registry:
         return made
 
     def _part(self, value: Any, context: Any, source: str, place: str, depth: int) -> Any:
-        """An argument: the object that it describes, or a copy of the plain data."""
+        """Return an argument: the object that it describes, or a copy of the plain data."""
         if depth > DEPTH:
             raise ConfigError(f"{source}: a configuration is nested {DEPTH} deep at most")
         if isinstance(value, Mapping):
@@ -290,7 +290,7 @@ def _origin_of(thing: Any) -> Origin | None:
 
 
 def _arguments(origin: Origin, signature: inspect.Signature) -> dict[str, Any]:
-    """The arguments by name, those of ``**more`` beside the others."""
+    """Return the arguments by name, those of ``**more`` beside the others."""
     if origin.maker is not None:
         return dict(origin.kwargs)
     found: dict[str, Any] = {}
@@ -303,7 +303,7 @@ def _arguments(origin: Origin, signature: inspect.Signature) -> dict[str, Any]:
 
 
 def _attributes(thing: Any, signature: inspect.Signature, place: str) -> dict[str, Any]:
-    """The attributes of the object that are named like the parameters."""
+    """Return the attributes of the object that are named like the parameters."""
     found: dict[str, Any] = {}
     for key, parameter in signature.parameters.items():
         if not hasattr(thing, key):
@@ -351,7 +351,7 @@ def register_function(name: str, function: Callable[..., Any]) -> None:
 
 
 def names(prefix: str = "") -> list[str]:
-    """All registered names, or those that start with ``prefix``, in order.
+    """Return all registered names, or those that start with ``prefix``, in order.
 
     >>> from ember_ml.config.registry import names
     >>> "losses/huber_loss" in names("losses/")
@@ -371,7 +371,7 @@ def lookup(name: str) -> Callable[..., Any]:
 
 
 def build(config: Mapping[str, Any], backend_context: Any = None, source: str = "configuration") -> Any:
-    """The object that ``config`` describes: see :meth:`Registry.build`.
+    """Return the object that ``config`` describes: see :meth:`Registry.build`.
 
     >>> from ember_ml.config.registry import build
     >>> build({"type": "schedules/warmup", "steps": 10, "then": {"type": "schedules/constant", "rate": 0.1}})
@@ -381,7 +381,7 @@ def build(config: Mapping[str, Any], backend_context: Any = None, source: str = 
 
 
 def config_of(thing: Any) -> dict[str, Any]:
-    """The configuration from which :func:`build` makes an object like ``thing``: see :meth:`Registry.config_of`.
+    """Return the configuration from which :func:`build` makes an object like ``thing``: see :meth:`Registry.config_of`.
 
     >>> from ember_ml.config.registry import config_of
     >>> from ember_ml.training import losses
@@ -392,7 +392,7 @@ def config_of(thing: Any) -> dict[str, Any]:
 
 
 def load(path: str | os.PathLike[str], backend_context: Any = None) -> Any:
-    """The object that the configuration in a ``.json`` or ``.toml`` file describes."""
+    """Return the object that the configuration in a ``.json`` or ``.toml`` file describes."""
     return _default.load(path, backend_context)
 
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["replaced", "sync_folder"]
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of ``path`` when the block ends, in one step.
+    """Open a file to write to, which replaces ``path`` in one step when the block ends.
 
-    Whoever reads ``path`` finds the old file or the new one, never a part of it, also after the machine has lost power.
-    An error leaves the old one and nothing else.
+    Readers of ``path`` see the old file or the new one, never a part of it, also after a loss of power. An error leaves
+    the old one and nothing else.
 
     >>> import os, tempfile
     >>> from ember_ml.core.atomic_files import replaced
@@ -26,7 +26,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ...     is_there, os.listdir(folder)
     (False, ['x'])
     """
-    target = os.path.realpath(path)  # a link stays one
+    target = os.path.realpath(path)  # keep a symbolic link
     folder, name = os.path.split(target)
     beside = os.path.join(folder, f".{name}.{os.urandom(6).hex()}")
     try:

@@ -66,7 +66,7 @@ class EmberDType:
         return self is other or find_dtype(other) is self
 
     def __hash__(self) -> int:
-        return hash(getattr(self, "name", None))  # torch.compile hashes an object that it has not built yet
+        return hash(getattr(self, "name", None))  # torch 2.13: torch.compile hashes an unfinished object
 
     def __repr__(self) -> str:
         return self.name
@@ -117,12 +117,12 @@ _NAMES_OF_TYPES: dict[type, EmberDType] = {
     float: DEFAULT_FLOAT,
     complex: DEFAULT_COMPLEX,
 }
-# By the class of the value, so that torch.compile, which must trace all keys of a table, meets no other library's.
+# By the class of the value: torch.compile traces all keys of a table and must not meet those of other libraries.
 _KNOWN: dict[type, dict[Any, EmberDType]] = {str: {**_BY_NAME}, type: {**_NAMES_OF_TYPES}}
 
 
 def find_dtype(value: object) -> EmberDType | None:
-    """The dtype that ``value`` stands for (object, name, any library's dtype, Python type), or None."""
+    """Return the dtype that ``value`` stands for (object, name, any library's dtype, Python type), or None."""
     if type(value) is EmberDType:
         return value
     try:
@@ -150,7 +150,7 @@ def _recognise(value: Any) -> EmberDType | None:
 
 
 def as_dtype(value: object) -> EmberDType:
-    """The dtype that ``value`` stands for; ``TypeError`` where it stands for none.
+    """Return the dtype that ``value`` stands for; ``TypeError`` where it stands for none.
 
     >>> as_dtype("int8"), as_dtype(float), as_dtype(bool)
     (int8, float32, bool)

@@ -1,7 +1,7 @@
-"""Which dtype comes out when tensors and Python scalars meet: the one table, for every backend.
+"""Promote dtypes of tensors and Python scalars: one table for every backend.
 
-The Array API's table, and beyond it: an integer with a float gives that float, bool joins anything, float16 with
-bfloat16 gives float32, uint64 with a signed integer has no answer. Python scalars are weak: they take the tensor's
+The Array API's table, extended: an integer with a float promotes to that float, bool to anything, float16 with
+bfloat16 to float32; uint64 with a signed integer has no common dtype. Python scalars are weak: they take the tensor's
 dtype, unless their kind is higher, and then they bring the default dtype of that kind.
 """
 
@@ -50,13 +50,13 @@ def _with_scalar(dtype: EmberDType, scalar: type) -> EmberDType:
     return strong
 
 
-# Tables rather than caches: torch.compile warns of each cache that it meets.
+# Tables rather than caches: torch 2.13 warns of each cache that torch.compile traces.
 _COMMON = {(a, b): _common(a, b) for a in dt.ALL for b in dt.ALL}
 _WITH_SCALAR = {(dtype, scalar): _with_scalar(dtype, scalar) for dtype in dt.ALL for scalar in _SCALAR_DTYPES}
 
 
 def promote_types(a: EmberDType, b: EmberDType) -> EmberDType:
-    """The dtype that holds both ``a`` and ``b``; ``TypeError`` where none does."""
+    """Return the dtype that holds both ``a`` and ``b``; ``TypeError`` where none does."""
     found = _COMMON[a, b]
     if found is None:
         raise TypeError(f"{a} and {b} have no common integer dtype; cast one of them first")
@@ -64,12 +64,12 @@ def promote_types(a: EmberDType, b: EmberDType) -> EmberDType:
 
 
 def weak_promote(dtype: EmberDType, scalar: type) -> EmberDType:
-    """The dtype of a tensor of ``dtype`` met by a Python scalar of type ``scalar``."""
+    """Return the dtype of a tensor of ``dtype`` met by a Python scalar of type ``scalar``."""
     return _WITH_SCALAR[dtype, scalar]
 
 
 def promote(tensor_dtypes: Iterable[EmberDType], scalars: Iterable[type]) -> EmberDType:
-    """The common dtype of tensors and Python scalars; scalars alone give their default dtype."""
+    """Return the common dtype of tensors and Python scalars; scalars alone give their default dtype."""
     result: EmberDType | None = None
     for dtype in tensor_dtypes:
         result = dtype if result is None else promote_types(result, dtype)
@@ -81,7 +81,7 @@ def promote(tensor_dtypes: Iterable[EmberDType], scalars: Iterable[type]) -> Emb
 
 
 def integer_range(dtype: EmberDType) -> tuple[int, int]:
-    """The smallest and largest integer that ``dtype`` holds (integers and bool only)."""
+    """Return the smallest and largest integer that ``dtype`` holds (integers and bool only)."""
     if dtype.kind == "bool":
         return 0, 1
     if dtype.kind == "uint":
@@ -98,7 +98,7 @@ def can_hold(source: EmberDType, target: EmberDType) -> bool:
 
 
 def check_scalar(op: str, value: complex, dtype: EmberDType) -> None:
-    """Refuse a Python number that a tensor of ``dtype`` cannot take: of a higher kind, or an integer out of range."""
+    """Raise for a Python number that ``dtype`` cannot hold: of a higher kind, or an integer out of range."""
     if weak_promote(dtype, type(value)) is not dtype:
         kind = type(value).__name__
         raise TypeError(f"ops.{op} cannot store the {kind} {value!r} into a tensor of {dtype}; cast one of them")

@@ -1,4 +1,4 @@
-"""Nested containers of values: what functions that take Python functions pass around.
+"""Pytrees: nested containers of values.
 
 A tree is a dict, a list, a tuple, a named tuple, None (a container of nothing) or an object of a registered class, with
 trees in it; everything else is a leaf. Classes that merely derive from these containers are leaves until registered.
@@ -15,7 +15,7 @@ __all__ = ["Structure", "flatten", "known_leaves", "map_tree", "register_node"]
 
 
 class _Node(NamedTuple):
-    """How the objects of a class come apart into their parts and a note, and together again."""
+    """How to flatten objects of a class into parts and a note, and to rebuild them."""
 
     flatten: Callable[[Any], tuple[Iterable[Any], Any]]
     unflatten: Callable[[Any, list[Any]], Any]
@@ -38,7 +38,7 @@ def register_node(
 ) -> None:
     """Make the objects of ``cls`` containers.
 
-    ``flatten(x)`` gives the parts of ``x`` and a note of the rest; ``unflatten(note, parts)`` builds the object again.
+    ``flatten(x)`` returns the parts of ``x`` and a note of the rest; ``unflatten(note, parts)`` rebuilds the object.
     Two objects have the same structure where their notes are equal and their parts alike.
 
     >>> from ember_ml.core.trees import map_tree, register_node
@@ -56,7 +56,7 @@ def register_node(
 
 
 def known_leaves(*classes: type) -> None:
-    """Say that objects of these classes are leaves, so that they are told from containers at once."""
+    """Register classes whose objects are leaves, to recognize them at once."""
     _LEAVES.update(classes)
 
 
@@ -111,7 +111,7 @@ class Structure:
         return self._node.unflatten(self._note, [child._build(leaves) for child in self._children])
 
     def leaves(self, tree: Any) -> list[Any]:
-        """The leaves of ``tree`` in this structure's order; ``ValueError`` where its structure is another one."""
+        """Return the leaves of ``tree`` in this structure's order; ``ValueError`` where its structure differs."""
         found: list[Any] = []
         self._match(tree, found, ())
         return found
@@ -120,11 +120,11 @@ class Structure:
         cls = type(tree)
         if self._node is None:
             if _node(cls) is not None:
-                raise _difference(place, "a leaf", _described(cls))
+                raise _difference(place, "a leaf", _describe(cls))
             found.append(tree)
             return
         if cls is not self._class:
-            raise _difference(place, _described(self._class), "a leaf" if _node(cls) is None else _described(cls))
+            raise _difference(place, _describe(self._class), "a leaf" if _node(cls) is None else _describe(cls))
         keys = self._note
         if self._node.by_key:
             if tree.keys() != set(keys):
@@ -133,7 +133,7 @@ class Structure:
         else:
             parts, note = self._node.flatten(tree)
             if note != self._note:
-                raise _difference(place, f"{_described(cls)} of {self._note}", f"one of {note}")
+                raise _difference(place, f"{_describe(cls)} of {self._note}", f"one of {note}")
             keys = range(len(self._children))
         for key, child, part in zip(keys, self._children, parts, strict=True):
             child._match(part, found, (place, key))
@@ -147,7 +147,7 @@ class Structure:
         )
 
     def __hash__(self) -> int:
-        if not hasattr(self, "_hash"):  # torch.compile hashes an object that it has not built yet
+        if not hasattr(self, "_hash"):  # torch 2.13: torch.compile hashes an unfinished object
             return 0
         if self._hash is None:
             self._hash = hash((None if self._node is None else self._class, self._children))
@@ -179,12 +179,12 @@ _flat_ones: dict[tuple[type, int], Structure] = {
 }
 
 
-def _flat(cls: type, count: int) -> Structure:
-    """The structure of a list or tuple of so many leaves."""
+def _flat_structure(cls: type, count: int) -> Structure:
+    """Return the structure of a list or tuple of so many leaves."""
     return _flat_ones.get((cls, count)) or Structure(cls([_STAR] * count), [])
 
 
-def _described(cls: type) -> str:
+def _describe(cls: type) -> str:
     return "None" if cls is type(None) else f"a {cls.__name__}"
 
 
@@ -198,7 +198,7 @@ def _difference(place: tuple[Any, ...], expected: str, found: str) -> ValueError
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """The leaves of ``tree`` and its structure, which builds a tree from such leaves again.
+    """Return the leaves of ``tree`` and its structure, which builds a tree from such leaves again.
 
     >>> from ember_ml.core.trees import flatten
     >>> leaves, rebuild = flatten({"w": [1, 2], "b": (3, None)})
@@ -208,18 +208,18 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     {'w': [10, 20], 'b': (30, None)}
     """
     cls = type(tree)
-    if cls is list or cls is tuple:  # of leaves alone, mostly
+    if cls is list or cls is tuple:  # mostly of leaves only
         for part in tree:
             if type(part) not in _LEAVES:
                 break
         else:
-            return list(tree), _flat(cls, len(tree))
+            return list(tree), _flat_structure(cls, len(tree))
     leaves: list[Any] = []
     return leaves, _structure(tree, leaves)
 
 
 def map_tree(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """The tree of ``f(leaf, *leaves)`` over the leaves of ``tree`` and those in the same places of ``rest``.
+    """Map ``f(leaf, *leaves)`` over the leaves of ``tree`` and the corresponding ones of ``rest``.
 
     Dicts are matched by key and keep the order of the first; trees of different structure are a ``ValueError``.
 

@@ -1,3 +1,3 @@
-"""What ``ember-ml demo`` shows: one computation on every backend, then one training run that changes backends."""
+"""``ember-ml demo``: one computation on every backend, then one training run that changes backends."""
 
 from __future__ import annotations

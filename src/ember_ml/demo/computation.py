@@ -28,7 +28,7 @@ _FACTS = ("period", "trend", "wave", "rest", "share")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one backend found, how far that is from the first backend's, and how long it took."""
+    """The results of one backend, their difference from the first backend's, and the time."""
 
     backend: str
     facts: dict[str, float]
@@ -37,7 +37,7 @@ class Result:
 
 
 def _signal() -> tuple[Any, Any]:
-    """The time in years, and a value for each day: a trend, a wave of one year, and a small irregular part."""
+    """Return the time in years, and a value for each day: a trend, a wave of one year, and a small irregular part."""
     years = ops.divide(ops.arange(_DAYS, dtype="float32"), 365.0)
     wave = ops.multiply(3.0, ops.sin(ops.multiply(years, 2 * pi)))
     rest = ops.multiply(0.5, ops.sin(ops.square(ops.multiply(years, 36.5))))
@@ -45,7 +45,7 @@ def _signal() -> tuple[Any, Any]:
 
 
 def _fit(columns: list[Any], values: Any) -> tuple[Any, Any]:
-    """The coefficients with which ``columns`` come nearest to ``values``, and what they leave over."""
+    """Return the coefficients with which ``columns`` come nearest to ``values``, and what they leave over."""
     matrix = ops.stack(columns, axis=1)
     turned = ops.transpose(matrix)
     coefficients = ops.solve(ops.matmul(turned, matrix), ops.matmul(turned, values))
@@ -53,7 +53,7 @@ def _fit(columns: list[Any], values: Any) -> tuple[Any, Any]:
 
 
 def analyse(years: Any, values: Any) -> dict[str, float]:
-    """The period, trend and wave of a series, and the share of its strongest component; any backend, any tensors."""
+    """Return the period, trend and wave of a series, and the share of its strongest component, on any backend."""
     line = [ops.ones_like(years), years]
     _, detrended = _fit(line, values)
     period = _DAYS / ops.item(ops.argmax(ops.abs(ops.rfft(detrended))))
@@ -98,7 +98,7 @@ def agree(results: Sequence[Result]) -> bool:
 
 
 def table(results: Sequence[Result]) -> Table:
-    """The results, a row for each backend; the time is the best of five."""
+    """Return the results, a row for each backend; the time is the best of five."""
     shown = Table(title="One computation, every installed backend, one process", title_justify="left")
     shown.add_column("backend")
     for heading in (*_FACTS, "differs", "time"):

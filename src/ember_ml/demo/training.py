@@ -33,7 +33,7 @@ class Run:
     history: History
 
     def as_dict(self) -> dict[str, object]:
-        """The run as plain data."""
+        """Return the run as plain data."""
         return {
             "backends": self.backends,
             "seconds": self.history.times,
@@ -43,7 +43,7 @@ class Run:
 
 
 def network() -> nn.Sequential:
-    """A network for images of 16 x 16 pixels and 10 classes, with the same weights each time."""
+    """Return a network for images of 16 x 16 pixels and 10 classes, with the same weights each time."""
     ops.random.seed(0)
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding="same"), ops.relu, nn.MaxPool2d(2),
@@ -67,7 +67,7 @@ def train(backends: Sequence[str], samples: int | None = None) -> Run:
 def compare(
     backends: Sequence[str], epochs: int, samples: int | None = None, tell: Callable[[str], object] = str
 ) -> list[Run]:
-    """The run that trains ``epochs`` epochs on each backend, then as many in all on each alone.
+    """Return the run that trains ``epochs`` epochs on each backend, then as many in all on each alone.
 
     ``samples`` limits the data, and ``tell`` is told what comes next.
     """
@@ -88,13 +88,13 @@ def compare(
 
 
 def difference(runs: Sequence[Run]) -> float:
-    """The largest difference between the losses of any two runs at any step, relative to the loss or to 0.1."""
+    """Return the largest difference between the losses of any two runs at any step, relative to the loss or to 0.1."""
     steps = zip(*(run.history["loss"] for run in runs), strict=True)
     return max((max(losses) - min(losses)) / max(*losses, 0.1) for losses in steps)
 
 
 def table(runs: Sequence[Run]) -> Table:
-    """The losses and times of the runs side by side, a row for each epoch."""
+    """Return the losses and times of the runs side by side, a row for each epoch."""
     first = runs[0]
     shown = Table(title="One training run: a digit classifier that changes backends", title_justify="left")
     shown.add_column("epoch", justify="right")

@@ -31,7 +31,7 @@ class FeatureExtractor(Estimator, ABC):
 
     @abstractmethod
     def extract(self, *args: Any, **kwargs: Any) -> Tensor:
-        """The features of the data."""
+        """Return the features of the data."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         return self.extract(*args, **kwargs)
@@ -41,7 +41,7 @@ class FeatureExtractor(Estimator, ABC):
         return self
 
     def transform(self, X: TensorLike) -> Tensor:
-        """The features of ``X``."""
+        """Return the features of ``X``."""
         return self.extract(X)
 
     def fit_transform(self, X: TensorLike, y: Any = None) -> Tensor:

@@ -40,7 +40,7 @@ class Windows(FeatureExtractor):
         self.axis = axis
 
     def extract(self, data: TensorLike) -> Tensor:
-        """The windows of ``data``."""
+        """Return the windows of ``data``."""
         return ops.frame(unboxed(data), self.length, self.hop, self.axis)
 
 
@@ -63,7 +63,7 @@ class Lags(FeatureExtractor):
         self.fill = fill
 
     def extract(self, data: TensorLike) -> Tensor:
-        """The values before each step of ``data``."""
+        """Return the values before each step of ``data``."""
         lags = self._listed()
         x = _steps(ops.convert_to_tensor(unboxed(data)))
         if isinstance(self.fill, float) and ops.dtype(x).kind != "float":
@@ -108,7 +108,7 @@ class RollingStatistics(FeatureExtractor):
         self.fill = fill
 
     def extract(self, data: TensorLike) -> Tensor:
-        """The statistics at each step of ``data``."""
+        """Return the statistics at each step of ``data``."""
         x, dtype = read_floats(data)
         x = _steps(x)
         count = x.shape[-2]
@@ -123,7 +123,7 @@ class RollingStatistics(FeatureExtractor):
 
 
 def _steps(x: Tensor) -> Tensor:
-    """``x`` as steps of features; a vector is one feature."""
+    """Return ``x`` as steps of features; a vector is one feature."""
     if not len(x.shape):
         raise ValueError("a series has steps, and a single number has none")
     return ops.expand_dims(x, 1) if len(x.shape) == 1 else x
@@ -137,6 +137,6 @@ def _preceded(x: Tensor, count: int, fill: Any) -> Tensor:
 
 
 def _joined(x: Tensor) -> Tensor:
-    """The last two axes as one."""
+    """Return the last two axes as one."""
     *batch, features, parts = x.shape
     return ops.reshape(x, (*batch, features * parts))

@@ -50,7 +50,7 @@ class SpectralFeatures(FeatureExtractor):
         self.sample_rate = sample_rate
 
     def extract(self, data: TensorLike) -> Tensor:
-        """The spectral features of each series in ``data``."""
+        """Return the spectral features of each series in ``data``."""
         self._check()
         x, dtype = read_floats(data)
         if not len(x.shape) or x.shape[-1] < 2:
@@ -85,11 +85,11 @@ class _Spectrum:
         self.shares = ops.divide_no_nan(self.power, ops.sum(self.power, axis=-1, keepdims=True))
 
     def mean(self, values: Tensor) -> Tensor:
-        """The mean of values at each frequency, weighted by power."""
+        """Return the mean of values at each frequency, weighted by power."""
         return ops.sum(ops.multiply(values, self.shares), axis=-1)
 
     def share(self, low: float, high: float) -> Tensor:
-        """The part of the power that lies in a band."""
+        """Return the part of the power that lies in a band."""
         is_inside = ops.logical_and(ops.greater_equal(self.frequencies, low), ops.less(self.frequencies, high))
         return self.mean(ops.cast(is_inside, ops.dtype(self.shares)))
 

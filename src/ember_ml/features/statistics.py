@@ -35,13 +35,13 @@ class SeriesStatistics(FeatureExtractor):
         self.axis = axis
 
     def extract(self, data: TensorLike) -> Tensor:
-        """The statistics of each series in ``data``."""
+        """Return the statistics of each series in ``data``."""
         x, dtype = read_floats(data)
         return ops.cast(describe(ops.moveaxis(x, self.axis, -1), self.statistics), dtype)
 
 
 def describe(x: Tensor, statistics: Sequence[str]) -> Tensor:
-    """The named statistics of what lies along the last axis, along a new last axis."""
+    """Return the named statistics of what lies along the last axis, along a new last axis."""
     if isinstance(statistics, str) or not statistics:
         raise ValueError(f"statistics are a sequence of names such as ('mean', 'std'), not {statistics!r}")
     for name in statistics:

@@ -72,17 +72,17 @@ class TableFeatures(FeatureExtractor):
         return self
 
     def extract(self, data: Any) -> Tensor:
-        """The matrix of the features of a data frame, which has the columns that ``fit`` saw, and maybe others."""
+        """Return the feature matrix of a data frame with the columns that ``fit`` saw, and maybe others."""
         self._check_fitted()
         x = self._matrix(_read(data), self.columns_)
         return ops.where(ops.isnan(x), ops.cast(self._state("fill_", x), ops.dtype(x)), x)
 
     def _matrix(self, frame: Any, described: list[dict[str, Any]]) -> Tensor:
-        """The features with NaN for what is missing."""
+        """Return the features with NaN for what is missing."""
         return ops.concatenate([self._features(frame, column) for column in described], axis=1)
 
     def _features(self, frame: Any, column: dict[str, Any]) -> Tensor:
-        """The features of one column, as described."""
+        """Return the features of one column, as described."""
         series, kind, parts = _column(frame, column["name"]), column["kind"], column["parts"]
         if series.null_count() == len(series):  # its dtype may be any
             nothing = 0.0 if kind == "category" else math.nan
@@ -97,7 +97,7 @@ class TableFeatures(FeatureExtractor):
         return ops.stack([ops.array(_floats(number), dtype=self.dtype) for number in numbers], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> list[str]:
-        """The names of the columns that ``transform`` gives: name, name_category, name_part."""
+        """Return the names of the columns that ``transform`` gives: name, name_category, name_part."""
         self._check_fitted()
         named = [(column["name"], part) for column in self.columns_ for part in column["parts"]]
         return [name if part is None else f"{name}_{part}" for name, part in named]
@@ -114,7 +114,7 @@ def _narwhals() -> Any:
 
 
 def _read(data: Any) -> Any:
-    """Any data frame as one of narwhals."""
+    """Return any data frame as one of narwhals."""
     nw = _narwhals()
     try:
         return nw.from_native(data, eager_only=True)
@@ -162,5 +162,5 @@ def _texts(series: Any) -> Any:
 
 
 def _floats(series: Any) -> Any:
-    """The values as an array of float64, with NaN for what is missing."""
+    """Return the values as an array of float64, with NaN for what is missing."""
     return series.cast(_narwhals().Float64).to_numpy()

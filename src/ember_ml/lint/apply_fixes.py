@@ -1,4 +1,4 @@
-"""Applying repairs: innermost first, pass by pass, and back to the last good text if the result is not clean."""
+"""Apply repairs: innermost first, pass by pass; roll back to the last good text if the result is not clean."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PASSES = 40
 
 
 def fix_text(project: Project, path: str, *, unsafe: bool = False) -> tuple[str, int]:
-    """The repaired text of a file of the project and how many repairs went into it.
+    """Return the repaired text of a file of the project and how many repairs went into it.
 
     The text after each pass is parsed and checked again. It is kept only if no rule finds more than it did at the
     start; passes after the last such text are rolled back.
@@ -46,7 +46,7 @@ def fix_text(project: Project, path: str, *, unsafe: bool = False) -> tuple[str,
 
 
 def relint(project: Project, path: str, source: str) -> list[Finding]:
-    """The findings of a file with another text, everything else in the project unchanged."""
+    """Return the findings of a file with another text, everything else in the project unchanged."""
     old = project.files[path]
     name = old.flow.module.name if old.flow is not None else path
     project.add(path, name, source, old.settings)
@@ -80,7 +80,7 @@ def choose(findings: list[Finding], refused: set[tuple]) -> list[Fix]:
 
 
 def apply(source: str, edits: list[Edit]) -> str:
-    """The text with edits applied; edits at one place keep their order."""
+    """Return the text with edits applied; edits at one place keep their order."""
     parts, position = [], 0
     for edit in sorted(dict.fromkeys(edits), key=lambda e: (e.start, e.end)):
         parts.append(source[position : edit.start])
@@ -124,7 +124,7 @@ def has_ops(project: Project, path: str) -> bool:
 
 
 def import_edit(project: Project, path: str, wanted: list[str]) -> Edit:
-    """The edit that adds import lines after the imports at the top of a file."""
+    """Return the edit that adds import lines after the imports at the top of a file."""
     module = project.files[path].flow.module
     line = 0
     first_block = True

@@ -13,7 +13,7 @@ Counts = dict[str, dict[str, int]]
 
 
 def load(path: str) -> Counts:
-    """The baseline of a file.
+    """Return the baseline of a file.
 
     Raises:
         ConfigError: if it cannot be read or has another form.
@@ -30,7 +30,7 @@ def load(path: str) -> Counts:
 
 
 def count(findings: list[Finding]) -> Counts:
-    """How many findings of each rule each file has."""
+    """Return how many findings of each rule each file has."""
     counts: Counts = {}
     for finding in findings:
         if finding.code != "EMB900":
@@ -40,7 +40,7 @@ def count(findings: list[Finding]) -> Counts:
 
 
 def shrink(old: Counts, new: Counts, checked: set[str]) -> Counts:
-    """The baseline after a run: for the files that were checked, never more than before."""
+    """Return the baseline after a run: for the files that were checked, never more than before."""
     result: Counts = {}
     for path, codes in old.items():
         if path not in checked:
@@ -62,7 +62,7 @@ def save(path: str, counts: Counts) -> None:
 
 
 def apply(findings: list[Finding], allowed: Counts) -> list[Finding]:
-    """The findings that the baseline does not cover: all of a rule in a file as soon as there are more than allowed."""
+    """Return the findings that the baseline does not cover: all of a rule in a file if there are more than allowed."""
     present = Counter((finding.path.replace(os.sep, "/"), finding.code) for finding in findings)
     return [
         f

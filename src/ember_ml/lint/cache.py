@@ -1,4 +1,4 @@
-"""The cache: findings and facts by content hash, so that unchanged files are not looked at again."""
+"""Cache findings and facts by content hash, to skip unchanged files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ember_ml.lint.values import UNKNOWN, Value
 
 
 def digest(data: bytes) -> str:
-    """The hash of a file's content."""
+    """Return the hash of a file's content."""
     return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
 def own_version() -> str:
-    """The hash of the linter itself: another linter, another cache."""
+    """Return the hash of the linter itself: another linter, another cache."""
     total = hashlib.blake2b(digest_size=12)
     here = Path(__file__).parent
     for path in sorted(here.rglob("*.py")):
@@ -52,7 +52,7 @@ class Cache:
         return data if isinstance(data, dict) else {}
 
     def save(self, findings: dict[str, list], facts: dict[str, list]) -> None:
-        """Write both files; a folder that cannot be written is no error."""
+        """Write both files; a folder that cannot be written is not an error."""
         try:
             os.makedirs(self.folder, exist_ok=True)
             ignore = os.path.join(self.folder, ".gitignore")
@@ -68,7 +68,7 @@ class Cache:
 
 
 def pack_finding(finding: Finding) -> list:
-    """A finding as JSON."""
+    """Return a finding as JSON."""
     fix = finding.fix
     packed = (
         None
@@ -88,7 +88,7 @@ def pack_finding(finding: Finding) -> list:
 
 
 def unpack_finding(path: str, row: list) -> Finding:
-    """The finding behind its JSON."""
+    """Return the finding behind its JSON."""
     packed = row[6]
     fix = None if packed is None else Fix(packed[0], tuple(Edit(*edit) for edit in packed[1]), *packed[2:])
     line, column, end_line, end_column, code, message, _, cell = row
@@ -96,7 +96,7 @@ def unpack_finding(path: str, row: list) -> Finding:
 
 
 def pack(value: object) -> object:
-    """A fact as JSON."""
+    """Return a fact as JSON."""
     if isinstance(value, Value):
         return {
             "k": value.kind,
@@ -108,7 +108,7 @@ def pack(value: object) -> object:
 
 
 def unpack(value: object) -> object:
-    """The fact behind its JSON."""
+    """Return the fact behind its JSON."""
     if isinstance(value, dict):
         return Value(value["k"], unpack(value["d"]))
     if isinstance(value, list):

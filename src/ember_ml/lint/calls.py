@@ -1,4 +1,4 @@
-"""What a call gives back, and what it says about the function called and its arguments."""
+"""Evaluate calls: their results, and what they imply about the function and its arguments."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class CallMixin(Walker):
         return UNKNOWN_VALUE
 
     def call_ref(self, name: str, node: Any, args: list[Value], keywords: dict, starred: bool) -> Value:
-        """A call of something known by its dotted name."""
+        """Evaluate a call of something known by its dotted name."""
         if name.startswith("builtins."):
             return self.call_builtin(name[9:], node, args)
         if name in self.profile.tensor_types:
@@ -161,7 +161,7 @@ class CallMixin(Walker):
         return self.call_function(name, args, keywords, starred)
 
     def call_op(self, op: str, node: Any, args: list[Value], keywords: dict, starred: bool) -> Value:
-        """A call of an op of the profile."""
+        """Evaluate a call of an op of the profile."""
         if not starred and args and not self.module.is_test:
             if op in opnames.STRONG_FIRST:
                 self.refine(args[0])
@@ -184,7 +184,7 @@ class CallMixin(Walker):
         return UNKNOWN_VALUE
 
     def refine_mixed(self, args: list[Value]) -> None:
-        """``ops.multiply(a + b, c)`` of three plain parameters: an op between plain numbers would be no op."""
+        """``ops.multiply(a + b, c)`` of three plain parameters: an op between plain numbers would be pointless."""
         for one, other in (args, args[::-1]):
             if one.kind == UNKNOWN == other.kind and form_of(one) == "node" and form_of(other) == "param":
                 operation = one.detail[1]
@@ -210,7 +210,7 @@ class CallMixin(Walker):
         return None
 
     def call_native(self, name: str, args: list[Value], keywords: dict) -> Value:
-        """A call into a tensor library."""
+        """Evaluate a call into a tensor library."""
         if natives.library_of(name) in self.module.allowed:
             return NOT_TENSOR
         last = name.rsplit(".", 1)[-1]
@@ -243,7 +243,7 @@ class CallMixin(Walker):
         return TENSOR_VALUE
 
     def call_outside(self, name: str, args: list[Value]) -> Value:
-        """A call of something that is neither of the project nor of a tensor library."""
+        """Evaluate a call of something that is neither of the project nor of a tensor library."""
         root, _, last = name.rpartition(".")
         if root == "math":
             return NUMBER
@@ -258,12 +258,12 @@ class CallMixin(Walker):
         return UNKNOWN_VALUE
 
     def call_function(self, name: str, args: list[Value], keywords: dict, starred: bool) -> Value:
-        """A call of a function of the project: its arguments are noted, its result looked up."""
+        """Evaluate a call of a function of the project: note its arguments, look up its result."""
         self.pass_arguments(name, args, keywords, starred)
         return self.facts.read("ret:" + name) or UNKNOWN_VALUE
 
     def pass_arguments(self, name: str, args: list[Value], keywords: dict, starred: bool) -> None:
-        """Tell a function what it is called with."""
+        """Note the arguments that a function is called with."""
         put = self.facts.put
         if not starred:
             for index, value in enumerate(args):
@@ -274,7 +274,7 @@ class CallMixin(Walker):
                 put(f"par:{name}:{key}", value)
 
     def call_instance(self, class_name: str, args: list[Value], keywords: dict, starred: bool) -> Value:
-        """A call of an object: its ``__call__``, or the forward method of a layer."""
+        """Evaluate a call of an object: its ``__call__``, or the forward method of a layer."""
         for method in ("__call__", *self.profile.forward_methods):
             found = self.find_member(class_name, method)
             if found is not None and form_of(found) == "ref":
@@ -286,7 +286,7 @@ class CallMixin(Walker):
         return UNKNOWN_VALUE
 
     def call_method(self, node: Any, func: Any, owner: Value, args: list[Value], keywords: dict) -> Value:
-        """A method call on a value that is no module and no instance of a known class."""
+        """Evaluate a method call on a value that is neither a module nor an instance of a known class."""
         method = func.attr
         kind = owner.kind
         if kind == TENSOR:
@@ -320,7 +320,7 @@ class CallMixin(Walker):
         return UNKNOWN_VALUE
 
     def call_container_method(self, func: Any, owner: Value, method: str, args: list[Value]) -> Value:
-        """A method of a list, tuple, dict or iterator."""
+        """Evaluate a method call on a list, tuple, dict or iterator."""
         form = form_of(owner)
         if method in ("append", "insert", "add", "appendleft") and args:
             self.add_to(func.value, owner, args[-1])
@@ -344,7 +344,7 @@ class CallMixin(Walker):
         return owner if method == "copy" else UNKNOWN_VALUE
 
     def call_builtin(self, name: str, node: Any, args: list[Value]) -> Value:
-        """A call of one of Python's own functions."""
+        """Evaluate a call of one of Python's own functions."""
         if name in _NUMBERS:
             return NUMBER
         if name in _PASSING:
@@ -391,7 +391,7 @@ class CallMixin(Walker):
         return NOT_TENSOR if name in _PLAIN else UNKNOWN_VALUE
 
     def call_map(self, node: Any, args: list[Value]) -> Value:
-        """``map(f, xs)``: the results of f."""
+        """Evaluate ``map(f, xs)``: the results of f."""
         if len(args) < 2:
             return UNKNOWN_VALUE
         func, elements = args[0], [element_of(a) for a in args[1:]]
@@ -405,7 +405,7 @@ class CallMixin(Walker):
         return UNKNOWN_VALUE
 
     def call_super(self) -> Value:
-        """``super()``: an instance of the first base."""
+        """Evaluate ``super()``: an instance of the first base."""
         unit = self.unit
         while unit is not None and unit.class_name is None:
             unit = unit.parent

@@ -22,7 +22,7 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command and give its exit code."""
+    """Run the command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["rule"]:
         return show_rules(arguments[1:])
@@ -200,7 +200,7 @@ def _diff(path: str, old: str, new: str) -> list[str]:
 
 
 def encoded(item: Input, text: str) -> bytes:
-    """The repaired text as the file's bytes: its encoding, byte order mark and line ends."""
+    """Return the repaired text as the file's bytes: its encoding, byte order mark and line ends."""
     if item.is_notebook:
         return sources.notebook_bytes(item.data, text)
     import codecs
@@ -222,7 +222,7 @@ def list_rules() -> int:
 
 
 def explain(code: str) -> str:
-    """A rule in full: message, reason, examples, repair."""
+    """Return a rule in full: message, reason, examples, repair."""
     rule = rules.ALL[code]
     parts = [
         f"{code} {rule.name}{'' if rule.default else ' (opt-in)'}",

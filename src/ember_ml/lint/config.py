@@ -37,7 +37,7 @@ class Config:
     _memo: dict[Any, Settings] = field(default_factory=dict, compare=False, repr=False)
 
     def relative(self, path: str) -> str:
-        """A path as the configuration's patterns see it."""
+        """Return a path as the configuration's patterns see it."""
         absolute = os.path.abspath(path)
         base = self.root or os.getcwd()
         try:
@@ -114,7 +114,7 @@ _CONFIGS: dict[str, Config] = {}
 
 
 def for_file(path: str) -> Config:
-    """The configuration that applies to a file: the nearest pyproject.toml upwards that has ``[tool.emberlint]``."""
+    """Return the configuration of a file: the nearest pyproject.toml upwards that has ``[tool.emberlint]``."""
     return _for_folder(os.path.dirname(os.path.abspath(path)))
 
 
@@ -175,7 +175,7 @@ _KEYS = {
 
 
 def build(table: dict[str, Any], root: str, where: str) -> Config:
-    """A configuration from its table.
+    """Return a configuration from its table.
 
     Raises:
         ConfigError: for unknown keys, wrong types, unknown rules, profiles or libraries.
@@ -226,7 +226,7 @@ def with_options(
     strict: bool = False,
     profile: str | None = None,
 ) -> Config:
-    """A configuration as the command line changes it."""
+    """Return a configuration as the command line changes it."""
     changes: dict[str, Any] = {}
     if select:
         changes["select"] = expand(select, "--select")

@@ -1,4 +1,4 @@
-"""What an expression is: the part of the walker that gives every expression its value."""
+"""Evaluate expressions: the part of the walker that assigns a value to every expression."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExpressionMixin(Walker):
     """The part of the walker that handles expressions."""
 
     def ev(self, node: Any) -> Value:
-        """Walk an expression and give its value."""
+        """Walk an expression and return its value."""
         value = self.expressions[node.__class__](node)
         node.ev = value
         rules = self.rules.get(node.__class__)
@@ -133,7 +133,7 @@ class ExpressionMixin(Walker):
         return Value(UNKNOWN, None)
 
     def find_member(self, class_name: str, attr: str, depth: int = 0) -> Value | None:
-        """A method or attribute by the class and its bases, nearest first; attributes of subclasses do not count."""
+        """Find a method or attribute in the class and its bases, nearest first; subclasses do not count."""
         if depth > 8:
             return None
         facts = self.facts

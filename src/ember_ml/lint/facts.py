@@ -1,6 +1,6 @@
-"""What is known across files: results of functions, arguments they are called with, attributes, aliases.
+"""Facts across files: results of functions, arguments they are called with, attributes, aliases.
 
-Keys are short strings, so that a fact can be cached and sent between processes:
+Keys are short strings, which can be cached and sent between processes:
 
 ``ret:f``      what function ``f`` returns            ``par:f:0``, ``par:f:name``   what it is called with
 ``attr:C:a``   what attribute ``a`` of class ``C`` holds   ``var:m.x``   what a module's variable holds
@@ -24,7 +24,7 @@ class Facts:
         self.reads: dict[str, Any] = {}
 
     def read(self, key: str) -> Any:
-        """The fact, or ``None``; the reader is noted."""
+        """Return the fact, or ``None``; the reader is noted."""
         value = self.table.get(key)
         self.reads[key] = value
         return value
@@ -58,7 +58,7 @@ class Facts:
         return False
 
     def canonical(self, name: str) -> str:
-        """The dotted name behind re-exports."""
+        """Return the dotted name behind re-exports."""
         for _ in range(6):
             target = self.read("alias:" + name)
             if target is None:

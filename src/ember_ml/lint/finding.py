@@ -26,7 +26,7 @@ class Finding:
         return (self.path, self.cell or 0, self.line, self.column, self.code)
 
     def as_dict(self) -> dict[str, object]:
-        """The JSON form."""
+        """Return the JSON form."""
         fix = None
         if self.fix is not None:
             fix = {

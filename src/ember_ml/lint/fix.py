@@ -51,7 +51,7 @@ class FixContext:
         return self.flow.module
 
     def offset(self, line: int, column: int) -> int:
-        """An ``ast`` position as an index into the text."""
+        """Return an ``ast`` position as an index into the text."""
         if not self._starts:
             total = 0
             for text in self.module.source.split("\n"):
@@ -61,11 +61,11 @@ class FixContext:
         return self._starts[line - 1] + len(raw.decode("utf-8", "surrogatepass"))
 
     def start(self, node: Any) -> int:
-        """Where a node begins in the text."""
+        """Return where a node begins in the text."""
         return self.offset(node.lineno, node.col_offset)
 
     def end(self, node: Any) -> int:
-        """Where a node ends in the text."""
+        """Return where a node ends in the text."""
         return self.offset(node.end_lineno, node.end_col_offset)
 
     def replace(self, node: Any, text: str) -> Edit:
@@ -73,7 +73,7 @@ class FixContext:
         return Edit(self.start(node), self.end(node), text)
 
     def text(self, node: Any) -> str:
-        """The text of a node."""
+        """Return the text of a node."""
         return self.module.text(node)
 
     def prefix(self) -> str | None:
@@ -136,7 +136,7 @@ class FixContext:
         return Fix(f"use {prefix}.{op}", tuple(edits), safe)
 
     def arguments(self, node: Any, op: str) -> list[str] | None:
-        """The arguments of a native call with keywords renamed for an op; ``None`` if one has no counterpart."""
+        """Return the arguments of a native call with keywords renamed for an op; ``None`` if one has no counterpart."""
         result = [self.text(arg) for arg in node.args]
         for keyword in node.keywords:
             name = repairs.keyword_for(op, keyword.arg) if keyword.arg is not None else None
@@ -194,7 +194,7 @@ class FixContext:
 
 
 def _operator_position(gap: str) -> tuple[int, int] | None:
-    """Where the operator is in the text between two operands, comments skipped."""
+    """Return where the operator is in the text between two operands, comments skipped."""
     index = 0
     while index < len(gap):
         char = gap[index]

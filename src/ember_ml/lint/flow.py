@@ -1,4 +1,4 @@
-"""Local data flow: one walk over the syntax tree that gives every expression a value and calls the rules.
+"""Local data flow: one walk over the syntax tree that assigns a value to every expression and calls the rules.
 
 Every function is a unit that can be walked again when a fact it has read changes. Within a unit, statements are
 executed abstractly in order: branches are joined, loops are walked until their variables are stable (twice at most).
@@ -189,7 +189,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
         elif unit.returns:
             result = join_all(unit.returns)
             if result.kind == TENSOR and any(form_of(value) in _NEVER_TENSOR for value in unit.returns):
-                result = UNKNOWN_VALUE  # a function of many types: what a call gives cannot be told
+                result = UNKNOWN_VALUE  # a function of many types: its result is unknown
             facts.put("ret:" + unit.name, plain(result))
         elif not done:
             facts.put("ret:" + unit.name, NONE)
@@ -219,7 +219,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
             env[args.kwarg.arg] = container("dict", UNKNOWN_VALUE)
 
     def parameter(self, unit: Unit, arg: ast.arg, default: ast.expr | None, index: int | None, first: int) -> Value:
-        """The value of one parameter."""
+        """Return the value of one parameter."""
         name = arg.arg
         if arg.annotation is not None:
             declared = hints.read(arg.annotation, self)
@@ -289,7 +289,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
         return kind == TENSOR or (kind == UNKNOWN and self.module.strict)
 
     def dotted(self, node: Any) -> str | None:
-        """The dotted name an expression stands for, or ``None``."""
+        """Return the dotted name an expression stands for, or ``None``."""
         value = getattr(node, "ev", None)
         if value is not None and type(value.detail) is tuple and value.detail[0] in ("ref", "bound"):
             return value.detail[1]

@@ -1,4 +1,4 @@
-"""What an annotation says about a value."""
+"""Evaluate annotations: the values that they promise."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TENSOR_WORDS = frozenset({"Tensor", "EmberTensor", "NativeTensor", "Array", "ND
 
 
 def read(node: ast.expr | None, flow: Any) -> Value:
-    """The value that an annotation promises; unknown if it promises nothing the linter understands."""
+    """Return the value that an annotation promises; unknown if it promises nothing the linter understands."""
     if node is None:
         return UNKNOWN_VALUE
     if isinstance(node, ast.Constant):

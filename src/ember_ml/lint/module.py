@@ -38,7 +38,7 @@ class Module:
         self._parents: dict[int, ast.AST] | None = None
 
     def absolute(self, module: str | None, level: int) -> str:
-        """The absolute name behind ``from <dots><module> import``."""
+        """Return the absolute name behind ``from <dots><module> import``."""
         if level == 0:
             return module or ""
         parts = self.name.split(".")
@@ -69,13 +69,13 @@ class Module:
         return self._lines
 
     def column(self, line: int, byte_column: int) -> int:
-        """A byte column as a character column."""
+        """Return a byte column as a character column."""
         if line - 1 >= len(self.lines):
             return byte_column
         return len(self.lines[line - 1][:byte_column].decode("utf-8", "replace"))
 
     def text(self, node: Any) -> str:
-        """The source text of a node."""
+        """Return the source text of a node."""
         lines = self.lines
         first, last = node.lineno - 1, node.end_lineno - 1
         start, end = node.col_offset, node.end_col_offset
@@ -86,7 +86,7 @@ class Module:
         return raw.decode("utf-8", "surrogatepass")
 
     def parent(self, node: Any) -> Any:
-        """The node around a node."""
+        """Return the node around a node."""
         if self._parents is None:
             parents: dict[int, ast.AST] = {}
             for outer in ast.walk(self.tree):
@@ -96,7 +96,7 @@ class Module:
         return self._parents.get(id(node))
 
     def around(self, node: Any, *types: type) -> Any:
-        """The nearest node around a node that is of one of the types."""
+        """Return the nearest node around a node that is of one of the types."""
         current = self.parent(node)
         while current is not None and not isinstance(current, types):
             current = self.parent(current)

@@ -1,4 +1,4 @@
-"""What a test says about the names in it."""
+"""Narrow the values of names by the tests that they pass."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NarrowingMixin(Walker):
     """The part of the walker that learns from tests."""
 
     def narrowing(self, test: Any, holds: bool) -> dict[str, Value] | None:
-        """What a test that held (or did not) says about names."""
+        """Return the values of names after a test that held (or did not)."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return self.narrowing(test.operand, not holds)
         if isinstance(test, ast.BoolOp):
@@ -85,7 +85,7 @@ class NarrowingMixin(Walker):
         return None
 
     def exact_class(self, call: ast.Call, op: ast.cmpop, right: Any, holds: bool) -> dict[str, Value] | None:
-        """What ``type(x) is C`` says about ``x``; that a class is another says nothing, since it may be a child."""
+        """Narrow ``x`` by ``type(x) is C``; if it fails nothing is known, since the class may be a subclass."""
         if self.dotted(call.func) != "builtins.type" or len(call.args) != 1 or not isinstance(op, _EXACT):
             return None
         asked = call.args[0]
@@ -94,11 +94,11 @@ class NarrowingMixin(Walker):
         return {asked.id: self.made_by(right)} if self.class_kinds(right) == {TENSOR} else None
 
     def made_by(self, node: Any) -> Value:
-        """What an object of a tensor class is."""
+        """Return the value of an object of a tensor class."""
         return PORTABLE if (self.dotted(node) or "").endswith(".EmberTensor") else TENSOR_VALUE
 
     def class_kinds(self, node: Any) -> set[int]:
-        """Which kinds the classes of an isinstance test stand for."""
+        """Return which kinds the classes of an isinstance test stand for."""
         if isinstance(node, ast.Tuple):
             return set().union(*(self.class_kinds(element) for element in node.elts)) if node.elts else {UNKNOWN}
         if isinstance(node, ast.BinOp):

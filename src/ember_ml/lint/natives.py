@@ -1,4 +1,4 @@
-"""What the linter knows about the tensor libraries themselves: NumPy, PyTorch, MLX, JAX and their kin.
+"""Tables of the tensor libraries themselves: NumPy, PyTorch, MLX, JAX and similar ones.
 
 Plain data: which modules are tensor libraries, which of their names are types, dtypes, random or device functions,
 which methods belong to native tensors only, and which op replaces which native function.
@@ -60,7 +60,7 @@ DEVICE_NAMES = words(
     """
 )
 
-# Native functions that give no tensor.
+# Native functions that return no tensor.
 NOT_TENSOR_FUNCTIONS = words(
     """
     dtype finfo iinfo can_cast result_type promote_types issubdtype isscalar iterable shape ndim size save savez
@@ -153,7 +153,7 @@ CAST_METHODS = {
     "type": "",
     "type_as": "",
 }
-# Methods of a tensor that give something else; every other method gives a tensor.
+# Methods of a tensor that return something else; every other method returns a tensor.
 METHODS_OTHER = words(
     """
     item tolist size dim numel stride element_size is_floating_point is_complex tobytes dump dumps is_contiguous
@@ -184,7 +184,7 @@ BACKEND_WORDS = frozenset({"numpy", "torch", "pytorch", "mlx", "jax", "tensorflo
 
 
 def library_of(name: str) -> str | None:
-    """The tensor library that a dotted name belongs to, or ``None``.
+    """Return the tensor library that a dotted name belongs to, or ``None``.
 
     >>> library_of("torch.nn.functional.relu"), library_of("pandas.DataFrame")
     ('torch', None)

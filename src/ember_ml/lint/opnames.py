@@ -1,6 +1,6 @@
-"""The names of Ember ML's ops and what each gives back.
+"""The names of Ember ML's ops and the kind of each result.
 
-One table, as plain data, so that the linter imports nothing of the library it judges.
+One table, as plain data: the linter imports nothing of the library that it checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checking on several cores: each process walks its share of the files; facts are exchanged between rounds."""
+"""Check on several cores: each process walks a part of the files, and exchanges facts between rounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ember_ml.lint.values import Value, join
 
 
 def check_parallel(inputs: list, jobs: int) -> tuple[dict[str, list[Finding]], dict[str, list]]:
-    """The findings of all files and the facts for the cache, as one process would have found them."""
+    """Return the findings of all files and the facts for the cache, as one process would have found them."""
     context = multiprocessing.get_context("spawn")
     shares = _shares(inputs, jobs)
     pipes, workers = [], []
@@ -63,7 +63,7 @@ def _shares(inputs: list, jobs: int) -> list[list]:
 
 
 def _merge(table: dict[str, Any], news: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add what the workers found to the table; what changed by it."""
+    """Return add what the workers found to the table; what changed by it."""
     changed: dict[str, object] = {}
     for facts in news:
         for key, value in facts.items():

@@ -36,7 +36,7 @@ class Profile:
     _cache: dict[str, str | None] = field(default_factory=dict, compare=False, repr=False)
 
     def op(self, dotted: str) -> str | None:
-        """The op's name if ``dotted`` is one."""
+        """Return the op's name if ``dotted`` is one."""
         try:
             return self._cache[dotted]
         except KeyError:
@@ -252,7 +252,7 @@ SHIPPED = {profile.name: profile for profile in (EMBER, KERAS, ARRAY_API, TENSOR
 
 
 def build(name: str, table: dict[str, object]) -> Profile:
-    """A profile from a table of pyproject.toml.
+    """Return a profile from a table of pyproject.toml.
 
     Raises:
         ValueError: for an unknown key, a wrong type or an unknown profile in ``extends``.

@@ -46,7 +46,7 @@ class File:
 
 
 def unreadable(path: str, line: int, column: int, message: str) -> Finding:
-    """The finding for a file that cannot be checked."""
+    """Return the finding for a file that cannot be checked."""
     return Finding(path, line, column, line, column, "EMB900", message)
 
 
@@ -176,7 +176,7 @@ class Project:
     # --- results
 
     def findings(self, path: str) -> list[Finding]:
-        """The findings of one file, suppressions applied."""
+        """Return the findings of one file, suppressions applied."""
         file = self.files[path]
         if file.flow is None:
             return [file.problem] if file.problem is not None else []
@@ -232,7 +232,7 @@ def _finding(rule: Any, node: Any, details: tuple[str, ...], context: FixContext
 
 
 def parse(path: str, source: str) -> tuple[ast.Module | None, Finding | None]:
-    """The syntax tree, or the finding that says why there is none."""
+    """Return the syntax tree, or the finding that says why there is none."""
     if "\0" in source:
         line = source.count("\n", 0, source.index("\0")) + 1
         return None, unreadable(path, line, 1, "the file contains a null byte")
@@ -306,7 +306,7 @@ def _called_with_tensors(unit: Unit, facts: Facts) -> bool:
 def lint_source(
     source: str, path: str = "<text>", settings: Settings | None = None, name: str = "snippet"
 ) -> list[Finding]:
-    """The findings in one piece of source text.
+    """Return the findings in one piece of source text.
 
     >>> [f.code for f in lint_source("import numpy as np\\ny = np.mean([1.0])")]
     ['EMB101', 'EMB201']

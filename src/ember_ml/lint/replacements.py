@@ -102,7 +102,7 @@ _OTHER_NAMES = words(  # their first parameters are not called x and y
 
 
 def keyword_for(op: str, native: str) -> str | None:
-    """The keyword of an op for a keyword of the native call, or ``None`` if the op has none.
+    """Return the keyword of an op for a keyword of the native call, or ``None`` if the op has none.
 
     >>> keyword_for("sum", "dim"), keyword_for("sum", "dtype"), keyword_for("mean", "dtype")
     ('axis', 'dtype', None)
@@ -136,7 +136,7 @@ _THREE = words(
 
 
 def positional_limit(native: str) -> int:
-    """How many positional arguments of a native function keep their places in the op.
+    """Return how many positional arguments of a native function keep their places in the op.
 
     >>> positional_limit("exp"), positional_limit("sum"), positional_limit("where")
     (1, 2, 3)
@@ -197,7 +197,7 @@ SYMBOLS = pairs(
 
 
 def op_for(native: str) -> str | None:
-    """The op for a native function's dotted name, or ``None``.
+    """Return the op for a native function's dotted name, or ``None``.
 
     >>> op_for("numpy.mean"), op_for("torch.unsqueeze"), op_for("numpy.nditer")
     ('mean', 'expand_dims', None)

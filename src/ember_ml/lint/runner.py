@@ -34,7 +34,7 @@ class Input:
         return self.path.endswith(".ipynb")
 
     def text(self) -> str:
-        """The Python text.
+        """Return the Python text.
 
         Raises:
             sources.Undecodable: with the reason.
@@ -52,7 +52,7 @@ class Result:
 
 
 def read_inputs(paths: list[str], adjust: Callable[[Config], Config]) -> list[Input]:
-    """The files below the paths, read, each with its settings. ``adjust`` applies the command line to a configuration.
+    """Read the files below the paths, each with its settings; ``adjust`` applies the command line to a configuration.
 
     Raises:
         FileNotFoundError: for a path that does not exist.
@@ -136,7 +136,7 @@ def _check(inputs: list[Input], jobs: int, use_cache: bool) -> Result:
 
 
 def _batches(inputs: list[Input]) -> list[list[Input]]:
-    """The files in their order, cut where memory asks for it; facts do not cross a cut."""
+    """Return the files in their order, cut where memory asks for it; facts do not cross a cut."""
     batches: list[list[Input]] = [[]]
     size = 0
     for item in inputs:
@@ -198,7 +198,7 @@ def add(project: Project, item: Input, problems: dict[str, list[Finding]]) -> No
 
 
 def finish(project: Project, item: Input) -> list[Finding]:
-    """The findings of one file, in the places of its notebook cells where it is one."""
+    """Return the findings of one file, in the places of its notebook cells where it is one."""
     findings = project.findings(item.path)
     if not item.is_notebook or project.files[item.path].flow is None:
         return findings
@@ -242,7 +242,7 @@ def _cache_for(inputs: list[Input]) -> caching.Cache:
 
 
 def _stable(settings: Settings) -> str:
-    """The settings in words that are the same in every process."""
+    """Return the settings in words that are the same in every process."""
     profile = settings.profile
     parts = [
         f"{f.name}={sorted(v) if isinstance(v := getattr(profile, f.name), frozenset) else v}"

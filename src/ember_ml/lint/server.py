@@ -31,12 +31,12 @@ def start() -> int:
 
 
 def path_of(uri: str) -> str:
-    """The path of a file URI."""
+    """Return the path of a file URI."""
     return unquote(urlparse(uri).path) if uri.startswith("file:") else uri
 
 
 def analyse(uri: str, text: str) -> tuple[Project, list[Finding]]:
-    """The findings in a document as it is in the editor."""
+    """Return the findings in a document as it is in the editor."""
     path = path_of(uri)
     try:
         config = configuring.for_file(path)
@@ -56,7 +56,7 @@ def build():
     server = LanguageServer("emberlint", "1")
 
     def units(text: str, line: int, column: int) -> int:
-        """A character column, counted from 1, in the protocol's UTF-16 units, counted from 0."""
+        """Return a character column, counted from 1, in the protocol's UTF-16 units, counted from 0."""
         lines = text.split("\n")
         return len(lines[line - 1][: column - 1].encode("utf-16-le")) // 2 if line <= len(lines) else 0
 

@@ -39,7 +39,7 @@ class Undecodable(Exception):
 
 
 def find(paths: Iterable[str]) -> Iterator[str]:
-    """The files to check; a path that is given itself is checked whatever its suffix.
+    """Yield the files to check; a path that is given itself is checked whatever its suffix.
 
     Raises:
         FileNotFoundError: for a path that does not exist.
@@ -58,7 +58,7 @@ def find(paths: Iterable[str]) -> Iterator[str]:
 
 
 def decode(data: bytes) -> str:
-    """The text of a Python file by its own encoding declaration; line ends become ``\\n``.
+    """Return the text of a Python file by its own encoding declaration; line ends become ``\\n``.
 
     Raises:
         Undecodable: with the reason.
@@ -84,7 +84,7 @@ def decode(data: bytes) -> str:
 
 
 def notebook_text(data: bytes) -> str:
-    """The code cells of a notebook as one Python text; magics become comments.
+    """Return the code cells of a notebook as one Python text; magics become comments.
 
     Raises:
         Undecodable: if the file is no notebook.
@@ -115,7 +115,7 @@ def _hide_magics(code: str) -> str:
 
 
 def notebook_bytes(data: bytes, text: str) -> bytes:
-    """A notebook with its code cells replaced by what ``text`` says about them."""
+    """Return a notebook with its code cells replaced by what ``text`` says about them."""
     book = json.loads(data)
     for number, code in _cells(text):
         lines = [line.replace(_MAGIC, "", 1) if _MAGIC in line else line for line in code.split("\n")]
@@ -136,7 +136,7 @@ def _cells(text: str) -> Iterator[tuple[int, str]]:
 
 
 def cell_of(text: str, line: int) -> tuple[int, int]:
-    """The cell and the line in it for a line of a notebook's text."""
+    """Return the cell and the line in it for a line of a notebook's text."""
     lines = text.split("\n")
     for at in range(min(line, len(lines)) - 1, -1, -1):
         if lines[at].startswith(CELL_MARK):
@@ -148,7 +148,7 @@ _NAMES: dict[str, tuple[str, ...]] = {}
 
 
 def module_name(path: str) -> str:
-    """The dotted name of a file, by the packages around it, or by the folders after ``src``."""
+    """Return the dotted name of a file, by the packages around it, or by the folders after ``src``."""
     folder, base = os.path.split(os.path.abspath(path))
     stem = Path(base).stem
     packages = _packages(folder)

@@ -25,7 +25,7 @@ class Suppression:
 
 
 def read(source: str, known: frozenset[str]) -> tuple[list[Suppression], list[tuple[int, int, str]]]:
-    """The suppressions of a file, and ``(line, column, message)`` for those that are malformed."""
+    """Return the suppressions of a file, and ``(line, column, message)`` for those that are malformed."""
     found: list[Suppression] = []
     wrong: list[tuple[int, int, str]] = []
     if "emberlint:" not in source:
@@ -66,7 +66,7 @@ def read(source: str, known: frozenset[str]) -> tuple[list[Suppression], list[tu
 
 
 def apply(findings: list[Finding], suppressions: list[Suppression]) -> list[Finding]:
-    """The findings that are not suppressed; each suppression remembers which of its codes it was needed for."""
+    """Return the findings that are not suppressed; each suppression remembers which of its codes it was needed for."""
     if not suppressions:
         return findings
     kept = []

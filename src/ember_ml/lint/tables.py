@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text.
+    """Return the words of a text.
 
     >>> sorted(words("sin cos"))
     ['cos', 'sin']
@@ -13,7 +13,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def pairs(text: str) -> dict[str, str]:
-    """The pairs ``key=value`` of a text.
+    """Return the pairs ``key=value`` of a text.
 
     >>> pairs("cat=concatenate mm=matmul")
     {'cat': 'concatenate', 'mm': 'matmul'}

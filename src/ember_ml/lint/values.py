@@ -66,19 +66,19 @@ CONTAINERS = frozenset({"tuple", "list", "dict", "iter"})
 
 
 def ref(name: str) -> Value:
-    """A module, function or class known by its dotted name."""
+    """Return a module, function or class known by its dotted name."""
     return Value(OTHER, ("ref", name))
 
 
 def container(form: str, content: Any) -> Value:
-    """A container; SEQUENCE if a tensor is in it, UNKNOWN members make no sequence of tensors."""
+    """Return a container; SEQUENCE if a tensor is in it, UNKNOWN members make no sequence of tensors."""
     members = content if form == "tuple" else (content,)
     kind = SEQUENCE if any(m.kind >= SEQUENCE for m in members) else OTHER
     return Value(kind, (form, content))
 
 
 def form_of(value: Value) -> str | None:
-    """The first word of the detail: ``"list"``, ``"ref"``, ``"inst"``, ... or ``None``."""
+    """Return the first word of the detail: ``"list"``, ``"ref"``, ``"inst"``, ... or ``None``."""
     detail = value.detail
     return detail[0] if type(detail) is tuple else None
 
@@ -111,7 +111,7 @@ def element_of(value: Value, index: int | None = None) -> Value:
 
 
 def join(a: Value, b: Value) -> Value:
-    """The value after two branches meet."""
+    """Return the value after two branches meet."""
     if a is b:
         return a
     if a.kind == b.kind:
@@ -160,7 +160,7 @@ def _content(value: Value) -> Value:
 
 
 def join_all(values: Iterable[Value]) -> Value:
-    """The join of several values; unknown if there is none."""
+    """Return the join of several values; unknown if there is none."""
     result = None
     for value in values:
         result = value if result is None else join(result, value)
@@ -168,7 +168,7 @@ def join_all(values: Iterable[Value]) -> Value:
 
 
 def plain(value: Value) -> Value:
-    """An unknown without its origin, which means nothing in another function."""
+    """Return an unknown without its origin, which means nothing in another function."""
     return UNKNOWN_VALUE if value.kind == UNKNOWN and value.detail != ("mixed",) else value
 
 

@@ -1,4 +1,4 @@
-"""Attention: the shapes that fit together, and the formula, written once for everything that has NumPy's names."""
+"""Attention: check the shapes, and compute the formula with any library that has NumPy's names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LAYOUT = "(batch, length, heads, dim)"
 def check_attention(
     query: Sequence[int], key: Sequence[int], value: Sequence[int], bias: Any = None, mask: Any = None
 ) -> None:
-    """``ValueError`` where the shapes of an attention do not fit together."""
+    """Raise ``ValueError`` where the shapes of an attention do not fit together."""
     for name, shape in (("query", query), ("key", key), ("value", value)):
         if len(shape) != 4:
             raise ValueError(f"{name} has {len(shape)} dimensions; it must have 4: {_LAYOUT}")
@@ -38,19 +38,19 @@ def _fits(shape: Sequence[int], scores: tuple[int, ...]) -> bool:
 
 
 def scale_of(scale: float | None, query: Sequence[int]) -> float:
-    """The factor of the products of queries and keys: by default one over the root of their dimension."""
+    """Return the factor of the products of queries and keys: by default one over the root of their dimension."""
     return 1.0 / math.sqrt(max(query[-1], 1)) if scale is None else float(scale)
 
 
 def by_groups(xp: Any, scores: Any, heads: int) -> Any:
-    """A bias or mask for scores of shape (batch, heads of key, queries' heads for each of them, queries, keys)."""
+    """Reshape a bias or mask for scores of shape (batch, key heads, query heads per key head, queries, keys)."""
     shape = (1,) * (4 - scores.ndim) + tuple(scores.shape)
     groups = (1, 1) if shape[1] == 1 else (heads, shape[1] // heads)
     return xp.reshape(scores, (shape[0], *groups, *shape[2:]))
 
 
 def attend(xp: Any, query: Any, key: Any, value: Any, bias: Any, mask: Any, scale: float) -> Any:
-    """The averages of values, weighted by the softmax of the scores; zeros where a query sees no key."""
+    """Return the averages of values, weighted by the softmax of the scores; zeros where a query sees no key."""
     batch, queries, all_heads, dim = query.shape
     keys, heads, width = value.shape[1:]
     query = xp.reshape(query, (batch, queries, heads, all_heads // heads, dim))

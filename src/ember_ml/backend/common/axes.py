@@ -1,4 +1,4 @@
-"""Axes of a reduction: normalised, checked, and what they leave of a shape; the same for every backend."""
+"""Check and normalize the axes of reductions, and compute the shapes that are left, for every backend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["axes_of", "axis_of", "check_scalar_axis", "count_along", "folded", "
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """``axis`` counted from the front; ``IndexError`` where the tensor has no such axis."""
+    """Return ``axis`` counted from the front; ``IndexError`` where the tensor has no such axis."""
     index = operator.index(axis)
     if not -ndim <= index < ndim:
         raise IndexError(f"axis {index} is out of range for a tensor of {ndim} dimensions")
@@ -19,7 +19,7 @@ def axis_of(axis: Any, ndim: int) -> int:
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that ``axis`` names (an int, several, or None for all) in order; ``ValueError`` for one named twice."""
+    """Return the axes that ``axis`` (an int, several, or None for all) names; ``ValueError`` for one named twice."""
     if axis is None:
         return tuple(range(ndim))
     if not isinstance(axis, tuple | list):
@@ -36,14 +36,14 @@ def check_scalar_axis(axis: Any) -> None:
 
 
 def reduced_shape(shape: Sequence[int], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
-    """What is left of ``shape`` after a reduction over ``axes``."""
+    """Return the shape after a reduction over ``axes``."""
     if keepdims:
         return tuple(1 if i in axes else n for i, n in enumerate(shape))
     return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
 def count_along(shape: Sequence[int], axis: Any) -> int:
-    """How many elements a reduction over ``axis`` takes together."""
+    """Return how many elements a reduction over ``axis`` takes together."""
     if axis is None:
         return math.prod(shape)
     if isinstance(axis, tuple | list):
@@ -52,6 +52,6 @@ def count_along(shape: Sequence[int], axis: Any) -> int:
 
 
 def folded(shape: Sequence[int], axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The order of axes that puts ``axes`` last, and the shape in which they are then one axis."""
+    """Return the order of axes that puts ``axes`` last, and the shape in which they are then one axis."""
     kept = tuple(i for i in range(len(shape)) if i not in axes)
     return kept + axes, (*(shape[i] for i in kept), math.prod([shape[i] for i in axes]))

@@ -1,7 +1,4 @@
-"""How a window slides over the spatial dimensions of a tensor: the arithmetic of convolutions and pooling.
-
-Everything here is about sizes; it is the same for every backend.
-"""
+"""Compute the sizes of convolutions and pooling: windows, strides, padding, dilation, groups."""
 
 from __future__ import annotations
 
@@ -43,11 +40,11 @@ class Sliding(NamedTuple):
         return any(map(any, self.padding))
 
     def pairs(self, channels_first: bool = False) -> list[tuple[int, int]]:
-        """The padding of a whole tensor, one pair per dimension."""
+        """Return the padding of a whole tensor, one pair per dimension."""
         return [(0, 0), (0, 0), *self.padding] if channels_first else [(0, 0), *self.padding, (0, 0)]
 
     def cuts(self) -> Iterator[tuple[slice, ...]]:
-        """For each position inside the window, in order, what it meets of a padded tensor with the channels last."""
+        """Yield for each position inside the window the slices of a padded, channels-last tensor that it covers."""
         for position in itertools.product(*map(range, self.window)):
             yield (slice(None), *map(_cut, position, self.strides, self.dilations, self.results))
 
@@ -58,14 +55,14 @@ def _cut(position: int, stride: int, dilation: int, results: int) -> slice:
 
 
 class Convolution(NamedTuple):
-    """A sliding window of weights; its channels are in so many groups that know nothing of each other."""
+    """A sliding window of weights, with the number of independent groups of channels."""
 
     sliding: Sliding
     groups: int
 
 
 class Transposed(NamedTuple):
-    """A convolution turned around: what is cut off each end of its full result (negative: zeros that are added)."""
+    """A transposed convolution: how much to crop at each end of its full result (negative: how many zeros to add)."""
 
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -74,7 +71,7 @@ class Transposed(NamedTuple):
 
 
 def is_channels_first(data_format: str, ndim: int) -> bool:
-    """Whether the channels are the second dimension, not the last; checks the format and the number of dimensions."""
+    """Check the format and the number of dimensions; return whether the channels come second."""
     if data_format not in _FORMATS:
         raise ValueError(f"data_format is 'channels_last' or 'channels_first', not {data_format!r}")
     if not 1 <= ndim - 2 <= _MOST_DIMENSIONS:
@@ -84,7 +81,7 @@ def is_channels_first(data_format: str, ndim: int) -> bool:
 
 
 def per_dimension(value: Any, dimensions: int, name: str, least: int = 1) -> tuple[int, ...]:
-    """One number for each dimension; a single one serves them all."""
+    """Return one number for each dimension; a single one is repeated."""
     try:
         found = (operator.index(value),) if hasattr(value, "__index__") else tuple(map(operator.index, value))
     except TypeError as error:
@@ -105,7 +102,7 @@ def _sliding(
     padding: Any,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Sliding:
-    """A window over dimensions of these sizes; ``ValueError`` where it does not fit into them once."""
+    """Return a window over dimensions of these sizes; ``ValueError`` where it does not fit into them once."""
     dimensions = len(sizes)
     strides = per_dimension(strides, dimensions, "strides")
     dilations = per_dimension(dilation_rate, dimensions, "dilation_rate")
@@ -124,7 +121,7 @@ def _sliding(
 def _pairs(
     padding: Any, sizes: Sequence[int], spans: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[tuple[int, int], ...]:
-    """How much is added before and after each dimension."""
+    """Return how many elements to add before and after each dimension."""
     dimensions = len(sizes)
     if padding == "valid":
         return ((0, 0),) * dimensions
@@ -156,7 +153,7 @@ def pooling(
     padding: Any,
     data_format: str,
 ) -> Sliding:
-    """A window over the spatial dimensions of a tensor of shape ``x`` that always meets some of its elements."""
+    """Return a window over the spatial dimensions of a tensor of shape ``x`` that always meets some of its elements."""
     sizes = tuple(x[2:]) if is_channels_first(data_format, len(x)) else tuple(x[1:-1])
     window = per_dimension(pool_size, len(sizes), "pool_size")
     found = _sliding(sizes, window, window if strides is None else strides, padding)
@@ -173,7 +170,7 @@ def convolution(
     data_format: str,
     dilation_rate: int | Sequence[int],
 ) -> Convolution:
-    """The convolution of a tensor of shape ``x`` with a kernel of shape (window..., channels of a group, results)."""
+    """Plan the convolution of shape ``x`` with a kernel of shape (window..., channels of a group, results)."""
     channels, sizes = _channels_and_sizes(x, kernel, data_format)
     *window, inside, outside = kernel
     if channels % inside or channels == 0:
@@ -202,7 +199,7 @@ def transposed_convolution(
     data_format: str,
     dilation_rate: int | Sequence[int],
 ) -> Transposed:
-    """The transposed convolution of a tensor of shape ``x`` with a kernel of shape (window..., results, channels)."""
+    """Plan the transposed convolution of shape ``x`` with a kernel of shape (window..., results, channels)."""
     channels, sizes = _channels_and_sizes(x, kernel, data_format)
     *window, _, inside = kernel
     if channels != inside:
@@ -232,20 +229,20 @@ def _crop_valid(span: int, stride: int, extra: int | None) -> tuple[int, int]:
 
 
 def _crop_same(span: int, stride: int, extra: int | None) -> tuple[int, int]:
-    """What turns :func:`conv` with padding "same" around: by default the result is ``stride`` times as long as x."""
+    """Transpose :func:`conv` with padding "same": by default the result is ``stride`` times as long as x."""
     beyond = stride if extra is None else span % 2 + extra  # the length of the result is (n - 1) * stride + beyond
     before = max((span - beyond) // 2, 0)
     return before, span - beyond - before
 
 
 def turned_back(plan: Transposed, window: Sequence[int], sizes: Sequence[int]) -> Sliding:
-    """The convolution that was turned around to give ``plan``, whose results had these sizes."""
+    """Return the convolution whose transpose is ``plan``, with results of these sizes."""
     padding = tuple((before, max(after, 0)) for before, after in plan.crops)
     return Sliding(tuple(window), plan.strides, plan.dilations, padding, tuple(sizes))
 
 
 def windowed_convolution(xp: Any, x: Any, kernel: Any, plan: Convolution) -> Any:
-    """The convolution: what the window meets at each of its places, times the weights."""
+    """Convolve by a matrix product: the windows, one per row, times the weights."""
     sliding, groups = plan
     if sliding.is_padded:
         x = xp.pad(x, sliding.pairs())
@@ -270,6 +267,6 @@ def windowed_convolution(xp: Any, x: Any, kernel: Any, plan: Convolution) -> Any
 
 
 def _rows(xp: Any, parts: list[Any], shape: tuple[int, ...]) -> Any:
-    """The windows, each as one row."""
+    """Return the windows as rows."""
     joined = parts[0] if len(parts) == 1 else xp.concatenate(parts, axis=-1)
     return xp.reshape(joined, (*shape, joined.shape[-1]))

@@ -1,6 +1,6 @@
-"""Einstein sums as a chain of matrix products, for backends and dtypes whose library has no such function.
+"""Compute Einstein sums as a chain of matrix products, for backends and dtypes whose library has no such function.
 
-Written on the few functions of :class:`Algebra`, which the backend brings.
+The backend provides the few functions of :class:`Algebra`.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ __all__ = ["Algebra", "contract", "read_subscripts"]
 
 
 class Algebra(Protocol):
-    """What a contraction is made of."""
+    """The functions that a contraction needs."""
 
     def matmul(self, x: Any, y: Any, /) -> Any: ...
     def sum(self, x: Any, axes: tuple[int, ...], /) -> Any:
-        """The sum over ``axes`` in the dtype of ``x``, integers wrapping."""
+        """Return the sum over ``axes`` in the dtype of ``x``, integers wrapping."""
         ...
 
     def transpose(self, x: Any, order: Any, /) -> Any: ...
     def reshape(self, x: Any, shape: Any, /) -> Any: ...
     def diagonal(self, x: Any, axis1: int, axis2: int, /) -> Any:
-        """The diagonal of two dimensions, as the last one."""
+        """Return the diagonal of two dimensions, as the last one."""
         ...
 
     def broadcast_to(self, x: Any, shape: Any, /) -> Any: ...
 
 
 def contract(algebra: Algebra, subscripts: str, operands: Sequence[Any]) -> Any:
-    """The sum of products that ``subscripts`` describe."""
+    """Return the sum of products that ``subscripts`` describe."""
     inputs, output = read_subscripts(subscripts, [tuple(x.shape) for x in operands])
     terms = []
     for labels, x in zip(inputs, operands, strict=True):
@@ -52,7 +52,7 @@ def contract(algebra: Algebra, subscripts: str, operands: Sequence[Any]) -> Any:
 
 
 def read_subscripts(subscripts: str, shapes: list[tuple[int, ...]]) -> tuple[list[list[str]], list[str]]:
-    """The labels of each operand and of the output; an ellipsis becomes numbered labels."""
+    """Return the labels of each operand and of the output; an ellipsis becomes numbered labels."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
@@ -111,7 +111,7 @@ def _sizes(terms: list[tuple[list[str], Any]]) -> dict[str, int]:
 def _sum_out(
     algebra: Algebra, labels: list[str], x: Any, needed: set[str], sizes: dict[str, int]
 ) -> tuple[list[str], Any]:
-    """Sum over the labels that nothing else needs; a size of 1 counts as often as it broadcasts."""
+    """Sum over the labels that nothing else needs; multiply by the size where a dimension of size 1 broadcasts."""
     gone = [k for k, label in enumerate(labels) if label not in needed]
     if not gone:
         return labels, x
@@ -123,7 +123,7 @@ def _sum_out(
 def _product(
     algebra: Algebra, first: tuple[list[str], Any], second: tuple[list[str], Any], kept: set[str], sizes: dict[str, int]
 ) -> tuple[list[str], Any]:
-    """Two operands in one, by a stacked matrix product: common labels stack or are summed, others are sides."""
+    """Multiply two operands by a stacked matrix product: common labels stack or are summed, others are sides."""
     (labels, x), (others, y) = first, second
     common = [label for label in labels if label in others]
     stacked = [label for label in common if label in kept]

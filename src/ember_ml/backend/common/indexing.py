@@ -1,8 +1,8 @@
-"""What a key means for a tensor of a given shape, by NumPy's rules: worked out once, on shapes alone.
+"""Interpret index keys by NumPy's rules, on shapes alone.
 
-A key is read in two steps. Its integers, slices, ``None`` and ``...`` are basic: they give a tensor of which each
-dimension is kept, dropped or new. Its index tensors and masks then replace dimensions of that tensor by the
-dimensions to which they broadcast; :class:`Plan` says where those go.
+A key is read in two steps. Its integers, slices, ``None`` and ``...`` are basic: they keep, drop or add dimensions. Its
+index tensors and masks then replace dimensions of the result by the dimensions to which they broadcast; :class:`Plan`
+says where those go.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Plan:
     """The two steps of reading a key.
 
     ``basic``: ints in range, slices in range, and None, one for each dimension of the tensor or new one.
-    ``advanced``: index tensors and masks, each with the first dimension it stands for in what ``basic`` gives; a mask
-    stands for as many as it has, one without dimensions for a new one. ``position``: where the dimensions to which
-    they broadcast go in the result.
+    ``advanced``: index tensors and masks, each with the first dimension that it indexes after the basic step; a mask
+    indexes as many as it has, one without dimensions adds a new one. ``position``: where the dimensions to which they
+    broadcast go in the result.
     """
 
     basic: tuple[Any, ...]
@@ -53,12 +53,12 @@ class Plan:
 
 
 def plan(key: tuple[Any, ...], shape: Sequence[int], is_mask: Callable[[Any], bool]) -> Plan:
-    """How to read ``key`` on a tensor of ``shape``; ``IndexError`` where it does not fit."""
+    """Plan how to read ``key`` on a tensor of ``shape``; ``IndexError`` where it does not fit."""
     basic: list[Any] = []
     advanced: list[tuple[int, Any]] = []
     made = kept = 0  # dimensions made by the basic step, kept in the result
     position = -1
-    is_open = True  # whether all indices so far stand next to each other
+    is_open = True  # whether all indices so far are adjacent
     for item, axis, width in spans(key, len(shape), is_mask):
         if item is None or item is Ellipsis or type(item) is slice:
             new = [None] if item is None else [_within(item, shape[axis])] if type(item) is slice else [_WHOLE] * width
@@ -66,19 +66,19 @@ def plan(key: tuple[Any, ...], shape: Sequence[int], is_mask: Callable[[Any], bo
             made, kept = made + len(new), kept + len(new)
             is_open = is_open and position < 0
             continue
-        # NumPy leaves the dimensions of indices that stand together in place, and puts others in front
+        # by NumPy's rules the dimensions of adjacent indices stay in place, others go to the front
         position = kept if position < 0 else position if is_open else 0
         if type(item) is int:
-            basic.append(_counted(item, shape[axis], axis))
+            basic.append(_count_from_front(item, shape[axis], axis))
             continue
         advanced.append((made, item))
-        basic.extend(_masked(tuple(item.shape), tuple(shape[axis : axis + width])) if is_mask(item) else [_WHOLE])
+        basic.extend(_before_mask(tuple(item.shape), tuple(shape[axis : axis + width])) if is_mask(item) else [_WHOLE])
         made += width or 1
     return Plan(tuple(basic), tuple(advanced), max(position, 0))
 
 
 def spans(key: tuple[Any, ...], ndim: int, is_mask: Callable[[Any], bool]) -> list[tuple[Any, int, int]]:
-    """Each item of the key with the first dimension that it stands for and how many; together they cover ``ndim``."""
+    """Return each item of the key with the first dimension that it indexes and how many; together all ``ndim``."""
     widths = [_width(item, is_mask) for item in key]
     count = sum(widths)
     if count > ndim:
@@ -100,7 +100,7 @@ def _width(item: Any, is_mask: Callable[[Any], bool]) -> int:
 
 
 def _within(item: slice, size: int) -> slice:
-    """The slice with bounds and step no larger than the dimension."""
+    """Clamp bounds and step of a slice to the dimension."""
     if item.start is None and item.stop is None and item.step is None:
         return _WHOLE
     start, stop, step = bounds(item, size)
@@ -113,38 +113,38 @@ def _within(item: slice, size: int) -> slice:
 
 
 def bounds(item: slice, size: int) -> tuple[int, int, int]:
-    """What ``item.indices(size)`` gives, by hand, since not every version of torch.compile traces that."""
+    """Compute ``item.indices(size)``, which older versions of torch.compile cannot trace."""
     step = 1 if item.step is None else operator.index(item.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
     low, high = (0, size) if step > 0 else (-1, size - 1)
     first, last = (low, high) if step > 0 else (high, low)
-    start = first if item.start is None else _clamped(item.start, size, low, high)
-    return start, last if item.stop is None else _clamped(item.stop, size, low, high), step
+    start = first if item.start is None else _clamp_bound(item.start, size, low, high)
+    return start, last if item.stop is None else _clamp_bound(item.stop, size, low, high), step
 
 
-def _clamped(index: Any, size: int, low: int, high: int) -> int:
-    """A bound of a slice, counted from the front, between ``low`` and ``high``."""
+def _clamp_bound(index: Any, size: int, low: int, high: int) -> int:
+    """Count a bound of a slice from the front and clamp it between ``low`` and ``high``."""
     index = operator.index(index)
     return min(max(index + size if index < 0 else index, low), high)
 
 
-def _counted(index: int, size: int, axis: int) -> int:
-    """The index counted from the front."""
+def _count_from_front(index: int, size: int, axis: int) -> int:
+    """Count an index from the front."""
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
     return index + size if index < 0 else index
 
 
-def _masked(mask: tuple[int, ...], shape: tuple[int, ...]) -> list[Any]:
-    """The basic step before a mask: nothing, unless a length of the mask is 0 and that of the tensor is not."""
+def _before_mask(mask: tuple[int, ...], shape: tuple[int, ...]) -> list[Any]:
+    """Return the basic items before a mask: none, unless a length of the mask is 0 and that of the tensor is not."""
     if any(own not in (0, length) for own, length in zip(mask, shape, strict=True)):
         raise IndexError(f"the mask of shape {mask} does not fit the dimensions {shape} that it selects from")
     return [_WHOLE if own == length else slice(0, 0, 1) for own, length in zip(mask, shape, strict=True)] or [None]
 
 
 def broadcast_indices(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The shape to which index tensors broadcast; ``IndexError`` where they do not."""
+    """Return the shape to which index tensors broadcast; ``IndexError`` where they do not."""
     result: list[int] = []
     for back in range(max([len(shape) for shape in shapes])):
         sizes = {shape[-1 - back] for shape in shapes if back < len(shape)}
@@ -156,7 +156,7 @@ def broadcast_indices(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def shape_of_values(values: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
-    """The shape of ``values`` without the leading ones that ``target`` has no place for.
+    """Drop the leading ones from the shape of ``values`` that ``target`` has no dimension for.
 
     ``ValueError`` where values of that shape do not broadcast to the target.
     """
@@ -169,7 +169,7 @@ def shape_of_values(values: Sequence[int], target: Sequence[int]) -> tuple[int, 
 
 
 def broadcast_along(x: Sequence[int], indices: Sequence[int], axis: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shapes to which a tensor and its indices along ``axis`` broadcast: equal but for that dimension."""
+    """Return the shapes to which a tensor and its indices along ``axis`` broadcast: equal but for that dimension."""
     if len(x) != len(indices):
         raise ValueError(f"indices of shape {tuple(indices)} do not have as many dimensions as the tensor, {tuple(x)}")
     if not -len(x) <= axis < len(x):
@@ -186,7 +186,7 @@ def broadcast_along(x: Sequence[int], indices: Sequence[int], axis: int) -> tupl
 
 
 def coordinates(flat: Any, shape: Sequence[int]) -> tuple[Any, ...]:
-    """The coordinates of flat positions, one integer tensor for each dimension."""
+    """Return the coordinates of flat positions, one integer tensor for each dimension."""
     found = []
     for size in reversed(shape):
         found.append(flat % max(size, 1))
@@ -195,7 +195,7 @@ def coordinates(flat: Any, shape: Sequence[int]) -> tuple[Any, ...]:
 
 
 def flat_positions(indices: Sequence[Any], shape: Sequence[int]) -> Any:
-    """The flat positions of coordinates."""
+    """Return the flat positions of coordinates."""
     flat = indices[0]
     for index, size in zip(indices[1:], shape[1:], strict=True):
         flat = flat * size + index

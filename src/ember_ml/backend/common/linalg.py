@@ -1,4 +1,4 @@
-"""The shapes that matrix ops take, checked alike for every backend."""
+"""Check the shapes of the arguments of matrix ops, for every backend."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def order_step(precision: float) -> float:
 
 
 def check_matrix(x: Any) -> None:
-    """At least 2 dimensions."""
+    """Check that ``x`` has at least 2 dimensions."""
     if x.ndim < 2:
         raise ValueError(f"a matrix has at least 2 dimensions, not {x.ndim}")
 
 
 def check_square(x: Any) -> None:
-    """A matrix with as many rows as columns."""
+    """Check that ``x`` has as many rows as columns."""
     check_matrix(x)
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"the matrix must be square, not {x.shape[-2]} by {x.shape[-1]}")
 
 
 def check_system(a: Any, b: Any) -> None:
-    """``a`` square, ``b`` a vector or columns of its size."""
+    """Check that ``a`` is square, and ``b`` a vector or columns of its size."""
     check_square(a)
     if b.ndim == 0:
         raise ValueError("the right side of a system has at least 1 dimension")
@@ -44,7 +44,7 @@ def check_system(a: Any, b: Any) -> None:
 
 
 def check_linear(weight: Any, bias: Any) -> None:
-    """A matrix, and a vector as long as it has rows, or None."""
+    """Check that ``weight`` is a matrix, and ``bias`` None or a vector as long as it has rows."""
     shape = weight.shape
     if len(shape) != 2 or (bias is not None and bias.shape != (shape[0],)):
         given = "no bias" if bias is None else f"a bias of {tuple(bias.shape)}"

@@ -1,4 +1,4 @@
-"""Parameters of normalizations: the shapes in which they meet the tensor; the same for every backend."""
+"""Compute the shapes in which the parameters of normalizations broadcast, for every backend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["channel_axis", "spread_shape"]
 
 
 def spread_shape(parameter: Any, name: str, shape: Sequence[int], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape in which a parameter with one number for each place along ``axes`` broadcasts with a tensor."""
+    """Return the shape in which a parameter with one element per index along ``axes`` broadcasts with a tensor."""
     lengths = tuple(shape[i] for i in axes)
     if tuple(parameter.shape) != lengths:
         raise ValueError(f"{name} has the shape {tuple(parameter.shape)}; along axis {axes} the tensor has {lengths}")
@@ -19,7 +19,7 @@ def spread_shape(parameter: Any, name: str, shape: Sequence[int], axes: tuple[in
 
 
 def channel_axis(shape: Sequence[int], groups: int, axis: int) -> int:
-    """The axis of the channels, counted from the front; ``ValueError`` where they do not form that many groups."""
+    """Return the channel axis, counted from the front; ``ValueError`` where the groups do not divide the channels."""
     place = axis_of(axis, len(shape))
     if place == 0:
         raise ValueError("the first axis is that of the samples, so that it cannot be that of the channels")

@@ -1,4 +1,4 @@
-"""Positions along an axis: which elements a padded or repeated axis is made of."""
+"""Compute which elements a padded or repeated axis consists of."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MODES = ("edge", "reflect", "symmetric", "wrap")
 
 
 def margins(length: int, before: int, after: int, mode: str) -> tuple[slice, slice] | None:
-    """The parts of an axis, one for each end, that padding puts there: turned around unless the mode is "wrap".
+    """Return the slices of an axis that padding adds at each end, reversed unless the mode is "wrap".
 
-    None where they are not that simple: one element repeated, or more elements than there are.
+    None where slices do not suffice: one element repeated, or more elements than there are.
     """
     _check_padding(length, before, after, mode)
     skipped = 1 if mode == "reflect" else 0
@@ -28,9 +28,9 @@ def margins(length: int, before: int, after: int, mode: str) -> tuple[slice, sli
 
 
 def padded(length: int, before: int, after: int, mode: str) -> np.ndarray:
-    """The positions that an axis of that length has after padding."""
+    """Return the indices that form an axis of that length after padding."""
     _check_padding(length, before, after, mode)
-    if mode == "edge":  # which PyTorch can trace
+    if mode == "edge":  # torch.compile can trace it
         return np.clip(np.arange(-before, length + after), 0, length - 1)
     return np.pad(np.arange(length), (before, after), mode=mode)  # type: ignore[call-overload]
 
@@ -43,7 +43,7 @@ def _check_padding(length: int, before: int, after: int, mode: str) -> None:
 
 
 def repeated(length: int, repeats: Any) -> np.ndarray:
-    """The positions that an axis of that length has when each is repeated as often as ``repeats`` says."""
+    """Return the indices that form an axis of that length after each is repeated ``repeats`` times."""
     counts = as_host(repeats)
     if not counts.size:
         counts = counts.astype(np.int64)

@@ -1,6 +1,6 @@
-"""Where quantiles stand: the probabilities, read on the host, and their positions among sorted elements.
+"""Read the probabilities of quantiles on the host and compute their positions among sorted elements.
 
-They are Python numbers, so that tracing sees constants.
+Both are Python numbers: constants for tracing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def fractions(q: Any, whole: float) -> Any:
 
 
 def read_probabilities(q: Any) -> tuple[tuple[int, ...], list[float]]:
-    """The shape of ``q``, a number or several between 0 and 1, and its elements in a row."""
+    """Return the shape of ``q``, a number or several between 0 and 1, and its elements in a row."""
     if type(q) is float or type(q) is int:
         shape, values = (), [float(q)]
     elif isinstance(q, list | tuple) and all(type(one) is float or type(one) is int for one in q):
@@ -35,6 +35,6 @@ def read_probabilities(q: Any) -> tuple[tuple[int, ...], list[float]]:
 
 
 def positions(n: int, probabilities: list[float]) -> tuple[list[int], list[int], list[float]]:
-    """The neighbours between which each quantile of ``n`` sorted elements lies, and how far from the lower one."""
+    """Return the two indices that each quantile of ``n`` sorted elements lies between, and the upper one's weight."""
     exact = [probability * (n - 1) for probability in probabilities]
     return [math.floor(e) for e in exact], [math.ceil(e) for e in exact], [e - math.floor(e) for e in exact]

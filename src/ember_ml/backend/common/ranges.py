@@ -1,4 +1,4 @@
-"""Evenly spaced numbers, computed in double precision on the host so that every backend gives the same ones."""
+"""Compute evenly spaced numbers in double precision on the host, the same for every backend."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Number = int | float | complex
 
 
 def as_number(value: Any) -> Number:
-    """A Python number of a Python number, a NumPy scalar or a 0-d tensor."""
+    """Convert a Python number, a NumPy scalar or a 0-d tensor to a Python number."""
     if type(value) in (int, float, complex):
         return value
     host = as_host(value)
@@ -31,7 +31,7 @@ def as_number(value: Any) -> Number:
 
 
 def integer_arange(start: Any, stop: Any, step: Any, dtype: EmberDType | None) -> range | None:
-    """The range where all three are ints and the dtype, int64 by default, is one of integers; else None."""
+    """Return the range where all three are ints and the dtype, int64 by default, is one of integers; else None."""
     if stop is None:
         start, stop = 0, start
     first, last, by = as_number(start), as_number(stop), as_number(step)
@@ -55,7 +55,7 @@ def host_arange(start: Any, stop: Any, step: Any, dtype: EmberDType | None) -> n
     integers = integer_arange(start, stop, step, dtype)
     if integers is not None:
         native = host_dtypes[dtype or dt.DEFAULT_INT]
-        if dtype is dt.uint64:  # beyond int64: counted from 0, in which sums wrap around rightly
+        if dtype is dt.uint64:  # beyond int64: counted from 0, with wrapping sums
             count = np.arange(len(integers), dtype=native)
             return count * native.type(integers.step % 2**64) + native.type(integers.start % 2**64)
         return (np.arange(len(integers), dtype=np.int64) * integers.step + integers.start).astype(native)
@@ -82,19 +82,19 @@ def steps(num: int, endpoint: bool) -> np.ndarray:
 def linear(start: Any, stop: Any, num: int, endpoint: bool, dtype: EmberDType | None) -> np.ndarray:
     """``num`` evenly spaced numbers."""
     first, last = _ends(start, stop)
-    return _finished(np.linspace(first, last, _count(num), endpoint=bool(endpoint)), dtype)
+    return _cast_values(np.linspace(first, last, _count(num), endpoint=bool(endpoint)), dtype)
 
 
 def logarithmic(start: Any, stop: Any, num: int, endpoint: bool, base: Any, dtype: EmberDType | None) -> np.ndarray:
     """``base`` to the power of ``num`` evenly spaced exponents."""
     first, last, root = _ends(start, stop, base)
-    return _finished(np.logspace(first, last, _count(num), endpoint=bool(endpoint), base=root), dtype)
+    return _cast_values(np.logspace(first, last, _count(num), endpoint=bool(endpoint), base=root), dtype)
 
 
 def geometric(start: Any, stop: Any, num: int, endpoint: bool, dtype: EmberDType | None) -> np.ndarray:
     """``num`` numbers with one ratio between neighbours."""
     first, last = _ends(start, stop)
-    return _finished(np.geomspace(first, last, _count(num), endpoint=bool(endpoint)), dtype)
+    return _cast_values(np.geomspace(first, last, _count(num), endpoint=bool(endpoint)), dtype)
 
 
 def _ends(*values: Any) -> list[float | complex]:
@@ -109,8 +109,8 @@ def _count(num: int) -> int:
     return count
 
 
-def _finished(values: np.ndarray, dtype: EmberDType | None) -> np.ndarray:
-    """Double precision to the dtype asked for, downwards to integers; to the default one where none was."""
+def _cast_values(values: np.ndarray, dtype: EmberDType | None) -> np.ndarray:
+    """Cast double precision to the requested or the default dtype, rounding down to integers."""
     if dtype is None:
         dtype = dt.DEFAULT_COMPLEX if values.dtype.kind == "c" else dt.DEFAULT_FLOAT
     elif dtype.kind in ("int", "uint") and values.dtype.kind == "f":
@@ -119,7 +119,7 @@ def _finished(values: np.ndarray, dtype: EmberDType | None) -> np.ndarray:
 
 
 def triangle(n: int, k: int, m: int | None, upper: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The rows and columns of one half of an n by m matrix."""
+    """Return the rows and columns of one half of an n by m matrix."""
     rows, columns = as_shape((n, n if m is None else m))
     mask = np.tri(rows, columns, operator.index(k) - upper, dtype=bool)
     found = np.nonzero(~mask if upper else mask)

@@ -1,4 +1,4 @@
-"""What every backend agrees on when values are gathered into cells: the arguments that fit, and how sums stay exact."""
+"""Check the arguments of segment reductions, and plan partial sums, for every backend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["cells", "check_shapes", "partial_sums"]
 
 
 def check_shapes(data: Sequence[int], ids: Sequence[int]) -> None:
-    """Refuse ids that do not name one cell for each row of the data."""
+    """Check that there is one id for each row of the data."""
     if len(ids) != 1 or not data or data[0] != ids[0]:
         raise ValueError(
             f"data of shape {tuple(data)} needs one id for each row, in one dimension; got ids of shape {tuple(ids)}"
@@ -18,7 +18,7 @@ def check_shapes(data: Sequence[int], ids: Sequence[int]) -> None:
 
 
 def cells(data: Sequence[int], ids: Sequence[int], count: int | None, low: int, high: int) -> tuple[int, bool]:
-    """The number of cells, and whether all ids, which go from ``low`` to ``high``, name one of them.
+    """Return the number of segments, and whether all ids, which go from ``low`` to ``high``, are in range.
 
     An id outside raises ``IndexError``, unless the checks of values are off.
     """
@@ -34,8 +34,8 @@ def cells(data: Sequence[int], ids: Sequence[int], count: int | None, low: int, 
 
 
 def partial_sums(values: int, count: int) -> int:
-    """Into how many partial sums to split a sum of floats: adding a million to one cell, one by one, is 1 % off.
+    """Return into how many partial sums to split a sum of floats: a million added one by one is 1 % off.
 
-    There are at most an eighth as many sums as values, so that they cost next to nothing.
+    There are at most an eighth as many sums as values: their cost is negligible.
     """
     return max(1, min(values // (8 * max(count, 1)), 1000))

@@ -1,4 +1,4 @@
-"""Shapes and axes as callers give them, made plain tuples of ints: the same checks for every backend."""
+"""Check shapes and axes from callers and convert them to tuples of ints, for every backend."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_ELEMENTS = 2**48  # beyond what any machine holds, and below what overflow
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
-    """A shape given as one int or a sequence of ints; negative lengths raise ``ValueError``."""
+    """Convert one int or a sequence of ints to a shape; negative lengths raise ``ValueError``."""
     lengths = _ints(shape, "a shape")
     if any(length < 0 for length in lengths):
         raise ValueError(f"the shape {lengths} has a negative length")
@@ -40,7 +40,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 
 
 def new_shape(shape: Any) -> tuple[int, ...]:
-    """A shape to give to a tensor, in which one length may be -1: whatever is left."""
+    """Convert a shape for ``reshape``, in which one length may be -1."""
     lengths = _ints(shape, "a shape")
     if any(length < -1 for length in lengths) or lengths.count(-1) > 1:
         raise ValueError(f"the shape {lengths} has negative lengths; one -1 may stand for whatever is left")
@@ -59,7 +59,7 @@ def _ints(values: Any, what: str) -> tuple[int, ...]:
 
 
 def as_axes(axes: Any, ndim: int) -> tuple[int, ...]:
-    """Several distinct axes, or one, counted from the front."""
+    """Count one or several distinct axes from the front."""
     found = tuple(axis_of(axis, ndim) for axis in _ints(axes, "an axis"))
     if len(set(found)) < len(found):
         raise ValueError(f"the axes {axes} name one axis twice")
@@ -67,14 +67,14 @@ def as_axes(axes: Any, ndim: int) -> tuple[int, ...]:
 
 
 def check_classes(target: Sequence[int], output: Sequence[int], axis: int) -> None:
-    """``ValueError`` unless classes of the shape ``target`` stand for one choice along ``axis`` of ``output`` each."""
+    """Raise ``ValueError`` unless ``target`` has the shape of ``output`` without ``axis``."""
     rows = (*output[:axis], *output[axis + 1 :])
     if tuple(target) != rows:
         raise ValueError(f"the classes have the shape {tuple(target)}; the output without its axis has {rows}")
 
 
 def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape to which these shapes broadcast; ``ValueError`` where they do not."""
+    """Return the shape to which these shapes broadcast; ``ValueError`` where they do not."""
     shapes = [tuple(shape) for shape in shapes]
     result: list[int] = []
     for place in range(1, max(map(len, shapes), default=0) + 1):
@@ -86,7 +86,7 @@ def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def grid(arrays: list[Any], indexing: str) -> list[tuple[Any, tuple[int, ...], tuple[int, ...]]]:
-    """Each array of a grid with the shape in which it has its own axis, and the shape of the grid."""
+    """Return each array of a grid with the shape in which it has its own axis, and the shape of the grid."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"the indexing of a grid is 'xy' or 'ij', not {indexing!r}")
     if any(x.ndim > 1 for x in arrays):
@@ -103,10 +103,10 @@ def grid(arrays: list[Any], indexing: str) -> list[tuple[Any, tuple[int, ...], t
 
 
 def sections(parts: Any, length: int, equal: bool) -> list[slice]:
-    """The slices that split an axis of that length: into so many parts, or at these positions.
+    """Return the slices that split an axis of that length: into so many parts, or at these positions.
 
-    With ``equal`` a number of parts that does not divide the length raises ``ValueError``; else the first parts are
-    longer.
+    With ``equal`` a number of parts that does not divide the length raises ``ValueError``; otherwise the first parts
+    are longer.
     """
     if hasattr(parts, "__index__") and getattr(parts, "shape", ()) == ():
         count = operator.index(parts)
@@ -124,7 +124,7 @@ def sections(parts: Any, length: int, equal: bool) -> list[slice]:
 
 
 def roll_pairs(shift: Any, axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """A shift for each axis, and the axes; one of either kind serves several of the other."""
+    """Return a shift for each axis, and the axes; a single one of either is repeated."""
     shifts = _ints(shift, "a shift")
     axes = tuple(axis_of(one, ndim) for one in _ints(axis, "an axis"))
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
@@ -134,7 +134,7 @@ def roll_pairs(shift: Any, axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple
 
 
 def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
-    """How many elements to add before and after, for each axis."""
+    """Return how many elements to add before and after, for each axis."""
     if hasattr(pad_width, "__index__") and getattr(pad_width, "shape", ()) == ():
         pairs = [(operator.index(pad_width),) * 2] * ndim
     else:

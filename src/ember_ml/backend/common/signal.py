@@ -1,4 +1,4 @@
-"""Check the arguments of Fourier transforms, frames and correlations, alike for every backend."""
+"""Check the arguments of Fourier transforms, frames and correlations, for every backend."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _NORMS = frozenset({"backward", "ortho", "forward"})
 
 
 def check_norm(norm: str) -> None:
-    """One of the three normalizations."""
+    """Check that ``norm`` is one of the three normalizations."""
     if norm not in _NORMS:
         raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', not {norm!r}")
 
 
 def check_length(n: int) -> None:
-    """At least one value."""
+    """Check that a transform has at least one element."""
     if n < 1:
         raise ValueError(f"a transform needs at least one value, not {n}")
 
@@ -25,7 +25,7 @@ def check_length(n: int) -> None:
 def lengths_and_axes(
     shape: Sequence[int], s: Sequence[int] | None, axes: Sequence[int] | None, halved: bool = False
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The lengths and axes, counted from the front, of a transform along several dimensions.
+    """Return the lengths and axes, counted from the front, of a transform along several dimensions.
 
     With ``halved`` the last axis holds the first half of its values, as for the inverse of a real transform.
     """
@@ -55,7 +55,7 @@ def lengths_and_axes(
 
 
 def as_length(value: int, what: str) -> int:
-    """A number of samples, 1 or more."""
+    """Check a number of samples, 1 or more, and return it."""
     length = operator.index(value)
     if length < 1:
         raise ValueError(f"{what} must be 1 or more, not {length}")
@@ -63,7 +63,7 @@ def as_length(value: int, what: str) -> int:
 
 
 def count_frames(samples: int, frame_length: int, hop_length: int) -> int:
-    """The number of whole frames in a signal; ``ValueError`` where it is shorter than one."""
+    """Return the number of whole frames in a signal; ``ValueError`` where it is shorter than one."""
     frame_length, hop_length = as_length(frame_length, "frame_length"), as_length(hop_length, "hop_length")
     if samples < frame_length:
         raise ValueError(f"a signal of {samples} samples has no frame of {frame_length}; pad it first")
@@ -71,7 +71,7 @@ def count_frames(samples: int, frame_length: int, hop_length: int) -> int:
 
 
 def overhang(x_shape: Sequence[int], y_shape: Sequence[int], mode: str) -> tuple[int, int]:
-    """By how many elements the shorter one reaches over the start and the end of the longer one."""
+    """Return by how many elements the shorter one extends over the start and the end of the longer one."""
     if len(x_shape) != 1 or len(y_shape) != 1 or not x_shape[0] or not y_shape[0]:
         raise ValueError(f"two 1-D tensors that are not empty are needed, not {tuple(x_shape)} and {tuple(y_shape)}")
     shorter = min(x_shape[0], y_shape[0])

@@ -1,7 +1,7 @@
-"""Formulas for what libraries lack, written once for every library that has NumPy's names.
+"""Compute special functions that libraries lack, with any library that has NumPy's names.
 
-``xp`` is the library: ``numpy``, ``mlx.core`` or ``torch``. The formulas read no values, so that they are lazy where
-the library is. The tables are Chebyshev coefficients of functions without a closed form, computed with mpmath to 50
+``xp`` is the library: ``numpy``, ``mlx.core`` or ``torch``. The formulas read no values and stay lazy where the library
+is. The tables are Chebyshev coefficients of functions without a closed form, computed with mpmath to 50
 digits; the first terms of a table are enough for float32.
 """
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 LEAST_PROBABILITY = 1e-7
-"""In the logarithm of a loss, a probability below it counts as this one."""
+"""The least probability whose logarithm a loss takes."""
 
 _ERF = (
     0.9754769393826541,
@@ -173,7 +173,7 @@ _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
 def chebyshev(coefficients: Sequence[float], t: Any) -> Any:
-    """The Chebyshev series at ``t`` in [-1, 1], by Clenshaw's recurrence."""
+    """Return the Chebyshev series at ``t`` in [-1, 1], by Clenshaw's recurrence."""
     b, later = 0.0, 0.0
     for c in reversed(coefficients[1:]):
         b, later = 2 * t * b - later + c, b
@@ -200,16 +200,16 @@ def complex_expm1(xp: Any, parts: Any, exp: Any, x: Any) -> Any:
 
 
 def complex_tanh(xp: Any, parts: Any, x: Any) -> Any:
-    """The hyperbolic tangent of complex ``x``; where it is ±1 the imaginary zero has the sign of the argument's."""
+    """Return the hyperbolic tangent of complex ``x``; where it is ±1, the imaginary zero keeps the argument's sign."""
     a, b = xp.real(x), xp.imag(x)
     ends = parts(xp.sign(a), xp.where(b == 0, b, xp.where(b < 0, -0.0, 0.0 * xp.abs(xp.sign(a)))))
     return xp.where(xp.isinf(a), ends, xp.tanh(x))
 
 
 def cube_root(xp: Any, x: Any) -> Any:
-    """The cube root: a power, which errs by the rounding of 1/3, and one step of Newton's method."""
+    """Return the cube root: a power, which errs by the rounding of 1/3, and one step of Newton's method."""
     is_end = xp.logical_or(x == 0, xp.isinf(x))
-    a = xp.where(x < 0, -x, x)  # unlike that of abs, its slope at 0 is not 0
+    a = xp.where(x < 0, -x, x)  # unlike abs, its derivative at 0 is not 0
     power = a ** (1 / 3)
     y = xp.where(is_end, 1.0, power)
     y = xp.where(is_end, power, y - (y - xp.where(is_end, 1.0, a) / (y * y)) / 3)
@@ -217,7 +217,7 @@ def cube_root(xp: Any, x: Any) -> Any:
 
 
 def sinc(xp: Any, sin: Any, x: Any) -> Any:
-    """``sin(pi*x) / (pi*x)``: the sine of the distance to the nearest integer, so that it is 0 at the integers."""
+    """Return ``sin(pi*x) / (pi*x)`` by the sine of the distance to the nearest integer: exactly 0 at the integers."""
     whole = xp.round(x)
     is_odd = whole - 2 * xp.floor(whole / 2) == 1
     part = sin((x - whole) * math.pi)
@@ -238,7 +238,7 @@ def _erfc_far(xp: Any, exp: Any, x: Any, terms: int) -> Any:
 
 
 def erf(xp: Any, exp: Any, x: Any, is_short: bool) -> Any:
-    """The error function; ``is_short`` for float32."""
+    """Return the error function; ``is_short`` for float32."""
     a = xp.abs(x)
     near = _erf_near(xp.where(a < 1, x, 0.5), 8 if is_short else 13)
     far = 1 - _erfc_far(xp, exp, xp.clip(a, 1, 28), 12 if is_short else 24)
@@ -254,7 +254,7 @@ def erfc(xp: Any, exp: Any, x: Any, is_short: bool) -> Any:
 
 
 def erfinv(xp: Any, exp: Any, erf: Any, erfc: Any, x: Any) -> Any:
-    """The inverse error function: a closed form good to 1 %, then two of Halley's steps, which cube the error."""
+    """Return the inverse error function: a closed form good to 1 %, then two Halley steps, which cube the error."""
     a = xp.abs(x)
     is_near = a < 0.5
     inner = xp.where(is_near, 0.5, a)
@@ -271,7 +271,7 @@ def erfinv(xp: Any, exp: Any, erf: Any, erfc: Any, x: Any) -> Any:
 
 
 def lgamma(xp: Any, sin: Any, x: Any, is_short: bool) -> Any:
-    """The logarithm of |gamma(x)|: a series in [1, 3), recurrence below and above, Stirling's series from 9 on."""
+    """Return log(|gamma(x)|): a series in [1, 3), recurrence below and above, Stirling's series from 9 on."""
     p = xp.where(x < 0, 1 - x, x)
     is_below = p < 1
     y, product = xp.where(is_below, p + 1, p), xp.where(is_below, p, 1.0)
@@ -292,7 +292,7 @@ def lgamma(xp: Any, sin: Any, x: Any, is_short: bool) -> Any:
 
 
 def digamma(xp: Any, x: Any) -> Any:
-    """The derivative of ``lgamma``: recurrence up to 10, then the asymptotic series; negative arguments reflected."""
+    """Return the derivative of ``lgamma``: recurrence up to 10, then the asymptotic series; reflection if negative."""
     y = xp.where(x < 0, 1 - x, x)
     lower = 0.0
     for _ in range(10):
@@ -307,14 +307,14 @@ def digamma(xp: Any, x: Any) -> Any:
 
 
 def bessel_i0(xp: Any, exp: Any, x: Any, is_short: bool) -> Any:
-    """The modified Bessel function of order 0; ``is_short`` for float32."""
+    """Return the modified Bessel function of order 0; ``is_short`` for float32."""
     a = xp.abs(x)
     half = exp(a / 2)  # twice, since the whole would overflow first
     return xp.where(xp.isinf(a), a, xp.where(a == 0, 1.0, scaled_bessel_i0(xp, a, is_short) * half * half))
 
 
 def scaled_bessel_i0(xp: Any, a: Any, is_short: bool) -> Any:
-    """The modified Bessel function of order 0 of ``a``, which is not negative, times ``exp(-a)``."""
+    """Return the modified Bessel function of order 0 of ``a``, which is not negative, times ``exp(-a)``."""
     near = chebyshev(_I0_NEAR[: 20 if is_short else 31], xp.clip(a, None, 8.0) / 4 - 1)
     b = xp.clip(a, 8.0, None)
     far = chebyshev(_I0_FAR[: 8 if is_short else 26], 16 / b - 1) / xp.sqrt(b)

@@ -1,4 +1,4 @@
-"""Distinct values and bins, computed on NumPy arrays: what the backends share, since NumPy sorts fastest on a CPU."""
+"""Find distinct values and bins on NumPy arrays, for every backend: NumPy sorts fastest on a CPU."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["descends", "histogram_edges", "unique_parts"]
 
 
 def unique_parts(x: np.ndarray, index: bool, inverse: bool, counts: bool) -> tuple[np.ndarray, ...]:
-    """The distinct values in ascending order, and as asked for: first occurrences, the way back, how many of each."""
-    if x.dtype == host_dtypes[bfloat16]:  # whose NaN NumPy does not sort
+    """Return the distinct values in ascending order; on request first occurrences, inverse indices and counts."""
+    if x.dtype == host_dtypes[bfloat16]:  # NumPy 2.4 with ml_dtypes 0.6: sorts NaN to any position
         values, *rest = unique_parts(x.astype(np.float32), index, inverse, counts)
         return values.astype(x.dtype), *rest
     parts = np.unique(x, return_index=index, return_inverse=inverse, return_counts=counts, equal_nan=False)
     values, *rest = parts if isinstance(parts, tuple) else (parts,)
     if inverse:
-        way_back = rest[int(index)].reshape(x.shape)  # before NumPy 2.1 its shape differed
-        if values.size and values[-1] != values[-1]:  # NumPy numbers the NaN in any order; here, in the order they come
+        way_back = rest[int(index)].reshape(x.shape)  # NumPy 2.0: another shape
+        if values.size and values[-1] != values[-1]:  # NumPy 2.4: numbers NaN in any order
             is_nan = np.isnan(x)
             count = np.count_nonzero(is_nan)
             way_back[is_nan] = np.arange(len(values) - count, len(values))
@@ -41,7 +41,7 @@ def descends(bins: np.ndarray) -> bool:
 
 
 def histogram_edges(x: Any, bins: Any, span: tuple[float, float] | None) -> np.ndarray:
-    """The edges of a histogram's bins, in double precision."""
+    """Return the edges of a histogram's bins, in double precision."""
     if not isinstance(bins, int):
         edges = as_host(bins)
         if edges.ndim == 0:

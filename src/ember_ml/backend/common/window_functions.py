@@ -1,4 +1,4 @@
-"""The weights of windows and mel filters, in double precision, for any library whose functions are named as NumPy's."""
+"""Compute windows and mel filters in double precision, with any library that has NumPy's names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["float_dtype", "host_mel_weights", "host_window", "mel_weights", "win
 
 
 def float_dtype(dtype: Any) -> dt.EmberDType:
-    """The dtype of weights: what was asked for, float32 where nothing was; ``TypeError`` for all but real floats."""
+    """Return the dtype of weights, float32 by default; ``TypeError`` for all but real floats."""
     wanted = dt.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
     if wanted not in dt.FLOATS:
         raise TypeError(f"weights are real floats, not {wanted}")
@@ -25,7 +25,7 @@ def float_dtype(dtype: Any) -> dt.EmberDType:
 
 
 def host_window(shape: str, length: int, periodic: bool, dtype: Any, parameter: float = 0.0) -> np.ndarray:
-    """A window as a NumPy array of that dtype."""
+    """Return a window as a NumPy array of that dtype."""
     return cast_host(window_weights(np, shape, length, periodic, parameter), host_dtypes[float_dtype(dtype)])
 
 
@@ -35,7 +35,7 @@ def host_mel_weights(dtype: Any, *options: Any) -> np.ndarray:
 
 
 def window_weights(xp: Any, shape: str, length: int, periodic: bool, parameter: float = 0.0) -> Any:
-    """A window of that shape: hann, hamming, blackman, bartlett, kaiser (with beta) or gaussian (with std)."""
+    """Return a window of that shape: hann, hamming, blackman, bartlett, kaiser (with beta) or gaussian (with std)."""
     count = operator.index(length)
     if count < 0:
         raise ValueError(f"a window has no negative length, as {count} is")
@@ -57,12 +57,12 @@ def window_weights(xp: Any, shape: str, length: int, periodic: bool, parameter: 
     hann = xp.sin(math.pi * rise) ** 2
     if shape == "hann":
         return hann
-    # cosines of one and two turns, written in sin² so that nothing cancels at the ends
+    # cosines of one and two turns, written in sin²: nothing cancels at the ends
     return 0.08 + 0.92 * hann if shape == "hamming" else hann * (0.36 + 0.64 * hann)
 
 
 def _kaiser(xp: Any, rise: Any, beta: float) -> Any:
-    """The ratio of two Bessel functions; each alone overflows for a large ``beta``."""
+    """Return the ratio of two Bessel functions; each alone overflows for a large ``beta``."""
     inner = 2 * beta * xp.sqrt(rise * (1 - rise))
     whole = xp.zeros_like(rise) + beta
     return scaled_bessel_i0(xp, inner, False) / scaled_bessel_i0(xp, whole, False) * xp.exp(inner - whole)
@@ -92,7 +92,7 @@ def mel_weights(
 
 
 def _scale(name: str) -> Any:
-    """The functions from hertz to mel and back."""
+    """Return the functions from hertz to mel and back."""
     if name == "htk":
         return (
             lambda hertz: 2595 * math.log10(1 + hertz / 700),

@@ -55,11 +55,11 @@ class Group:
         self.engine, self.rank, self.size = engine, rank, size
 
     def all_reduce(self, x: Any, how: str) -> Any:
-        """The sum, ``max`` or ``min`` over the ranks, element by element, as a new tensor."""
+        """Return the sum, ``max`` or ``min`` over the ranks, element by element, as a new tensor."""
         raise NotImplementedError
 
     def all_gather(self, x: Any) -> Any:
-        """The tensors of all ranks, which have equal shapes, joined along the first axis."""
+        """Return the tensors of all ranks, which have equal shapes, joined along the first axis."""
         raise NotImplementedError
 
     def reduce_scatter(self, x: Any) -> Any:
@@ -68,29 +68,29 @@ class Group:
         return self.all_reduce(x, "sum")[self.rank * part : (self.rank + 1) * part]
 
     def broadcast(self, x: Any, source: int) -> Any:
-        """The tensor of the rank ``source``; the others say with theirs what shape and dtype it has."""
+        """Return the tensor of the rank ``source``; the others say with theirs what shape and dtype it has."""
         raise NotImplementedError
 
     def send(self, x: Any, to: int) -> None:
         raise NotImplementedError
 
     def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> Any:
-        """The tensor that the rank ``source`` sends; ``dtype`` is native."""
+        """Return the tensor that the rank ``source`` sends; ``dtype`` is native."""
         raise NotImplementedError
 
     def mean(self, xs: Sequence[Any], weight: float | None) -> list[Any]:
-        """The means over the ranks of each of the floating-point tensors, of which many travel together.
+        """Return the mean over the ranks of each of the floating-point tensors, many of which are sent together.
 
-        With ``weight`` they are weighted by the ranks' weights, whose sum travels with the tensors; those of weight 0
-        do not count, whatever they hold.
+        With ``weight`` they are weighted by the ranks' weights, whose sum is sent with the tensors; those of weight 0
+        are ignored.
         """
         raise NotImplementedError
 
     def finish(self, xs: Sequence[Any]) -> None:
-        """Compute the tensors, where that was put off."""
+        """Evaluate the tensors of a lazy backend."""
 
     def overlapping(self, weight: float | None) -> AbstractContextManager[Any]:
-        """A block around a computation of gradients, of which ``mean`` is then asked for with the same weight."""
+        """Open a block in which gradients are computed for a ``mean`` with the same weight afterwards."""
         return nullcontext()
 
     def barrier(self) -> None:
@@ -102,7 +102,7 @@ class Group:
 
 
 class Bridge(Group):
-    """The group of another backend, for tensors that go there and come back as arrays of the host."""
+    """The group of another backend, for tensors that are transferred there and back through the host."""
 
     def __init__(self, inner: Group, theirs: Any, ours: Any) -> None:
         super().__init__(inner.engine, inner.rank, inner.size)
@@ -146,7 +146,7 @@ class Bridge(Group):
 def buckets_of(
     kinds: Sequence[Hashable], sizes: Sequence[int], first: int = FIRST_BUCKET_BYTES, limit: int = BUCKET_BYTES
 ) -> list[list[int]]:
-    """The places of tensors in groups of one kind, in their order, each full when it has so many bytes.
+    """Group the indices of tensors of one kind into buckets, in order, each full when it has so many bytes.
 
     >>> from ember_ml.backend.processes.group import buckets_of
     >>> buckets_of(["f", "f", "i", "f", "f"], [4, 4, 8, 4, 4], first=4, limit=8)

@@ -1,4 +1,4 @@
-"""How processes that another program started find each other: by that program's own means."""
+"""Let processes that another program started find each other, by that program's own means."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def is_mpi_here() -> bool:
 
 @cache
 def mpi() -> Any:
-    """The module ``mpi4py.MPI``; importing it joins the other processes.
+    """Import and return ``mpi4py.MPI``, which joins the other processes.
 
-    From then on an exception that nobody catches ends them all: without that this process would wait, at its end, for
-    the others, which wait for it.
+    From then on an uncaught exception ends them all: otherwise this process would wait at its end for the others, which
+    wait for it.
     """
     from mpi4py import MPI
 
@@ -45,33 +45,33 @@ def mpi() -> Any:
 
 
 def agreed_address(place: Place) -> Place:
-    """The place with an address at which its processes can meet: the one that it has, or one that rank 0 offers."""
+    """Return the place with an address at which its processes can meet: its own, or one that rank 0 offers."""
     if place.coordinator is not None or place.world_size == 1:
         return place if place.coordinator is not None else replace(place, coordinator=f"127.0.0.1:{_free_port()}")
-    return replace(place, coordinator=_exchanged(place, _own_address())[0])
+    return replace(place, coordinator=_exchange(place, _own_address())[0])
 
 
 def all_addresses(place: Place) -> list[str]:
-    """An address for each rank, at which it can listen."""
-    return _exchanged(place, _own_address())
+    """Return an address for each rank, at which it can listen."""
+    return _exchange(place, _own_address())
 
 
-def _exchanged(place: Place, text: str) -> list[str]:
-    """The texts of all ranks, by means of what started them."""
+def _exchange(place: Place, text: str) -> list[str]:
+    """Exchange texts among all ranks, by means of what started them."""
     if place.world_size == 1:
         return [text]
     if is_mpi_here():
         return mpi().COMM_WORLD.allgather(text)
     if place.started_by == "torchrun":
-        return _stored(place, text)
+        return _exchange_by_store(place, text)
     raise LaunchError(
         f"the {place.world_size} processes that {place.started_by} started do not know each other's addresses: start "
         "the program with `ember-ml launch`, which tells them"
     )
 
 
-def _stored(place: Place, text: str) -> list[str]:
-    """The texts of all ranks, by means of the store that torchrun keeps for them."""
+def _exchange_by_store(place: Place, text: str) -> list[str]:
+    """Exchange texts among all ranks through torchrun's store."""
     from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
     host, port = address_of(place, place.started_by)
@@ -87,10 +87,10 @@ def _own_address() -> str:
 
 
 def _own_host() -> str:
-    """The address under which other machines reach this one; the local one where it has no network."""
+    """Return the address under which other machines reach this one; the local one where it has no network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # an address of nobody: it only chooses the interface, and sends nothing
+            probe.connect(("192.0.2.1", 9))  # a reserved address: it selects the interface and sends nothing
         except OSError:
             return "127.0.0.1"
         return probe.getsockname()[0]

@@ -1,8 +1,8 @@
-"""From random words to random numbers: the formulas, written once for every library.
+"""Transform random words into random numbers, by formulas for every library.
 
 Each is a chain of operations that IEEE 754 or the integers define to the last bit (sums, products, quotients, square
 roots, shifts), in an order that is spelled out, with a logarithm of its own instead of the libraries' different ones.
-So every library that computes them one by one gives the same bits; a compiler that contracts a product and a sum into
+So every library that computes them one by one returns the same bits; a compiler that contracts a product and a sum into
 one operation changes the last ones.
 """
 
@@ -17,7 +17,7 @@ from ember_ml.core.dtypes import EmberDType, bool_, float32, float64, int32, int
 if TYPE_CHECKING:
     from typing import Protocol
 else:
-    Protocol = object  # a protocol takes a millisecond to make, and is asked for nothing at run time
+    Protocol = object  # creating a protocol takes a millisecond, and nothing uses it at run time
 
 __all__ = [
     "EXPONENTIAL",
@@ -38,20 +38,20 @@ __all__ = [
 
 
 class Lanes(Protocol):
-    """What the formulas need of a library beyond the operators of its tensors."""
+    """The functions of a library that the formulas need besides the operators of its tensors."""
 
     def cast(self, x: Any, dtype: EmberDType) -> Any: ...
     def view(self, x: Any, dtype: EmberDType) -> Any:
-        """The same bits as another dtype of the same width."""
+        """Return the same bits as another dtype of the same width."""
         ...
 
     def where(self, condition: Any, x: Any, y: Any) -> Any: ...
     def keep(self, x: Any) -> Any:
-        """``x``, which is used more than once: a compiler is not to write it out at each use."""
+        """Return ``x``, which is used more than once: a compiler shall not compute it again for each use."""
         ...
 
     def sqrt(self, x: Any) -> Any:
-        """The square root, correctly rounded."""
+        """Return the square root, correctly rounded."""
         ...
 
 
@@ -153,24 +153,24 @@ _DOUBLE = _Precision(
 
 
 def _magnitude(p: _Precision, lanes: Lanes, words: Sequence[Any]) -> Any:
-    """The upper ``p.bits`` of the one or two words, as an integer."""
+    """Return the upper ``p.bits`` of the one or two words as an integer."""
     if p is _SINGLE:
         return lanes.keep((words[0] >> 1) & 0x7FFFFFFF)
-    return lanes.keep((_joined(lanes, words) >> 11) & (2**53 - 1))
+    return lanes.keep((_join_words(lanes, words) >> 11) & (2**53 - 1))
 
 
-def _joined(lanes: Lanes, words: Sequence[Any]) -> Any:
-    """Two words as one 64-bit integer, the first the upper half."""
+def _join_words(lanes: Lanes, words: Sequence[Any]) -> Any:
+    """Join two words to one 64-bit integer, the first as the upper half."""
     return (lanes.cast(words[0], int64) << 32) | (lanes.cast(words[1], int64) & MASK)
 
 
 def _sign(p: _Precision, lanes: Lanes, words: Sequence[Any]) -> Any:
-    """1 or -1 by the lowest bit, which no magnitude uses."""
+    """Return 1 or -1 by the lowest bit, which no magnitude uses."""
     return 1.0 - lanes.cast(words[-1] & 1, p.dtype) * 2.0
 
 
 def _middle(p: _Precision, lanes: Lanes, k: Any, width: float) -> Any:
-    """The middle of part ``k`` of the interval from 0 to ``width`` in ``2**p.bits`` parts."""
+    """Return the middle of part ``k`` of the interval from 0 to ``width`` in ``2**p.bits`` parts."""
     return (lanes.cast(k, p.dtype) + 0.5) * (width * 2.0**-p.bits)
 
 
@@ -182,7 +182,7 @@ def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
 
 
 def _log(p: _Precision, lanes: Lanes, x: Any) -> Any:
-    """The natural logarithm of positive numbers that are not subnormal; within one unit in the last place or two."""
+    """Return the natural logarithm of positive normal numbers, within one or two units in the last place."""
     bits = lanes.keep(lanes.view(x, p.integer))
     exponent = lanes.keep((bits - p.root_half) >> p.mantissa)
     f = lanes.keep(lanes.view(bits - (exponent << p.mantissa), p.dtype) - 1.0)  # x = 2**exponent * (1 + f)
@@ -194,12 +194,12 @@ def _log(p: _Precision, lanes: Lanes, x: Any) -> Any:
 
 
 def log(x: Any, lanes: Lanes) -> Any:
-    """The natural logarithm of positive float64 numbers, the same to the last bit on every machine."""
+    """Return the natural logarithm of positive float64 numbers, the same to the last bit on every machine."""
     return _log(_DOUBLE, lanes, x)
 
 
 def _waiting_time(p: _Precision, lanes: Lanes, words: Sequence[Any]) -> Any:
-    """Of the standard exponential distribution: minus the logarithm of a uniform number, precise at both ends.
+    """Draw from the standard exponential distribution: minus the logarithm of a uniform number, precise at both ends.
 
     Near 1 the number itself has lost its last bits, but its distance to 1 has not: log(x) is then rescaled by the ratio
     of that distance to the one that x shows.
@@ -215,7 +215,7 @@ def _waiting_time(p: _Precision, lanes: Lanes, words: Sequence[Any]) -> Any:
 
 
 def _half_quantile(p: _Precision, lanes: Lanes, q: Any, tail: Any) -> Any:
-    """The positive normal number that has the probability ``q`` between 0 and itself, and ``tail`` above it."""
+    """Return the positive normal number that has the probability ``q`` between 0 and itself, and ``tail`` above it."""
     centre, side, *far = p.quantile
     t = lanes.keep(0.180625 - q * q)
     near = q * (_polynomial(centre[0], t) / _polynomial(centre[1], t))
@@ -268,7 +268,7 @@ class FloatVariate(NamedTuple):
     float64: Variate
 
     def within(self, dtype: EmberDType) -> Variate:
-        """The one whose numbers are then rounded to ``dtype``."""
+        """Return the one whose numbers are then rounded to ``dtype``."""
         return self.float64 if dtype is float64 else self.float32
 
 
@@ -300,11 +300,11 @@ def _long_word(lanes: Lanes, first: Any, second: Any) -> Any:
 
 
 LONG_WORD = Variate("long word", int64, True, _long_word)
-"""Words of 62 bits, so that 2**62 is an int64 too."""
+"""Words of 62 bits: 2**62 is an int64 too."""
 
 
 def bernoulli(p: float) -> Variate:
-    """True where the word is below ``p * 2**32``: with the probability p, or the next multiple of 2**-32 below it."""
+    """Return True where the word is below ``p * 2**32``: with probability p, rounded down to a multiple of 2**-32."""
     bound = int(p * 2.0**32)
 
     def formula(lanes: Lanes, word: Any) -> Any:
@@ -319,7 +319,7 @@ _ONE_WORD = 2**16
 
 
 def integers(minimum: int, span: int) -> Variate:
-    """The integers from ``minimum`` on, ``span`` of them, as int64 (beyond its range they wrap).
+    """Return the integers from ``minimum`` on, ``span`` of them, as int64 (beyond its range they wrap).
 
     The upper half of word times span: of one word of 32 bits for spans up to 2**16, of two words as one of 64 bits for
     longer ones. No integer's probability differs from 1 / span by more than the 2**-16th part of it for spans up to
@@ -331,7 +331,7 @@ def integers(minimum: int, span: int) -> Variate:
         if span <= _ONE_WORD:
             offset = (_word(lanes, words[0]) * span) >> 32
         elif span == 2**64:
-            offset = _joined(lanes, words)
+            offset = _join_words(lanes, words)
         else:
             offset = _upper_product(lanes, lanes.keep(_word(lanes, words[0])), lanes.keep(_word(lanes, words[1])), span)
         return offset + low
@@ -340,7 +340,7 @@ def integers(minimum: int, span: int) -> Variate:
 
 
 def _upper_product(lanes: Lanes, high: Any, low: Any, span: int) -> Any:
-    """The upper 64 bits of (2**32 high + low) * span, by halves; int64 wraps as uint64 would."""
+    """Return the upper 64 bits of (2**32 high + low) * span, by halves; int64 wraps as uint64 would."""
     first, second = span >> 32, span & MASK
     middle = _upper(low * second) + ((high * second) & MASK)
     if not first:
@@ -350,5 +350,5 @@ def _upper_product(lanes: Lanes, high: Any, low: Any, span: int) -> Any:
 
 
 def _upper(product: Any) -> Any:
-    """The upper half of an unsigned 64-bit product, which int64 shows as negative where it is large."""
+    """Return the upper half of an unsigned 64-bit product, which int64 shows as negative where it is large."""
     return (product >> 32) & MASK

@@ -1,4 +1,4 @@
-"""One draw: take a key from the stream, then compute the numbers on the backend or on the host.
+"""Draw random numbers: take a key from the stream, then compute the numbers on the backend or on the host.
 
 A backend may compute words and formulas on its own tensors (:class:`~ember_ml.backend.capabilities.NativeRandom`).
 Without that, or where it leaves a draw to the host, NumPy computes the numbers and they are copied over; they are the
@@ -51,14 +51,14 @@ _SIGNED_WORD = Variate("signed word", int32, False, lambda lanes, word: word)
 
 
 def host_draw(variate: Variate, key: tuple[int, int], count: int) -> np.ndarray:
-    """So many numbers, computed by NumPy."""
+    """Return ``count`` numbers, computed by NumPy."""
     out = np.empty(count, dtype=host_dtypes[variate.dtype])
     fill(out, key, lambda *words: variate.formula(HOST_LANES, *words), variate.wide)
     return out
 
 
 def draw(variate: Variate, shape: tuple[int, ...], device: str | None, seed: SeedLike | None) -> Any:
-    """A native tensor of random numbers on the active backend."""
+    """Return a native tensor of random numbers on the active backend."""
     if math.prod(shape) > _MOST_NUMBERS:
         raise ValueError(f"one call draws at most 2**32 random numbers; draw {shape} in several calls")
     backend = active()
@@ -73,14 +73,14 @@ def draw(variate: Variate, shape: tuple[int, ...], device: str | None, seed: See
 
 
 def permutation(count: int, device: str | None, seed: SeedLike | None) -> Any:
-    """The integers below ``count`` in random order: the stable order of as many words, as int64."""
+    """Return the integers below ``count`` in random order: the stable order of as many words, as int64."""
     if count > _MOST_NUMBERS:
         raise ValueError(f"at most 2**32 things can be put in random order, not {count}")
     backend = active()
     own, key, _ = _key(backend, seed)
     if own is not None and type(key) is not tuple:
         return own.order(own.draw(_SIGNED_WORD, key, (count,), device))
-    # sorting pairs of word and index is many times faster than a stable sort of words, and gives the same
+    # sorting pairs of word and index is many times faster than a stable sort of words, with the same result
     pairs = host_draw(_SIGNED_WORD, key, count).astype(np.int64) << 32
     pairs |= np.arange(count)
     pairs.sort()
@@ -91,7 +91,7 @@ def permutation(count: int, device: str | None, seed: SeedLike | None) -> Any:
 def draw_on_host(
     compute: Callable[[tuple[int, int]], np.ndarray], dtype: EmberDType, device: str | None, seed: SeedLike | None
 ) -> Any:
-    """A native tensor of what the host computes with a key: for numbers that take no fixed number of words."""
+    """Return a native tensor of what the host computes with a key: for numbers that take no fixed number of words."""
     backend = active()
     _, key, _ = _key(backend, seed)
     if type(key) is not tuple:

@@ -1,4 +1,4 @@
-"""Streams of keys: where each draw gets the key that makes its numbers its own.
+"""Generators: streams of keys, one for each draw.
 
 A generator is a key and a counter. Each draw takes one derived key, the Threefry block of the generator's key and its
 counter, and the counter goes up by one; so a stream depends on the seed and the number of draws before, and on nothing
@@ -73,7 +73,7 @@ class Generator:
         self.native = bool(native)
 
     def next_key(self) -> tuple[int, int]:
-        """The key of the next draw, two 32-bit words; the generator moves on by one draw."""
+        """Return the key of the next draw, two 32-bit words; the generator moves on by one draw."""
         with self._lock:
             counter = self._counter
             self._counter = counter + 1 & 0xFFFFFFFFFFFFFFFF
@@ -98,7 +98,7 @@ class Generator:
             self._counter = self._counter + operator.index(draws) & 0xFFFFFFFFFFFFFFFF
 
     def state(self) -> dict[str, Any]:
-        """Where the stream stands, as plain data that JSON can hold; :meth:`from_state` goes on from there.
+        """Return where the stream stands, as plain data that JSON can hold; :meth:`from_state` goes on from there.
 
         >>> from ember_ml import ops
         >>> generator = ops.Generator(42)
@@ -111,7 +111,7 @@ class Generator:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Generator:
-        """The generator that :meth:`state` described."""
+        """Return the generator that :meth:`state` described."""
         try:
             first, second = (operator.index(word) for word in state["key"])
             counter, native = operator.index(state["counter"]), bool(state["native"])
@@ -124,7 +124,7 @@ class Generator:
         return _with((first, second), counter, native)
 
     def words(self) -> tuple[int, int, int, int]:
-        """The key and the counter as four 32-bit words: what :class:`TracedGenerator` takes as a tensor."""
+        """Return the key and the counter as four 32-bit words: what :class:`TracedGenerator` takes as a tensor."""
         with self._lock:
             return (*self._key, self._counter >> 32, self._counter & MASK)
 
@@ -156,7 +156,7 @@ class TracedGenerator:
         self.native = False
 
     def next_key(self) -> Key:
-        """The key of the next draw, as a tensor of two int32."""
+        """Return the key of the next draw, as a tensor of two int32."""
         from ember_ml.backend.selection import active
 
         number = self.drawn
@@ -188,11 +188,11 @@ def _key_of(seed: int) -> tuple[int, int]:
 
 _process: Generator | None = None
 _lock = threading.Lock()
-_scope = threading.local()  # torch.compile cannot trace a context variable
+_scope = threading.local()  # torch 2.13: torch.compile cannot trace a context variable
 
 
 def default_generator() -> Generator:
-    """The generator from which draws without a seed come, for the whole process; seeded by chance until :func:`seed`.
+    """Return the process-wide generator for draws without a seed; randomly seeded until :func:`seed` is called.
 
     >>> from ember_ml import ops
     >>> saved = ops.random.default_generator().state()
@@ -239,12 +239,12 @@ class streaming:
 
 
 def lent() -> Generator | TracedGenerator | None:
-    """The generator that :class:`streaming` lends to this thread, if any."""
+    """Return the generator that :class:`streaming` lends to this thread, if any."""
     return getattr(_scope, "generator", None)
 
 
 def next_key(seed: SeedLike | None) -> tuple[Key, bool]:
-    """The key for one draw, and whether the backend's own generator may serve it."""
+    """Return the key for one draw, and whether the backend's own generator may serve it."""
     source = lent() or default_generator() if seed is None else seed
     if isinstance(source, Generator | TracedGenerator):
         return source.next_key(), source.native
@@ -252,7 +252,7 @@ def next_key(seed: SeedLike | None) -> tuple[Key, bool]:
 
 
 def bookmark() -> Callable[[], Generator | TracedGenerator]:
-    """A function that gives a generator which stands where the stream of this thread stands now."""
+    """Return a function that returns a generator at the present position of this thread's stream."""
     source = lent() or default_generator()
     if isinstance(source, Generator):
         state = source.state()
@@ -268,5 +268,5 @@ def bookmark() -> Callable[[], Generator | TracedGenerator]:
 
 
 def first_key(seed: int) -> tuple[int, int]:
-    """The key of the first draw of a generator with that seed."""
+    """Return the key of the first draw of a generator with that seed."""
     return block(_key_of(seed), 0)

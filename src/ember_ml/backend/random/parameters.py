@@ -1,4 +1,4 @@
-"""The parameters of random numbers, read on the host: checked, in float64, of the shape of the result."""
+"""Read and check the parameters of distributions on the host, as float64 of the shape of the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["checked_integer", "checked_number", "largest_below", "rates_of", "re
 
 
 def checked_number(value: float, name: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A Python number as a float; ``ValueError`` where it is not from ``low`` to ``high``, or not finite."""
+    """Return a Python number as a float; ``ValueError`` unless it is finite and from ``low`` to ``high``."""
     number = float(value)
     if not low <= number <= high or not math.isfinite(number):
         raise ValueError(f"{name} must be {_range(low, high)}, not {value}")
@@ -23,7 +23,7 @@ def checked_number(value: float, name: str, low: float = -math.inf, high: float 
 
 
 def checked_integer(value: Any, name: str) -> int:
-    """An integer as a Python int; ``TypeError`` where it is none."""
+    """Return an integer as a Python int; ``TypeError`` for anything else."""
     try:
         return operator.index(value)
     except TypeError as error:
@@ -39,7 +39,7 @@ def _range(low: float, high: float) -> str:
 def read_parameter(
     value: Any, shape: tuple[int, ...], name: str, low: float, high: float = math.inf, positive: bool = False
 ) -> np.ndarray:
-    """A parameter as a float64 array of the shape of the result; with ``positive`` it must not be ``low`` itself."""
+    """Return a parameter as a float64 array of the shape of the result; with ``positive`` it must exceed ``low``."""
     array = as_host(value)
     if array.dtype.kind == "c":
         raise TypeError(f"{name} must be real, not {array.dtype}")
@@ -55,13 +55,13 @@ def read_parameter(
 
 
 def largest_below(high: float, low: float, dtype: str) -> np.ndarray:
-    """The number of ``dtype`` next to ``high`` in the direction of ``low``; ``high`` where both are one there."""
+    """Return the number of ``dtype`` next to ``high`` towards ``low``; ``high`` where both are equal."""
     native = host_dtypes[as_dtype(dtype)]
     return np.asarray(np.nextafter(np.array(high, dtype=native), np.array(low, dtype=native)))
 
 
 def _probabilities(p: Any, count: int) -> np.ndarray:
-    """The probabilities of a choice among ``count`` things as float64 numbers whose sum is 1, but for rounding."""
+    """Return the probabilities of a choice among ``count`` things as float64 numbers whose sum is 1 up to rounding."""
     array = as_host(p)
     if array.shape != (count,):
         raise ValueError(f"there are {count} things to choose from, and probabilities of shape {array.shape}")
@@ -75,13 +75,13 @@ def _probabilities(p: Any, count: int) -> np.ndarray:
 
 
 def thresholds_of(p: Any, count: int) -> np.ndarray:
-    """The bounds, in 62-bit integers, between the parts that the probabilities cut a random one's range into."""
+    """Return the bounds, in 62-bit integers, between the parts that the probabilities cut a random one's range into."""
     sums = np.cumsum(_probabilities(p, count))
     return (sums[:-1] / sums[-1] * 2.0**62).astype(np.int64)
 
 
 def rates_of(p: Any, count: int, wanted: int) -> np.ndarray:
-    """The probabilities of a choice without repetition in float32, of which ``wanted`` at least are not 0."""
+    """Return the probabilities of a choice without repetition in float32, of which ``wanted`` at least are not 0."""
     rates = _probabilities(p, count)
     possible = int((rates > 0.0).sum())
     if possible < wanted:

@@ -68,7 +68,7 @@ def _in_pieces(compute: Callable[..., np.ndarray], *parameters: np.ndarray) -> n
 
 
 def _accept(count: int, attempt: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """One accepted number for each place; ``attempt`` gets the places still open, gives numbers and which to accept."""
+    """Return one accepted number for each index; ``attempt`` takes the open indices, returns numbers and a mask."""
     out = np.empty(count)
     places = np.arange(count)
     while places.size:
@@ -79,7 +79,7 @@ def _accept(count: int, attempt: Callable[[np.ndarray], tuple[np.ndarray, np.nda
 
 
 def _gamma_parts(numbers: _Numbers, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A gamma number as x and s, of which it is x * exp(s); s is 0 from alpha = 1 on.
+    """Return a gamma number as x and s, of which it is x * exp(s); s is 0 from alpha = 1 on.
 
     G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", 2000. Below 1 the number for
     alpha + 1 is shrunk by the power 1 / alpha of a uniform one.
@@ -119,7 +119,7 @@ def gamma(key: tuple[int, int], alpha: np.ndarray) -> np.ndarray:
 
 
 def beta(key: tuple[int, int], alpha: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The part that one gamma number has in the sum of two; by logarithms, since both may be too small for a float."""
+    """Divide one gamma number by the sum of two; by logarithms, since both may underflow."""
     numbers = _Numbers(key)
 
     def piece(alpha: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -131,7 +131,7 @@ def beta(key: tuple[int, int], alpha: np.ndarray, other: np.ndarray) -> np.ndarr
 
 
 def _search(u: np.ndarray, probability: np.ndarray, ratio: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
-    """The first k whose probability, summed up from 0, exceeds u; ``ratio`` gives that of k to that of k - 1."""
+    """Return the first k whose probability, summed up from 0, exceeds u; ``ratio`` gives that of k to that of k - 1."""
     out = np.zeros(u.size)
     places = np.arange(u.size)
     total = probability
@@ -215,14 +215,14 @@ def _many_events(numbers: _Numbers, mean: np.ndarray) -> np.ndarray:
 
 
 def _log_poisson(k: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """The logarithm of the probability of k events, by Loader's formula."""
+    """Return the logarithm of the probability of k events, by Loader's formula."""
     positive = np.maximum(k, 1.0)
     between = -_stirling_error(positive) - _deviance(positive, mean) - 0.5 * _log(positive) - _HALF_LOG_TAU
     return np.where(k == 0.0, -mean, between)
 
 
 def binomial(key: tuple[int, int], n: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """The number of successes in n tries, each with the probability p, as whole float64 numbers."""
+    """Return the number of successes in n tries, each with the probability p, as whole float64 numbers."""
     numbers = _Numbers(key)
 
     def piece(n: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -273,7 +273,7 @@ def _many_successes(numbers: _Numbers, n: np.ndarray, p: np.ndarray) -> np.ndarr
 
 
 def _log_binomial(k: np.ndarray, n: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The logarithm of the probability of k successes in n tries, by Loader's formula."""
+    """Return the logarithm of the probability of k successes in n tries, by Loader's formula."""
     hits, misses = np.maximum(k, 1.0), np.maximum(n - k, 1.0)
     between = (
         _stirling_error(n)

@@ -22,12 +22,12 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def signed(word: int) -> int:
-    """The 32-bit integer with the bits of ``word``."""
+    """Return the 32-bit integer with the bits of ``word``."""
     return (word & MASK) - ((word & 0x80000000) << 1)
 
 
 def block(key: tuple[int, int], counter: int) -> tuple[int, int]:
-    """The two words of one block; the upper half of the 64-bit ``counter`` is its first word."""
+    """Return the two words of one block; the upper half of the 64-bit ``counter`` is its first word."""
     first, second = key
     keys = (first, second, first ^ second ^ _PARITY)
     x, y = (counter >> 32) + first & MASK, counter + second & MASK
@@ -45,7 +45,7 @@ def _as_it_is(x: Any) -> Any:
 
 
 def lane_block(first: Any, second: Any, x: Any, y: Any, keep: Callable[[Any], Any] = _as_it_is) -> tuple[Any, Any]:
-    """The two words of each block, for tensors of int32 counters, of any library whose integers wrap.
+    """Return the two words of each block, for tensors of int32 counters, of any library whose integers wrap.
 
     The words of the key are int32 tensors. ``keep`` marks what is used more than once, for compilers that would write
     it out at each use: after twenty rounds that were a million times.
@@ -68,7 +68,7 @@ def lane_key(
     as_integer: Callable[[Any], Any],
     keep: Callable[[Any], Any] = _as_it_is,
 ) -> tuple[Any, Any]:
-    """The key that a generator gives ``number`` draws after a state of four words: its key and its counter.
+    """Return the key that a generator gives ``number`` draws after a state of four words: its key and its counter.
 
     The words are int32 tensors of one element; ``as_integer`` makes int32 of bools.
     """
@@ -105,7 +105,7 @@ def fill(out: np.ndarray, key: tuple[int, int], formula: Callable[..., Any], wid
 
 
 def _steps(key: tuple[int, int]) -> list[tuple[list[tuple[np.uint32, np.uint32]], np.uint32, np.uint32]]:
-    """The rotations, left and right, and the two words added after them, of each of the five steps."""
+    """Return the rotations, left and right, and the two words added after them, of each of the five steps."""
     keys = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
     word = np.uint32
     return [

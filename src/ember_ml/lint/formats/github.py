@@ -6,7 +6,7 @@ from ember_ml.lint.finding import Finding
 
 
 def write(findings: list[Finding], texts: dict[str, str]) -> str:
-    """One ``::error`` line per finding."""
+    """Return one ``::error`` line per finding."""
     return "\n".join(_line(finding) for finding in findings)
 
 

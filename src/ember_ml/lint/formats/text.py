@@ -6,7 +6,7 @@ from ember_ml.lint.finding import Finding
 
 
 def write(findings: list[Finding], texts: dict[str, str]) -> str:
-    """One block per finding; ``texts`` holds the source of each file."""
+    """Return one block per finding; ``texts`` holds the source of each file."""
     blocks = []
     split: dict[str, list[str]] = {}
     for finding in findings:

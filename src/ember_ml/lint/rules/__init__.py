@@ -32,7 +32,7 @@ DEFAULT = frozenset(code for code, rule in ALL.items() if rule.default)
 
 
 def by_node(codes: frozenset[str]) -> dict[type[ast.AST], list[Rule]]:
-    """The selected rules, by the node types they ask for."""
+    """Return the selected rules, by the node types they ask for."""
     table: dict[type[ast.AST], list[Rule]] = {}
     for code in sorted(codes):
         for node_type in ALL[code].nodes:

@@ -31,7 +31,7 @@ class Rule:
         """Look at one node and report to ``flow``."""
 
     def fix(self, node: ast.AST, context: FixContext) -> Fix | None:
-        """The repair for a reported node, or ``None``."""
+        """Return the repair for a reported node, or ``None``."""
         return None
 
 

@@ -16,7 +16,7 @@ def same_bodies(branches: list[list[ast.stmt]]) -> bool:
 
 
 def statement_span(statement: ast.stmt, context: FixContext) -> tuple[int, int]:
-    """A statement with the comments that trail inside its block."""
+    """Return a statement with the comments that trail inside its block."""
     return context.start(statement), context.end(statement)
 
 
