@@ -70,7 +70,7 @@ def _parameters(signature: str, op: Op) -> dict[str, str]:
 
 
 def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with a list as its result, which the standard asks for where the op gives a tuple."""
+    """Return the function with a list as its result, which the standard requires where the op returns a tuple."""
 
     @functools.wraps(function)
     def listing(*args: Any, **options: Any) -> list[Any]:

@@ -56,7 +56,7 @@ class SlogdetResult(NamedTuple):
 
 
 class SolverResult(NamedTuple):
-    """The solution, and 0 where it has the accuracy asked for, else the number of steps that were not enough."""
+    """The solution, and 0 where it has the requested accuracy, otherwise the number of steps that were not enough."""
 
     x: Any
     info: Any

@@ -1,8 +1,8 @@
 """Read and write files of tensors in the safetensors format, without another package.
 
 A file is the length of its header in 8 bytes, the header in JSON (the dtype, shape and place of each tensor, and text
-about the file), and the tensors' bytes one after the other. Nothing in it can be executed. A file is written beside its
-place and then moved there, so that what has the name is always whole. It is read into memory, not mapped: a file that
+about the file), and the tensors' bytes one after the other. Nothing in it can be executed. A file is written under
+another name and then renamed, so it is never incomplete. It is read into memory, not mapped: a file that
 another program overwrites in place would end every process that has it mapped.
 """
 
@@ -53,7 +53,7 @@ _LARGEST_SIZE = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file holds: tensors by name in the order in which they were saved, and texts by name."""
+    """The contents of a file: tensors by name in the order in which they were saved, and texts by name."""
 
     tensors: dict[str, np.ndarray]
     metadata: dict[str, str]

@@ -25,7 +25,7 @@ _STEPS = 50
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One computation written twice; both get the same tensors and give the same numbers."""
+    """One computation written twice; both take the same tensors and return the same numbers."""
 
     group: str
     name: str

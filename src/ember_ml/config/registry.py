@@ -2,7 +2,7 @@
 
 A configuration is a dict with the registered name as ``type`` and the arguments by their names; what an argument is
 built of is such a dict again. JSON and TOML files hold the same. Only what is registered is ever called, with arguments
-that its signature has, so that a file can neither import nor run anything.
+that its signature has: a file can neither import nor run anything.
 
 >>> from ember_ml.config.registry import Registry
 >>> registry = Registry()
@@ -290,7 +290,7 @@ def _origin_of(thing: Any) -> Origin | None:
 
 
 def _arguments(origin: Origin, signature: inspect.Signature) -> dict[str, Any]:
-    """Return the arguments by name, those of ``**more`` beside the others."""
+    """Return the arguments by name, those of ``**more`` among the others."""
     if origin.maker is not None:
         return dict(origin.kwargs)
     found: dict[str, Any] = {}

@@ -69,7 +69,7 @@ def weak_promote(dtype: EmberDType, scalar: type) -> EmberDType:
 
 
 def promote(tensor_dtypes: Iterable[EmberDType], scalars: Iterable[type]) -> EmberDType:
-    """Return the common dtype of tensors and Python scalars; scalars alone give their default dtype."""
+    """Return the common dtype of tensors and Python scalars; scalars alone have their default dtype."""
     result: EmberDType | None = None
     for dtype in tensor_dtypes:
         result = dtype if result is None else promote_types(result, dtype)

@@ -12,7 +12,7 @@ __all__ = ["FeatureExtractor"]
 
 
 class FeatureExtractor(Estimator, ABC):
-    """Makes features of data: subclasses define ``extract(data, ...)``, which gives a tensor.
+    """Makes features of data: subclasses define ``extract(data, ...)``, which returns a tensor.
 
     An extractor can be called, and is an estimator too: what the constructor takes are its parameters, ``transform``
     extracts, and ``fit``, where a subclass does not define it, learns nothing. So it is a step of a pipeline of
@@ -45,5 +45,5 @@ class FeatureExtractor(Estimator, ABC):
         return self.extract(X)
 
     def fit_transform(self, X: TensorLike, y: Any = None) -> Tensor:
-        """Learn from ``X``, and give its features."""
+        """Learn from ``X``, and return its features."""
         return self.fit(X, y).transform(X)

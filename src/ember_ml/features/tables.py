@@ -97,7 +97,7 @@ class TableFeatures(FeatureExtractor):
         return ops.stack([ops.array(_floats(number), dtype=self.dtype) for number in numbers], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> list[str]:
-        """Return the names of the columns that ``transform`` gives: name, name_category, name_part."""
+        """Return the names of the columns that ``transform`` returns: name, name_category, name_part."""
         self._check_fitted()
         named = [(column["name"], part) for column in self.columns_ for part in column["parts"]]
         return [name if part is None else f"{name}_{part}" for name, part in named]

@@ -54,7 +54,7 @@ def shrink(old: Counts, new: Counts, checked: set[str]) -> Counts:
 
 
 def save(path: str, counts: Counts) -> None:
-    """Write a baseline, sorted so that changes are easy to read."""
+    """Write a baseline, sorted to keep changes readable."""
     ordered = {name: dict(sorted(codes.items())) for name, codes in sorted(counts.items())}
     with open(path, "w", encoding="utf-8") as stream:
         json.dump({"version": 1, "counts": ordered}, stream, indent=1)

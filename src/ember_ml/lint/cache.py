@@ -27,7 +27,7 @@ def own_version() -> str:
 
 
 class Cache:
-    """One run's cache: a file of findings, and beside it a larger one of facts that only changed trees need."""
+    """One run's cache: a file of findings, and a larger one of facts, which only changed trees need."""
 
     def __init__(self, folder: str, key: str) -> None:
         self.folder = folder

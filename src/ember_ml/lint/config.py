@@ -50,7 +50,7 @@ class Config:
         return bool(self.exclude) and any(matches(pattern, self.relative(path)) for pattern in self.exclude)
 
     def settings(self, path: str) -> Settings:
-        """What applies to one file."""
+        """Return the settings of one file."""
         relative = self.relative(path)
         profile = self.profile
         for pattern, other in self.profile_folders:
@@ -97,7 +97,7 @@ def expand(names: Iterable[str], where: str) -> frozenset[str]:
     """Rule codes from codes and prefixes such as ``EMB4``.
 
     Raises:
-        ConfigError: for a name that is no rule.
+        ConfigError: for a name that is not a rule.
     """
     result: set[str] = set()
     for name in names:

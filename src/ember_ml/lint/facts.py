@@ -16,7 +16,7 @@ from ember_ml.lint.values import Value, join
 
 
 class Facts:
-    """A table that only grows; readers are noted so that they can be looked at again when it does."""
+    """A table that only grows; it notes its readers, to walk them again when it does."""
 
     def __init__(self) -> None:
         self.table: dict[str, Any] = {}

@@ -40,7 +40,7 @@ class Fix:
 
 @dataclass
 class FixContext:
-    """What a rule needs to write a repair for one file."""
+    """The functions that a rule needs to write a repair for one file."""
 
     flow: Flow
     _starts: list[int] = field(default_factory=list)

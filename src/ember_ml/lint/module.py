@@ -47,7 +47,7 @@ class Module:
         return ".".join([*base, module] if module else base)
 
     def conventional(self, name: str) -> str | None:
-        """What an unbound name conventionally stands for: ``np``, ``torch``, ``mx``, and the profile's own prefix."""
+        """Return what an unbound name usually stands for: ``np``, ``torch``, ``mx``, the profile's own prefix."""
         if name in CONVENTIONAL_NAMES:
             return CONVENTIONAL_NAMES[name]
         profile = self.profile

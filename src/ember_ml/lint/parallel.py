@@ -52,7 +52,7 @@ def check_parallel(inputs: list, jobs: int) -> tuple[dict[str, list[Finding]], d
 
 
 def _shares(inputs: list, jobs: int) -> list[list]:
-    """Files dealt out so that every process gets about the same number of bytes."""
+    """Distribute the files such that every process gets about the same number of bytes."""
     shares: list[list] = [[] for _ in range(min(jobs, len(inputs)))]
     sizes = [0] * len(shares)
     for item in sorted(inputs, key=lambda item: -len(item.data)):

@@ -14,7 +14,7 @@ from ember_ml.lint.tables import words
 
 @dataclass(frozen=True)
 class Profile:
-    """What the linter must know about one library."""
+    """The names of one library that the linter needs."""
 
     name: str
     namespaces: tuple[str, ...] = ()  # dotted names whose functions are ops
@@ -23,12 +23,12 @@ class Profile:
     returns_other: frozenset[str] = frozenset()
     tensor_types: frozenset[str] = frozenset()  # dotted names; annotations and isinstance
     tensor_like_types: frozenset[str] = frozenset()  # a tensor or Python data
-    namespace_functions: frozenset[str] = frozenset()  # functions that give a namespace (array_namespace)
+    namespace_functions: frozenset[str] = frozenset()  # functions that return a namespace (array_namespace)
     namespace_parameters: frozenset[str] = frozenset()  # parameters that hold one (xp)
     tensor_parameters: frozenset[str] = frozenset()  # unannotated parameters of these names are tensors
     number_parameters: frozenset[str] = frozenset()  # and these are not
     forward_methods: frozenset[str] = frozenset()  # methods of layers: their first parameter is a tensor
-    tensor_methods: frozenset[str] = frozenset()  # methods on self that give a tensor (add_weight)
+    tensor_methods: frozenset[str] = frozenset()  # methods on self that return a tensor (add_weight)
     backend_modules: tuple[str, ...] = ()  # packages with one folder per backend
     import_line: str = ""  # what a repair adds
     prefix: str = ""  # how a repair spells an op

@@ -26,7 +26,7 @@ _TABLES: dict[frozenset[str], dict] = {}
 
 @dataclass(frozen=True)
 class Settings:
-    """What applies to one file."""
+    """The settings of one file."""
 
     profile: Profile = EMBER
     codes: frozenset[str] = rules.DEFAULT
@@ -218,7 +218,7 @@ def _finding(rule: Any, node: Any, details: tuple[str, ...], context: FixContext
     try:
         fix = rule.fix(node, context)
     except (AttributeError, IndexError, ValueError, RecursionError):
-        fix = None  # a repair that cannot be written is no reason to lose the finding
+        fix = None  # a repair that cannot be written must not hide the finding
     return Finding(
         module.path,
         node.lineno,

@@ -44,7 +44,7 @@ class Input:
 
 @dataclass
 class Result:
-    """What a run found."""
+    """The findings of a run."""
 
     findings: list[Finding] = field(default_factory=list)
     files: list[Input] = field(default_factory=list)
@@ -211,7 +211,7 @@ def finish(project: Project, item: Input) -> list[Finding]:
 
 
 def packed_facts(project: Project) -> dict[str, list]:
-    """What each file read and what it produced, for the cache."""
+    """Return the facts that each file read and produced, for the cache."""
     result: dict[str, list] = {}
     for path, file in project.files.items():
         if file.flow is None:

@@ -87,7 +87,7 @@ def notebook_text(data: bytes) -> str:
     """Return the code cells of a notebook as one Python text; magics become comments.
 
     Raises:
-        Undecodable: if the file is no notebook.
+        Undecodable: if the file is not a notebook.
     """
     try:
         book = json.loads(data)

@@ -1,4 +1,4 @@
-"""What a statement does: assignments, branches, loops, definitions and imports."""
+"""Execute statements abstractly: assignments, branches, loops, definitions and imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the linter knows about an expression: one of four kinds, with a few details.
+"""The abstract value of an expression: one of four kinds, with a few details.
 
 The kinds are ordered by how much they say in favour of a tensor: ``OTHER < UNKNOWN < SEQUENCE < TENSOR``. Joining two
 branches keeps the higher one, because a finding means "here a tensor can meet this operator", not "always does".
@@ -84,7 +84,7 @@ def form_of(value: Value) -> str | None:
 
 
 def element_of(value: Value, index: int | None = None) -> Value:
-    """What iteration or indexing yields."""
+    """Return the value that iteration or indexing yields."""
     if value.kind == TENSOR:
         return (
             NUMBER

@@ -1,4 +1,4 @@
-"""What the parts of the walker know of each other."""
+"""The interface between the parts of the walker."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Plan:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the basic step leaves the tensor as it is."""
+        """Whether the basic step does not change the tensor."""
         return all(item is _WHOLE for item in self.basic)
 
     @property

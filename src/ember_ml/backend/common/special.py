@@ -231,7 +231,7 @@ def _erf_near(x: Any, terms: int) -> Any:
 
 
 def _erfc_far(xp: Any, exp: Any, x: Any, terms: int) -> Any:
-    """erfc for 1 <= x <= 28, relatively accurate: the square in the exponent is split so that it is exact."""
+    """erfc for 1 <= x <= 28, relatively accurate: the square in the exponent is split to be exact."""
     high = xp.floor(x * 16) / 16
     tail = exp(-high * high) * exp((high - x) * (high + x))
     return chebyshev(_ERFC[:terms], (x - 4) / (x + 2)) / x * tail

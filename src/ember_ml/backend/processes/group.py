@@ -16,9 +16,9 @@ __all__ = ["BUCKET_BYTES", "DEFAULT_TIMEOUT", "Bridge", "Group", "Place", "addre
 
 DEFAULT_TIMEOUT = 300.0
 BUCKET_BYTES = 25 * 2**20
-"""How many bytes of tensors travel together: few messages, and yet some under way while others are prepared."""
+"""Bytes of tensors per message: few messages, but some on their way while others are prepared."""
 FIRST_BUCKET_BYTES = 2**20
-"""How many make the first message, so that something is soon under way."""
+"""Bytes of the first message: small, to start early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Place:
     coordinator: str | None = None
     """``host:port`` at which the processes can meet; rank 0 is on that host."""
     timeout: float = DEFAULT_TIMEOUT
-    """After how many seconds a process that waits for another gives up, where the engine can."""
+    """The timeout in seconds for a process that waits for another, where the engine has one."""
     started_by: str = "python"
-    """What started the process: ``ember-ml launch``, ``torchrun``, ``mpirun``, ``mlx.launch`` or ``python``."""
+    """Who started the process: ``ember-ml launch``, ``torchrun``, ``mpirun``, ``mlx.launch`` or ``python``."""
 
 
 class Group:

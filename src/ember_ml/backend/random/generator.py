@@ -62,7 +62,7 @@ class Generator:
     native: bool
     """Whether the backend's own generator may serve its draws."""
     number: int
-    """What tells it from every other generator of the process."""
+    """The number that identifies it in this process."""
 
     def __init__(self, seed: int | None = None, native: bool = False) -> None:
         self.number = next(_numbers)
@@ -141,7 +141,7 @@ class TracedGenerator:
     """The stream of a generator inside a function that is traced, where the state is a tensor argument.
 
     ``words`` are the four words of :meth:`Generator.words` as an int32, uint32 or int64 tensor of the active backend.
-    The draws give what the generator itself would have given; ``drawn`` counts them, so that the caller can
+    The draws return what the generator itself would return; ``drawn`` counts them, for the caller to
     :meth:`Generator.skip` them.
     """
 

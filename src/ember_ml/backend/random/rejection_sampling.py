@@ -1,7 +1,7 @@
 """Gamma, beta, Poisson and binomial numbers: drawn by rejection, on the host, in float64.
 
-Nothing but the four operations, square roots and the logarithm and exponential of our own goes into them, so that a
-seed gives the same numbers on every backend and every machine. Each function gets the key of the draw and float64
+They use only the four operations, square roots and the logarithm and exponential of this package: a seed returns the
+same numbers on every backend and every machine. Each function gets the key of the draw and float64
 parameters of the shape of the result.
 """
 
@@ -58,7 +58,7 @@ def _exp(x: np.ndarray) -> np.ndarray:
 
 
 def _in_pieces(compute: Callable[..., np.ndarray], *parameters: np.ndarray) -> np.ndarray:
-    """``compute`` of vectors of the parameters, piece by piece, so that they stay in the cache."""
+    """Apply ``compute`` to vectors of the parameters, block by block, to stay in the cache."""
     out = np.empty(parameters[0].shape)
     flat, vectors = out.reshape(-1), [parameter.reshape(-1) for parameter in parameters]
     for start in range(0, flat.size, CHUNK):
@@ -131,7 +131,7 @@ def beta(key: tuple[int, int], alpha: np.ndarray, other: np.ndarray) -> np.ndarr
 
 
 def _search(u: np.ndarray, probability: np.ndarray, ratio: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return the first k whose probability, summed up from 0, exceeds u; ``ratio`` gives that of k to that of k - 1."""
+    """Return the first k whose probability, summed up from 0, exceeds u; ``ratio`` is that of k to that of k - 1."""
     out = np.zeros(u.size)
     places = np.arange(u.size)
     total = probability

@@ -10,7 +10,7 @@ from ember_ml.lint.finding import Finding
 
 
 def write(findings: list[Finding], texts: dict[str, str]) -> str:
-    """Return a JSON array; the fingerprint does not depend on the line number, so that moved code is no new issue."""
+    """Return a JSON array; the fingerprint does not depend on the line number, so moved code is not a new issue."""
     seen: Counter[str] = Counter()
     result = []
     for finding in findings:

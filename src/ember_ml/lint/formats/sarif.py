@@ -11,7 +11,7 @@ from ember_ml.lint.finding import Finding
 
 
 def write(findings: list[Finding], texts: dict[str, str]) -> str:
-    """Return one run with the rules that were found and a result per finding; safe repairs travel as fixes."""
+    """Return one run with the rules that were found and a result per finding; safe repairs are included as fixes."""
     codes = sorted({finding.code for finding in findings})
     return json.dumps(
         {

@@ -1,4 +1,4 @@
-"""What a rule is."""
+"""The base class of rules."""
 
 from __future__ import annotations
 

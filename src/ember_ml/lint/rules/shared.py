@@ -12,7 +12,7 @@ _CONVERSIONS = frozenset({"numpy.asarray", "numpy.array", "numpy.ascontiguousarr
 
 
 def value_of(node: Any) -> Value:
-    """What the walker knows about an expression."""
+    """Return the walker's value of an expression."""
     return node.ev
 
 

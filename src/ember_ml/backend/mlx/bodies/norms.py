@@ -24,7 +24,7 @@ def _vector_norm(x: mx.array, axis: AxisLike | None, keepdims: bool, ord: float)
         return total(size, axis, keepdims)
     if math.isinf(ord):
         return (reductions.max if ord > 0 else reductions.min)(size, axis, keepdims)
-    if x.size and ord > 0:  # so that no power overflows or vanishes
+    if x.size and ord > 0:  # to avoid overflow and underflow
         scale = mx.stop_gradient(reductions.max(size, axis, True))
         scale = mx.where(mx.logical_and(scale > 0, mx.isfinite(scale)), scale, 1)
         result = _power_norm(size / scale, axis, keepdims, ord)
