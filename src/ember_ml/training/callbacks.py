@@ -53,7 +53,11 @@ class Callback:
 
 
 class OnEpoch(Callback):
-    """Calls a function of the trainer and the values after each epoch."""
+    """Calls a function of the trainer and the values after each epoch.
+
+    Args:
+        function: Called with the trainer and a dict of the values of the epoch.
+    """
 
     def __init__(self, function: Callable[[Trainer, dict[str, Any]], Any]) -> None:
         self.function = function
@@ -63,7 +67,15 @@ class OnEpoch(Callback):
 
 
 class EarlyStopping(Callback):
-    """Ends training when a value has not improved for ``patience`` epochs; may bring back the best parameters."""
+    """Ends training when a value has not improved for ``patience`` epochs; may bring back the best parameters.
+
+    Args:
+        monitor: The name of the value: "loss", "val_loss", a metric, or "val_" and a metric.
+        patience: The number of epochs without improvement after which training ends.
+        smallest_change: By how much a value must be better to count.
+        mode: "min" or "max": which values are better.
+        restore_best: Whether the model gets the parameters of the best epoch at the end.
+    """
 
     best: float
     monitor: str
@@ -121,7 +133,11 @@ class EarlyStopping(Callback):
 
 
 class StopOnNaN(Callback):
-    """Raises ``FloatingPointError`` when a loss is not finite; reads the loss every ``every`` steps."""
+    """Raises ``FloatingPointError`` when a loss is not finite; reads the loss every ``every`` steps.
+
+    Args:
+        every: The number of steps between two readings.
+    """
 
     def __init__(self, every: int = 100) -> None:
         self.every = every
@@ -138,6 +154,14 @@ class Checkpoint(Callback):
 
     With ``monitor`` only when that value is better than ever before, after an epoch. With ``resume``, ``fit`` goes on
     from what the folder holds, if anything.
+
+    Args:
+        path: The folder.
+        every_steps: Save after so many steps; None: only after epochs.
+        every_epochs: Save after so many epochs.
+        monitor: Save only when this value is the best so far.
+        mode: "min" or "max": which values are better.
+        resume: Whether ``fit`` continues from the folder.
     """
 
     best: float
@@ -220,7 +244,11 @@ class CSVLog(Callback):
 
 
 class Progress(Callback):
-    """A bar that shows how far an epoch is, and a line for each epoch that is done, on the standard error stream."""
+    """A bar that shows how far an epoch is, and a line for each epoch that is done, on the standard error stream.
+
+    Args:
+        refresh: The least time in seconds between two updates of the bar.
+    """
 
     def __init__(self, refresh: float = 0.25) -> None:
         self.refresh = refresh

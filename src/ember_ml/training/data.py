@@ -30,6 +30,14 @@ class DataLoader:
     A loop that ends early leaves its epoch unfinished, and the next one starts that epoch again; :meth:`state` and
     :meth:`restore` go on from within it. A batch may share memory with the data.
 
+    Args:
+        data: Arrays, tables, an iterable, or a function that returns one.
+        batch_size: The number of rows or samples of a batch.
+        shuffle: Whether each epoch has another order.
+        drop_last: Whether a smaller last batch is left out.
+        seed: Decides the orders.
+        prefetch: The number of batches that a thread prepares ahead.
+
     >>> from ember_ml import ops
     >>> from ember_ml.training import DataLoader
     >>> loader = DataLoader({"x": [[1.0], [2.0], [3.0]], "y": [0, 1, 0]}, batch_size=2)

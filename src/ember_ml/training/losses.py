@@ -50,6 +50,9 @@ _REDUCTIONS = ("mean", "sum", "none")
 class Loss:
     """What all losses share: a subclass gives ``each``, the losses of the single samples.
 
+    Args:
+        reduction: "mean", "sum" or "none", which keeps one loss per sample.
+
     >>> from ember_ml import ops
     >>> from ember_ml.training.losses import Loss
     >>> class Distance(Loss):
@@ -140,6 +143,10 @@ class MeanAbsoluteError(_OfDifferences):
 class Huber(_OfDifferences):
     """The mean of half the squared differences, which beyond ``delta`` go on as straight lines.
 
+    Args:
+        delta: The difference beyond which the loss is linear.
+        reduction: "mean", "sum" or "none", which keeps one loss per sample.
+
     >>> from ember_ml import ops
     >>> from ember_ml.training import losses
     >>> ops.item(losses.Huber(delta=1.0)([0.0], [10.0]))
@@ -180,6 +187,11 @@ class BinaryCrossentropy(_OfDifferences):
 
     ``label_smoothing`` moves the targets that far towards one half.
 
+    Args:
+        from_logits: Whether predictions are logits, rather than probabilities.
+        label_smoothing: How far targets move towards one half, from 0 to 1.
+        reduction: "mean", "sum" or "none", which keeps one loss per sample.
+
     >>> from ember_ml import ops
     >>> from ember_ml.training import losses
     >>> round(ops.item(losses.BinaryCrossentropy()([[1.0], [0.0]], [[0.0], [0.0]])), 4)
@@ -203,6 +215,11 @@ class CategoricalCrossentropy(Loss):
     """The mean crossentropy of the probabilities of classes, given logits: both along the last axis.
 
     ``label_smoothing`` gives that share of each target to all classes alike.
+
+    Args:
+        from_logits: Whether predictions are logits, rather than probabilities.
+        label_smoothing: The share of each target that all classes get in equal parts.
+        reduction: "mean", "sum" or "none", which keeps one loss per sample.
 
     >>> from ember_ml import ops
     >>> from ember_ml.training import losses
@@ -228,6 +245,8 @@ class SparseCategoricalCrossentropy(Loss):
     """The mean crossentropy of classes, given as integers, and logits of their probabilities along the last axis.
 
     ``label_smoothing`` gives that share of each target to all classes alike.
+
+    The arguments are those of :class:`CategoricalCrossentropy`.
 
     >>> from ember_ml import ops
     >>> from ember_ml.training import losses
@@ -269,6 +288,10 @@ class CTC(Loss):
 
     The target has three parts: labels (batch, labels), how many of them each sample has, and how many frames each
     sample has. The prediction holds logits: (batch, frames, classes). See ``ops.ctc_loss``.
+
+    Args:
+        mask_index: The class that stands for no label.
+        reduction: "mean", "sum" or "none", which keeps one loss per sample.
 
     >>> from ember_ml import ops
     >>> from ember_ml.training import losses

@@ -38,6 +38,19 @@ class Trainer:
     the number of batches that make one update. ``seed`` decides the order of the data. ``progress`` shows a bar; by
     default where the standard error stream is a terminal.
 
+    Args:
+        model: The module to train.
+        optimizer: An optimizer or its name.
+        loss: A loss, its name, or a function of target and prediction.
+        metrics: Metrics or their names.
+        compile: Whether the step is compiled.
+        callbacks: What to do at certain moments; see :class:`Callback`.
+        precision: "bfloat16" or "float16", or None for the dtype of the parameters.
+        accumulate: The number of batches per update.
+        strategy: How processes train together: a strategy of ``ember_ml.distributed``.
+        seed: Decides the order of the data.
+        progress: Whether a bar is shown; None: on a terminal.
+
     >>> from ember_ml import nn, ops
     >>> from ember_ml.training import Trainer
     >>> ops.random.seed(0)

@@ -23,6 +23,13 @@ class LanguageModel(Model):
     products with the vectors of the tokens, or with others where not ``tied``. The other arguments are those of
     :class:`nn.blocks.TransformerBlock`.
 
+    Args:
+        vocabulary: The number of tokens.
+        hidden: The width of the blocks.
+        layers: The number of blocks.
+        length: The longest sequence, for learned positions; None: rotary attention.
+        tied: Whether the logits use the vectors of the tokens.
+
     >>> from ember_ml import nn, ops
     >>> model = nn.blocks.LanguageModel(vocabulary=50, hidden=32, layers=2, heads=4)
     >>> ops.shape(model([[7, 3, 9]]))

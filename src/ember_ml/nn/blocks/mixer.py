@@ -19,6 +19,12 @@ class MixerBlock(Layer):
     ``x + positions(norm(x).T).T``, then ``x + channels(norm(x))``, each an MLP with its number of hidden neurons. The
     number of positions is fixed by the first call.
 
+    Args:
+        position_hidden: The hidden neurons of the network over positions.
+        channel_hidden: The hidden neurons of the network over channels.
+        dropout: The share of elements that become 0 in training.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.blocks.MixerBlock(16, 32)(ops.ones((2, 9, 8))))
     (2, 9, 8)

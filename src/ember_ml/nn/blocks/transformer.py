@@ -24,6 +24,20 @@ class TransformerBlock(Layer):
     GELU, that of gates SiLU, unless ``activation`` says otherwise. ``norm`` is "layer" or "rms". ``dropout`` is that of
     the weights of the attention and of both results.
 
+    Args:
+        hidden: The width of input and result.
+        heads: The number of heads.
+        groups: The number of heads of keys and values.
+        expansion: The hidden width of the network, as a multiple of ``hidden``.
+        activation: A name or function; by default GELU, or SiLU for gates.
+        gated: Whether the network has gates.
+        norm: "layer" or "rms".
+        causal: Whether no position sees a later one.
+        rotary: Whether queries and keys are rotated by their position.
+        dropout: The share of elements that become 0 in training.
+        bias: Whether the linear maps have biases.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> block = nn.blocks.TransformerBlock(32, heads=4, causal=True)
     >>> ops.shape(block(ops.ones((2, 5, 32))))

@@ -15,6 +15,10 @@ class Parameter(Variable):
 
     Assigned to an attribute of a module it becomes the module's; reading that attribute gives its native tensor.
 
+    Args:
+        value: The first value: a tensor or anything that becomes one.
+        is_trainable: Whether training changes it.
+
     >>> from ember_ml import nn, ops
     >>> class Scale(nn.Module):
     ...     def __init__(self):

@@ -53,6 +53,9 @@ class _Share(Metric):
 class Accuracy(_Share):
     """The share of samples whose class is predicted.
 
+    Args:
+        threshold: One score per sample above it predicts class 1: 0 for logits, 0.5 for probabilities.
+
     >>> from ember_ml.training import metrics
     >>> accuracy = metrics.Accuracy()
     >>> accuracy.update([0, 1, 1, 0], [[2.0, 1.0], [0.0, 1.0], [3.0, 1.0], [0.5, 0.0]])
@@ -74,6 +77,9 @@ class Accuracy(_Share):
 @register("metrics/binary_accuracy")
 class BinaryAccuracy(_Share):
     """The share of all single answers, of which a sample may have several, that are on the right side of the threshold.
+
+    Args:
+        threshold: Scores above it predict 1: 0 for logits, 0.5 for probabilities.
 
     >>> from ember_ml.training import metrics
     >>> accuracy = metrics.BinaryAccuracy()
@@ -97,6 +103,9 @@ class BinaryAccuracy(_Share):
 @register("metrics/top_k_accuracy")
 class TopKAccuracy(_Share):
     """The share of samples whose class is among the ``k`` with the highest scores; of equal ones the first comes first.
+
+    Args:
+        k: How many of the highest scores count.
 
     >>> from ember_ml.training import metrics
     >>> accuracy = metrics.TopKAccuracy(k=2)
@@ -198,6 +207,11 @@ class Precision(_ByClass):
     ``average`` is "binary" (of class 1), "macro" (the mean over the classes that occur), "weighted" (by how often they
     do) or "micro" (all classes together); by default binary for two classes and macro for more.
 
+    Args:
+        average: How the classes are averaged.
+        num_classes: The number of classes; None: that of the scores.
+        threshold: One score per sample above it predicts class 1: 0 for logits, 0.5 for probabilities.
+
     >>> from ember_ml.training import metrics
     >>> precision = metrics.Precision()
     >>> precision.update([1, 0, 1, 0], [2.0, 1.0, -1.0, -3.0])
@@ -248,6 +262,10 @@ class F1(_ByClass):
 @register("metrics/confusion_matrix")
 class ConfusionMatrix(Metric):
     """How many samples of each class, a row, are predicted to be of each class, a column: a tensor.
+
+    Args:
+        num_classes: The number of classes; None: that of the scores.
+        threshold: One score per sample above it predicts class 1: 0 for logits, 0.5 for probabilities.
 
     >>> from ember_ml import ops
     >>> from ember_ml.training import metrics

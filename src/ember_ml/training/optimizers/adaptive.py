@@ -20,6 +20,15 @@ class Adam(Optimizer):
 
     ``weight_decay`` times the parameter is added to the gradient; :class:`AdamW` takes it from the parameter instead.
 
+    Args:
+        learning_rate: A number, or a schedule of ``training.schedules``.
+        beta1: The part of the running mean of gradients that is kept.
+        beta2: The part of the running mean of squares that is kept.
+        epsilon: Added to divisors, against division by 0.
+        weight_decay: The factor of the parameter in the gradient.
+        max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
+        max_value: The largest magnitude of each element of the gradients.
+
     >>> from ember_ml import nn, ops
     >>> from ember_ml.training import optimizers
     >>> model = nn.Linear(1, 1, bias=False).load_state_dict({"weight": [[1.0]]})
@@ -85,7 +94,10 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """:class:`Adam` whose weight decay takes ``rate * weight_decay`` of each parameter, whatever its gradient."""
+    """:class:`Adam` whose weight decay takes ``rate * weight_decay`` of each parameter, whatever its gradient.
+
+    The arguments are those of :class:`Adam`.
+    """
 
     is_decoupled = True
 
@@ -103,7 +115,17 @@ class AdamW(Adam):
 
 
 class RMSprop(Optimizer):
-    """Divides by the root of a running mean of squares: ``p -= rate * g / (sqrt(v) + epsilon)``, also with momentum."""
+    """Divides by the root of a running mean of squares: ``p -= rate * g / (sqrt(v) + epsilon)``, also with momentum.
+
+    Args:
+        learning_rate: A number, or a schedule of ``training.schedules``.
+        decay: The part of the running mean of squares that is kept.
+        epsilon: Added to divisors, against division by 0.
+        momentum: The part of the last step that is kept.
+        weight_decay: The factor of the parameter in the gradient.
+        max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
+        max_value: The largest magnitude of each element of the gradients.
+    """
 
     decay: float
     epsilon: float
@@ -151,7 +173,15 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Divides by the root of the sum of all squares so far: ``p -= rate * g / (sqrt(s) + epsilon)``."""
+    """Divides by the root of the sum of all squares so far: ``p -= rate * g / (sqrt(s) + epsilon)``.
+
+    Args:
+        learning_rate: A number, or a schedule of ``training.schedules``.
+        epsilon: Added to divisors, against division by 0.
+        weight_decay: The factor of the parameter in the gradient.
+        max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
+        max_value: The largest magnitude of each element of the gradients.
+    """
 
     epsilon: float
     weight_decay: float

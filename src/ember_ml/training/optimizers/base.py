@@ -28,6 +28,11 @@ class Optimizer(Holder):
 
     ``max_norm`` scales all gradients down together to that Euclidean norm, ``max_value`` limits each number of them.
     Subclasses name their ``slots``, the tensors that they keep beside each parameter, and define ``rule``.
+
+    Args:
+        learning_rate: A number, or a schedule of ``training.schedules``.
+        max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
+        max_value: The largest magnitude of each element of the gradients.
     """
 
     max_norm: float | None

@@ -19,6 +19,16 @@ class Adafactor(Optimizer):
     A tensor of two or more axes keeps one number for each row and column of its last two axes. The mean of squares
     moves by ``1 - step**-0.8``; the update is scaled down to a root mean square of ``threshold`` where it is larger,
     and by the root mean square of the parameter where that is larger than ``smallest``.
+
+    Args:
+        learning_rate: A number, or a schedule of ``training.schedules``.
+        decay_power: The power of the step in the decay of the mean of squares.
+        epsilon: Added to the squares, against division by 0.
+        smallest: The least root mean square of a parameter that scales its update.
+        threshold: The largest root mean square of an update.
+        weight_decay: The factor of the parameter in the step.
+        max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
+        max_value: The largest magnitude of each element of the gradients.
     """
 
     decay_power: float
@@ -88,6 +98,16 @@ class Muon(Optimizer):
 
     Parameters with two or more axes are matrices of their first axis by the others; all other parameters get the
     updates of :class:`AdamW` with ``other_rate`` times the learning rate.
+
+    Args:
+        learning_rate: A number, or a schedule of ``training.schedules``.
+        momentum: The part of the last momentum that is kept.
+        nesterov: Whether the gradient counts once more in each step.
+        iterations: The number of steps of the orthogonalization.
+        weight_decay: The factor of the parameter in the step.
+        other_rate: The rate of all other parameters, as a multiple of the learning rate.
+        max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
+        max_value: The largest magnitude of each element of the gradients.
     """
 
     iterations: int

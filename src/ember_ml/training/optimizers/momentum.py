@@ -17,6 +17,14 @@ class SGD(Optimizer):
 
     With ``nesterov`` the step is ``g + momentum * v``. ``weight_decay`` times the parameter is added to the gradient.
 
+    Args:
+        learning_rate: A number, or a schedule of ``training.schedules``.
+        momentum: The part of the last step that is kept.
+        nesterov: Whether the gradient counts once more in each step.
+        weight_decay: The factor of the parameter in the gradient.
+        max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
+        max_value: The largest magnitude of each element of the gradients.
+
     >>> from ember_ml import nn, ops
     >>> from ember_ml.training import optimizers
     >>> model = nn.Linear(1, 1, bias=False).load_state_dict({"weight": [[1.0]]})
@@ -72,6 +80,14 @@ class Lion(Optimizer):
     """Steps by the sign of a mean of gradients: ``p -= rate * (sign(beta1 * m + (1 - beta1) * g) + weight_decay * p)``.
 
     The mean moves by ``m = beta2 * m + (1 - beta2) * g``.
+
+    Args:
+        learning_rate: A number, or a schedule of ``training.schedules``.
+        beta1: The part of the mean in the sign of the step.
+        beta2: The part of the mean that is kept.
+        weight_decay: The factor of the parameter in the step.
+        max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
+        max_value: The largest magnitude of each element of the gradients.
     """
 
     beta1: float

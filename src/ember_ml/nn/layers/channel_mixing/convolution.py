@@ -136,6 +136,19 @@ class Conv1d(_Convolution):
     ``Conv1d(outputs, kernel_size=3)`` learns the number of inputs from the first call. The weight has shape
     ``(outputs, inputs / groups, kernel_size)``.
 
+    Args:
+        inputs: The number of channels of the input; left out, that of the first input.
+        outputs: The number of channels of the result.
+        kernel_size: The size of the window: one number, or one per dimension.
+        strides: How far the window moves from one result to the next.
+        padding: "valid", "same", "causal" (one dimension only) or numbers, as in :func:`ops.conv`.
+        dilation_rate: The distance of neighbouring elements of the window.
+        groups: The number of groups of channels that are convolved separately.
+        bias: Whether a bias is added.
+        data_format: "channels_last" or "channels_first".
+        initializer: How the weight starts: a name or function of ``nn.initializers``.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.Conv1d(4, kernel_size=3, padding="causal")(ops.ones((2, 10, 5))))
     (2, 10, 4)
@@ -150,6 +163,8 @@ class Conv2d(_Convolution):
     ``Conv2d(outputs, kernel_size=3)`` learns the number of inputs from the first call. The weight has shape
     ``(outputs, inputs / groups, height, width)``.
 
+    The arguments are those of :class:`Conv1d`.
+
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.Conv2d(3, 16, 3, strides=2, padding="same")(ops.ones((8, 32, 32, 3))))
     (8, 16, 16, 16)
@@ -163,6 +178,8 @@ class Conv3d(_Convolution):
 
     ``Conv3d(outputs, kernel_size=3)`` learns the number of inputs from the first call. The weight has shape
     ``(outputs, inputs / groups, depth, height, width)``.
+
+    The arguments are those of :class:`Conv1d`.
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.Conv3d(4, kernel_size=(1, 2, 3))(ops.ones((2, 5, 5, 5, 3))))
@@ -210,6 +227,19 @@ class ConvTranspose1d(_Transposed):
 
     The weight has shape ``(inputs, outputs, kernel_size)``; see :func:`ops.conv_transpose` for sizes.
 
+    Args:
+        inputs: The number of channels of the input; left out, that of the first input.
+        outputs: The number of channels of the result.
+        kernel_size: The size of the window: one number, or one per dimension.
+        strides: How far the window moves from one result to the next.
+        padding: "valid", "same" or numbers, as in :func:`ops.conv_transpose`.
+        output_padding: How many elements to add at the end of the result; None: as the padding needs.
+        dilation_rate: The distance of neighbouring elements of the window.
+        bias: Whether a bias is added.
+        data_format: "channels_last" or "channels_first".
+        initializer: How the weight starts: a name or function of ``nn.initializers``.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.ConvTranspose1d(4, kernel_size=3, strides=2, padding="same")(ops.ones((2, 10, 5))))
     (2, 20, 4)
@@ -223,6 +253,8 @@ class ConvTranspose2d(_Transposed):
 
     The weight has shape ``(inputs, outputs, height, width)``; see :func:`ops.conv_transpose` for sizes.
 
+    The arguments are those of :class:`ConvTranspose1d`.
+
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.ConvTranspose2d(16, 3, 3, strides=2, padding="same")(ops.ones((8, 16, 16, 16))))
     (8, 32, 32, 3)
@@ -235,6 +267,8 @@ class ConvTranspose3d(_Transposed):
     """A convolution turned around, over three spatial dimensions: ``ConvTranspose3d(inputs, outputs, kernel_size)``.
 
     The weight has shape ``(inputs, outputs, depth, height, width)``; see :func:`ops.conv_transpose` for sizes.
+
+    The arguments are those of :class:`ConvTranspose1d`.
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.ConvTranspose3d(4, kernel_size=2, strides=2)(ops.ones((2, 5, 4, 3, 3))))

@@ -12,6 +12,9 @@ __all__ = ["Dropout"]
 class Dropout(Module):
     """In training, each number becomes 0 with probability ``rate``, and the others are scaled up by ``1 / (1 - rate)``.
 
+    Args:
+        rate: The probability of 0.
+
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(nn.Dropout(0.5).eval()([1.0, 2.0])).tolist()
     [1.0, 2.0]

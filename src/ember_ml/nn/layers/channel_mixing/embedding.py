@@ -16,6 +16,12 @@ class Embedding(Layer):
     The weight has shape ``(count, width)``; it starts with standard normal numbers. An index out of range raises
     ``IndexError``.
 
+    Args:
+        count: The number of vectors.
+        width: The length of each vector.
+        initializer: How the weight starts: a name or function of ``nn.initializers``; None: standard normal.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> embedding = nn.Embedding(3, 2).load_state_dict({"weight": [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]})
     >>> ops.to_numpy(embedding([[2, 0]])).tolist()

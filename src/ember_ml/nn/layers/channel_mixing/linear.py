@@ -18,6 +18,13 @@ class Linear(Layer):
     The weight has shape ``(outputs, inputs)``, as in PyTorch and MLX. With one size the other is that of the first
     input.
 
+    Args:
+        inputs: The width of the input; None or left out: that of the first input.
+        outputs: The width of the result.
+        bias: Whether a bias is added.
+        initializer: How the weight starts: a name or function of ``nn.initializers``.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.Linear(4)(ops.ones((2, 3))))
     (2, 4)

@@ -25,6 +25,14 @@ class MixtureOfExperts(Layer):
     where all experts have equal shares of the positions and of the probabilities, and more where some have too much.
     Added to the loss, times 0.01 or so, in the function that is differentiated, it keeps all experts busy.
 
+    Args:
+        experts: The number of networks.
+        hidden: The hidden width of each network.
+        top_k: The number of networks that each position goes through.
+        inputs: The width of the input; None or left out: that of the first input.
+        activation: The activation of the gates: a name or function.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> mixture = nn.MixtureOfExperts(experts=4, hidden=32, top_k=2)
     >>> ops.shape(mixture(ops.ones((2, 5, 16))))

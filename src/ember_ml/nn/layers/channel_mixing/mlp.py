@@ -21,6 +21,15 @@ class MLP(Layer):
     It gives back the width that it got, unless ``outputs`` says otherwise. In training, ``dropout`` of the hidden
     numbers become 0.
 
+    Args:
+        hidden: The number of hidden neurons.
+        outputs: The width of the result; None: that of the input.
+        inputs: The width of the input; None or left out: that of the first input.
+        activation: A name or function.
+        bias: Whether the linear maps have biases.
+        dropout: The share of elements that become 0 in training.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> mixer = nn.layers.channel_mixing.MLP(64)
     >>> ops.shape(mixer(ops.ones((2, 5, 16))))
@@ -74,6 +83,8 @@ class GatedMLP(MLP):
 
     The activation is that of the gates: with "sigmoid" this is the gated linear unit, GLU; :class:`SwiGLU` has "silu",
     :class:`GEGLU` "gelu". There are no biases unless asked for.
+
+    The arguments are those of :class:`MLP`.
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.GatedMLP(64, activation="sigmoid")(ops.ones((2, 5, 16))))

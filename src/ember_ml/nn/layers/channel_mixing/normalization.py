@@ -43,6 +43,13 @@ class LayerNorm(_Rows):
     They are taken over the last axis, whose length the first call tells, or over the last axes of the given ``shape``.
     Without ``affine`` there is neither weight nor bias.
 
+    Args:
+        shape: The lengths of the axes that are normalized; None: the last axis.
+        epsilon: Added to the variance, against division by 0.
+        affine: Whether there are a weight and a bias.
+        bias: Whether there is a bias besides the weight.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(ops.round(nn.LayerNorm()([[1.0, 3.0], [10.0, 30.0]]), 3)).tolist()
     [[-1.0, 1.0], [-1.0, 1.0]]
@@ -64,6 +71,12 @@ class LayerNorm(_Rows):
 
 class RMSNorm(_Rows):
     """``x / sqrt(mean(x**2) + epsilon) * weight`` with the mean of each position, over the axes that LayerNorm takes.
+
+    Args:
+        shape: The lengths of the axes that are normalized; None: the last axis.
+        epsilon: Added to the mean square, against division by 0.
+        affine: Whether there is a weight.
+        dtype: The dtype of the parameters.
 
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(ops.round(nn.RMSNorm()([[1.0, -1.0], [30.0, -30.0]]), 3)).tolist()
@@ -115,6 +128,14 @@ class BatchNorm(_Channels):
     In training they are those of the batch, and ``running_mean`` and ``running_var`` move towards them by ``momentum``;
     in use those take their place. The running variance is that of the population, as PyTorch estimates it: over n - 1.
     ``data_format="channels_first"`` takes the channels from the second axis.
+
+    Args:
+        channels: The number of channels; None: that of the first input.
+        momentum: By which part the running values move towards those of the batch.
+        epsilon: Added to the variance, against division by 0.
+        affine: Whether there are a weight and a bias.
+        data_format: "channels_last" or "channels_first".
+        dtype: The dtype of the parameters.
 
     >>> from ember_ml import nn, ops
     >>> layer = nn.BatchNorm(momentum=0.5)
@@ -169,6 +190,14 @@ class GroupNorm(_Channels):
 
     Each sample of the batch is normalized by itself, each of its ``groups`` over the positions and channels in it.
 
+    Args:
+        groups: The number of groups; it divides that of the channels.
+        channels: The number of channels; None: that of the first input.
+        epsilon: Added to the variance, against division by 0.
+        affine: Whether there are a weight and a bias.
+        data_format: "channels_last" or "channels_first".
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(ops.round(nn.GroupNorm(2)([[1.0, 3.0, 10.0, 30.0]]), 3)).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
@@ -196,6 +225,8 @@ class InstanceNorm(_Channels):
     """``(x - mean) / sqrt(variance + epsilon)`` with the mean and variance of each channel of each sample.
 
     With ``affine``, times a weight and plus a bias for each channel.
+
+    The arguments are those of :class:`GroupNorm`, without ``groups``.
 
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(ops.round(nn.InstanceNorm()([[[1.0, 10.0], [3.0, 30.0]]]), 3)).tolist()

@@ -100,6 +100,12 @@ class _AdaptiveAverage(_Adaptive):
 class MaxPool1d(_Max):
     """The largest element of each window, over one spatial dimension; without strides the windows lie side by side.
 
+    Args:
+        pool_size: The size of the window: one number, or one per dimension.
+        strides: How far the window moves; None: by its own size.
+        padding: "valid", "same" or numbers, as in :func:`ops.max_pool`.
+        data_format: "channels_last" or "channels_first".
+
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.MaxPool1d(2)(ops.ones((2, 10, 3))))
     (2, 5, 3)
@@ -133,6 +139,8 @@ class MaxPool3d(_Max):
 class AvgPool1d(_Average):
     """The average of each window, over one spatial dimension; padding does not count.
 
+    The arguments are those of :class:`MaxPool1d`.
+
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.AvgPool1d(2)(ops.ones((2, 10, 3))))
     (2, 5, 3)
@@ -165,6 +173,10 @@ class AvgPool3d(_Average):
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
     """The largest element of each of ``output_size`` windows that cover one spatial dimension evenly.
+
+    Args:
+        output_size: The number of results: one number, or one per dimension.
+        data_format: "channels_last" or "channels_first".
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.AdaptiveMaxPool1d(4)(ops.ones((2, 10, 3))))
@@ -248,6 +260,10 @@ class _Global(Module):
 
 class GlobalAvgPool(_Global):
     """The average of each channel over all positions; the result is (batch, channels), unless ``keepdims``.
+
+    Args:
+        data_format: "channels_last" or "channels_first".
+        keepdims: Whether the spatial dimensions stay, with length 1.
 
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(nn.GlobalAvgPool()([[[1.0, 10.0], [3.0, 50.0]]])).tolist()

@@ -56,6 +56,18 @@ class DepthwiseConv1d(_Depthwise):
     ``DepthwiseConv1d(kernel_size=3)`` learns the number of channels from the first call. Each has ``multiplier``
     windows; the weight has shape ``(inputs * multiplier, 1, kernel_size)``, as that of PyTorch's grouped convolution.
 
+    Args:
+        inputs: The number of channels of the input; left out, that of the first input.
+        kernel_size: The size of the window: one number, or one per dimension.
+        multiplier: The number of windows, and of results, for each channel.
+        strides: How far the window moves from one result to the next.
+        padding: "valid", "same", "causal" (one dimension only) or numbers, as in :func:`ops.conv`.
+        dilation_rate: The distance of neighbouring elements of the window.
+        bias: Whether a bias is added.
+        data_format: "channels_last" or "channels_first".
+        initializer: How the weight starts: a name or function of ``nn.initializers``.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.DepthwiseConv1d(kernel_size=3, multiplier=2)(ops.ones((2, 10, 5))))
     (2, 8, 10)
@@ -138,6 +150,8 @@ class SeparableConv1d(_Separable):
     """A :class:`DepthwiseConv1d`, then a convolution of one element that mixes the channels.
 
     ``SeparableConv1d(inputs, outputs, kernel_size)``, or ``SeparableConv1d(outputs, kernel_size=3)``.
+
+    The arguments are those of :class:`Conv1d`, and ``multiplier`` that of :class:`DepthwiseConv1d`.
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.SeparableConv1d(4, kernel_size=3)(ops.ones((2, 10, 5))))

@@ -71,6 +71,17 @@ class Attention(_Heads, SequenceMixingLayer):
     queries, keys). With ``state``, a :class:`KeyValueCache`, the layer goes on where the last call stopped: positions
     also see those in the cache, and the result comes with the longer cache.
 
+    Args:
+        hidden: The width of input and result.
+        heads: The number of heads.
+        groups: The number of heads of keys and values.
+        causal: Whether no position sees a later one.
+        rotary: Whether queries and keys are rotated by their position.
+        base: The base of the wavelengths of the rotation.
+        dropout: The share of weights that become 0 in training.
+        bias: Whether the projections have biases.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> layer = nn.Attention(64, heads=4, groups=2, causal=True, rotary=True)
     >>> y, cache = layer(ops.ones((2, 5, 64)), state=layer.initial_state(2))
@@ -137,6 +148,15 @@ class CrossAttention(_Heads):
 
     A context that stays the same over many calls is projected once: ``remember`` gives a :class:`KeyValueCache`, which
     is passed in its place.
+
+    Args:
+        hidden: The width of queries and result.
+        heads: The number of heads.
+        groups: The number of heads of keys and values.
+        dropout: The share of weights that become 0 in training.
+        bias: Whether the projections have biases.
+        context: The width of the context; None: that of the first one.
+        dtype: The dtype of the parameters.
 
     >>> from ember_ml import nn, ops
     >>> layer = nn.CrossAttention(32, heads=4)

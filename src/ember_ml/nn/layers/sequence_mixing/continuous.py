@@ -21,6 +21,12 @@ class CFC(SequenceMixingLayer):
     need not be equal. ``CFC(inputs, hidden)``, or ``CFC(hidden)``, which takes the width of its first input. The
     ``state`` is ``h``.
 
+    Args:
+        inputs: The width of the input; None or left out: that of the first input.
+        hidden: The width of the state.
+        backbone: The number of features from which the parts are computed.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> layer = nn.CFC(4, 8)
     >>> y, state = layer(ops.ones((2, 3, 4)), times=[[1.0, 0.5, 2.0], [0.1, 3.0, 1.0]], state=layer.initial_state(2))

@@ -20,6 +20,14 @@ class LinearAttention(SequenceMixingLayer):
     matrix for each head; that matrix is also the ``state`` with which another call goes on. ``mask`` (batch, length, 1)
     is multiplied into the inputs and hides their keys.
 
+    Args:
+        hidden: The width of input and result.
+        heads: The number of heads.
+        causal: Whether no position sees a later one.
+        chunk: The number of positions that are computed together.
+        bias: Whether the projections have biases.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> layer = nn.LinearAttention(32, heads=4, causal=True)
     >>> y, state = layer(ops.ones((2, 100, 32)), state=layer.initial_state(2))

@@ -158,6 +158,16 @@ class RNN(_Recurrent):
     the last of the ``layers`` at each position, of both directions side by side if ``bidirectional``. With ``state``,
     of shape (layers * directions, batch, hidden), it gives its result and the last state.
 
+    Args:
+        inputs: The width of the input; None or left out: that of the first input.
+        hidden: The width of the state.
+        layers: The number of layers, one on top of the other.
+        bidirectional: Whether a second pass runs from the end to the start.
+        dropout: The share of elements between layers that become 0 in training.
+        bias: Whether a bias is added.
+        activation: "tanh" or "relu".
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> layer = nn.RNN(4, 8)
     >>> y, state = layer(ops.ones((2, 5, 4)), state=layer.initial_state(2))

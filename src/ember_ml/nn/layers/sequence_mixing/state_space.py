@@ -21,6 +21,12 @@ class StateSpace(SequenceMixingLayer):
     output ``C`` depend on the position's input, so that the layer can choose what it keeps. All positions are computed
     at once, in about twice the logarithm of their number of steps (``ops.associative_scan``). The ``state`` is ``h``.
 
+    Args:
+        hidden: The width of input and result.
+        states: The number of states of each channel.
+        rank: The width from which the steps are computed; None: a sixteenth of ``hidden``.
+        dtype: The dtype of the parameters.
+
     >>> from ember_ml import nn, ops
     >>> layer = nn.StateSpace(8, states=4)
     >>> y, state = layer(ops.ones((2, 5, 8)), state=layer.initial_state(2))
