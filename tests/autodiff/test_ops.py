@@ -162,6 +162,30 @@ def test_gradient_agrees_with_differences(case: Case, backend_name: str, slopes:
         assert _close(_row(got), want, 1e-3 if precision == "float32" else 1e-6), (_row(got), want)
 
 
+@pytest.mark.parametrize("case", CASES, ids=_id)
+@pytest.mark.parametrize("backend_name", installed_backends())
+def test_forward_derivative_agrees_with_differences(case: Case, backend_name: str, slopes: dict[Any, Any]) -> None:
+    """The derivative along a direction, against the differences by each element times that direction."""
+    _skip(case, backend_name)
+    wanted = _wanted(case, slopes, _function)
+    ember_ml.set_backend(backend_name)
+    precision = _precision(backend_name)
+    rng = random.Random(11)
+    variables, directions, slope = [], [], 0.0
+    for (_, _, x), row in zip(_variables(case), wanted, strict=True):
+        along = [complex(rng.uniform(-1, 1), rng.uniform(-1, 1) if x.kind == "complex" else 0.0) for _ in row]
+        variable = _tensor(x, precision)
+        numbers = along if x.kind == "complex" else [number.real for number in along]
+        made = ops.array(numbers, dtype=ops.dtype(variable)) if row else ops.zeros(0, dtype=ops.dtype(variable))
+        variables.append(variable)
+        directions.append(ops.reshape(made, ops.shape(variable)))
+        slope += sum((complex(a).conjugate() * b).real for a, b in zip(row, along, strict=True))
+    value, found = ops.jvp(_function(case, precision), tuple(variables), tuple(directions))
+    assert ops.dtype(found) == ops.dtype(value)
+    scale = max(1.0, *(sum(abs(a) for a in row) for row in wanted))
+    assert abs(ops.item(found) - slope) <= (1e-3 if precision == "float32" else 1e-6) * scale, (ops.item(found), slope)
+
+
 @pytest.mark.parametrize(
     "case", [case for case in CASES if not case.label or case.label in ("matrix", "same")], ids=_id
 )

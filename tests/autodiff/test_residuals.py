@@ -36,7 +36,7 @@ def test_a_rule_reads_all_that_it_declares(rule: Callable[..., Any]) -> None:
 
 def test_a_vjp_reads_all_that_it_declares() -> None:
     ember_ml.set_backend("numpy")
-    for _, vjp in active().ADJOINTS.values():
+    for _, vjp in active().tape_kernels.vjps.values():
         code = vjp.__code__
         assert set(code.co_varnames[2 : code.co_argcount]) <= names_read(vjp), vjp
 

@@ -302,3 +302,26 @@ def test_buffers_that_stay_stay_where_they_are(backend: str) -> None:
         with pytest.raises(ValueError, match="more than one number"):
             nn.value_and_grad(layer.train(), lambda x: ops.sum(layer(x)))(ops.ones((1, 2)))
     assert layer.variable("running_mean").home is home
+
+
+@pytest.mark.parametrize("is_portable", [False, True])
+@pytest.mark.parametrize("how", ["attribute", "assign", "value"])
+def test_a_parameter_assigned_inside_a_gradient_keeps_it(how: str, is_portable: bool, backend: str) -> None:
+    """A cast, a mask, a normalization of weights: the value is another one, the gradient goes on to the parameter."""
+    model = nn.Linear(2, 1, bias=False).load_state_dict({"weight": [[1.0, 2.0]]})
+    three = EmberTensor(3.0) if is_portable else 3.0
+
+    def loss() -> Any:
+        new = ops.multiply(model.weight, three)
+        if how == "attribute":
+            model.weight = new
+        elif how == "assign":
+            model.variable("weight").assign(new)
+        else:
+            model.variable("weight").value = new
+        return ops.sum(model(ops.ones((1, 2))))
+
+    value, gradients = nn.value_and_grad(model, loss)()
+    assert ops.item(value) == 9.0
+    assert ops.to_numpy(gradients["weight"]).tolist() == [[3.0, 3.0]]
+    assert ops.to_numpy(model.weight).tolist() == [[1.0, 2.0]]

@@ -11,7 +11,7 @@ from ember_ml.autodiff.recorder import is_tracked, not_differentiable
 from ember_ml.autodiff.reverse_pass import conjugated, unbroadcast
 from ember_ml.backend.contract import Backend, Body, ByDType
 from ember_ml.core.dtypes import EmberDType, as_dtype
-from ember_ml.dispatch.declare import OPS, TENSOR, Op, adapt_bodies_with, read_names
+from ember_ml.dispatch.declare import OPS, TENSOR, VALUE, Op, adapt_bodies_with, read_names
 from ember_ml.tensor.ember_tensor import EmberTensor
 
 __all__ = ["refusing", "with_rules"]
@@ -68,25 +68,29 @@ def with_rules(op: Op, body: Body | ByDType, backend: Backend, dtypes: frozenset
 
 
 def _with_rules(op: Op, body: Body, backend: Backend) -> Body:
-    tensors = [index for index, role in op.roles if role is TENSOR]
-    rules = [op.gradients[op.parameters[index]] for index in tensors]
-    assert backend.gradients is not None
-    assert backend.gradients.ruled is not None
-    compute = backend.gradients.ruled
+    tensors = [index for index, role in op.roles if role in (TENSOR, VALUE)]
+    rules = {index: op.gradients[op.parameters[index]] for index in tensors}
+    engine = backend.gradients
+    assert engine is not None
+    assert engine.ruled is not None
+    compute = engine.ruled
+    is_needed = engine.is_differentiating if op.name in engine.ruled_inside_gradients else None
     names = (*op.parameters, "r")
-    reads = [() if rule is None else [names.index(n.removeprefix("_")) for n in read_names(rule, 1)] for rule in rules]
-
-    def leaves_of(args: tuple[Any, ...]) -> list[Any]:
-        """The tensor arguments; the hot path leaves Python numbers as they are."""
-        dtype = next(args[index].dtype for index in tensors if backend.is_native(args[index]))
-        return [x if backend.is_native(x) else backend.scalar(x, dtype, None) for x in map(args.__getitem__, tensors)]
+    reads = {
+        index: [] if rule is None else [names.index(name.removeprefix("_")) for name in read_names(rule, 1)]
+        for index, rule in rules.items()
+    }
 
     def ruled(*args: Any) -> Any:
+        if is_needed is not None and not is_needed():
+            return body(*args)
         form: Any = None
+        given = [index for index in tensors if args[index] is not None]
+        dtype = next(args[index].dtype for index in given if backend.is_native(args[index]))
 
         def put(leaves: Sequence[Any]) -> list[Any]:
             found = list(args)
-            for index, leaf in zip(tensors, leaves, strict=True):
+            for index, leaf in zip(given, leaves, strict=True):
                 found[index] = leaf
             return found
 
@@ -104,11 +108,13 @@ def _with_rules(op: Op, body: Body, backend: Backend) -> Body:
                 if op.is_holomorphic:
                     known = conjugated(known)
                 return [
-                    _of_leaf(rule, gradient, [known[index] for index in read], x)
-                    for rule, read, x in zip(rules, reads, leaves, strict=True)
+                    _of_leaf(rules[place], gradient, [known[index] for index in reads[place]], x)
+                    for place, x in zip(given, leaves, strict=True)
                 ]
 
-        outputs = compute(outputs_of, pull, leaves_of(args))
+        # the hot path leaves Python numbers as they are
+        found = [x if backend.is_native(x) else backend.scalar(x, dtype, None) for x in map(args.__getitem__, given)]
+        outputs = compute(outputs_of, pull, found)
         return outputs[0] if form is None else form(*outputs)
 
     return ruled

@@ -85,6 +85,8 @@ class Gradients(Engine, Protocol):
     """Whether a checkpointed function's gradient reaches its arguments alone, not the arrays that it closes over."""
     without_gradient: Mapping[str, frozenset[EmberDType]]
     """The ops and dtypes whose gradient the library lacks or gets wrong: the rules of the op serve there."""
+    ruled_inside_gradients: frozenset[str]
+    """Those of ``without_gradient`` whose rules are passed over while the engine ``is_differentiating`` nothing."""
     ruled: Callable[[Flat, Callable[..., Any], Sequence[Any]], Sequence[Any]] | None
     """``ruled(function, pull, leaves)`` computes ``function`` and lets the engine use ``pull`` as its vjp.
 
@@ -96,6 +98,10 @@ class Gradients(Engine, Protocol):
     """
 
     def stop_gradient(self, x: Any) -> Any: ...
+
+    def is_differentiating(self) -> bool:
+        """Whether this thread computes inside of a gradient."""
+        ...
 
 
 class TapeKernels(Protocol):

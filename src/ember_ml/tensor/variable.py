@@ -10,6 +10,8 @@ from ember_ml.backend import selection as backends
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.host_arrays import as_host
+from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.var import Var
 
 __all__ = ["Variable", "assign_all", "keep", "put_back", "values_of"]
 
@@ -63,8 +65,11 @@ class Variable:
         backend = backends.active()
         if backend.is_native(value):
             self.held, self.home = value, backend
-        else:
-            self.held, self.home = own(value, backend), backend
+            return
+        inner = value._array if type(value) is EmberTensor else value
+        # a copy of what is being differentiated would lose its gradient
+        is_recorded = inner.tape.base is backend if type(inner) is Var else _is_recorded(inner, backend)
+        self.held, self.home = inner if is_recorded else own(value, backend), backend
 
     def _follow(self) -> Any:
         backend = backends.active()
@@ -121,6 +126,10 @@ class Variable:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
+
+
+def _is_recorded(x: Any, backend: Backend) -> bool:
+    return backend.is_native(x) and backend.is_recorded(x)
 
 
 def _slots_of(cls: type) -> list[str]:

@@ -18,7 +18,7 @@ from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.dispatch.declare import plain
 from ember_ml.tensor.ember_tensor import EmberTensor
-from ember_ml.tensor.variable import keep, put_back
+from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
 from ember_ml.transforms.arguments import (
     Argument,
     Arguments,
@@ -31,7 +31,7 @@ from ember_ml.transforms.arguments import (
     matched,
     one_number,
 )
-from ember_ml.transforms.captured_variables import Holder
+from ember_ml.transforms.captured_variables import Holder, State, holders_in
 
 __all__ = [
     "checkpoint",
@@ -342,8 +342,8 @@ def _of_arguments(found: Any, args: tuple[Any, ...], name: str) -> list[Any]:
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f``, whose inner values are not kept for the gradient but computed again when it is taken: time for memory.
 
-    Gradients flow to the arguments and to whatever else ``f`` uses. Inside :func:`vmap`, and on PyTorch inside
-    :func:`jacobian`, :func:`hessian` and :func:`jvp`, nothing is saved.
+    Gradients flow to the arguments and to whatever else ``f`` uses; ``f`` may be a module, or use some. Inside
+    :func:`vmap`, and on PyTorch inside :func:`jacobian`, :func:`hessian` and :func:`jvp`, nothing is saved.
 
     >>> from ember_ml import ops
     >>> block = ops.checkpoint(lambda x: ops.sin(ops.exp(x)))
@@ -358,14 +358,28 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(f)
     def computed_again(*args: Any, **kwargs: Any) -> Any:
         backend, call = active(), partial(f, **kwargs) if kwargs else f
+        state = State.of(holders_in(call))
+        if state is None:  # a layer that is called for the first time makes its parameters
+            return call(*args)
+        variables = state.variables
         closure, again = Closure([], lambda _: call, True), None
         if backend.gradients is not None and backend.gradients.sees_arguments_only:
             closure = open_closure(call, lambda x: is_tensor_of(x, backend))
         leaves, outputs = Leaves((args, closure.tensors), backend), Outputs(backend)
+        changed: list[Variable] = []
 
         def once(natives: Sequence[Any]) -> list[Any]:
-            new_args, others = leaves.tree(natives)
-            return outputs.take(closure.rebuild(others)(*new_args), strict=False)
+            """Call the function while the variables that it uses hold the first of ``natives``."""
+            given = natives[: len(variables)]
+            kept = keep(variables)
+            assign_all(variables, given)
+            try:
+                new_args, others = leaves.tree(natives[len(variables) :])
+                found = outputs.take(closure.rebuild(others)(*new_args), strict=False)
+                changed[:] = [v for v, before in zip(variables, given, strict=True) if v.held is not before]
+                return [*found, *(variable.held for variable in changed)]
+            finally:
+                put_back(kept)
 
         def flat(*natives: Any) -> list[Any]:
             nonlocal again
@@ -375,6 +389,9 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             with while_on(backend), streaming(again()):  # it draws the same random numbers again
                 return once(natives)
 
-        return outputs.tree(list(run("checkpoint", flat, backend, leaves.natives, closure.is_complete)))
+        natives = [*values_of(variables), *leaves.natives]
+        found = list(run("checkpoint", flat, backend, natives, closure.is_complete))
+        assign_all(changed, found[len(found) - len(changed) :])
+        return outputs.tree(found[: len(found) - len(changed)])
 
     return computed_again

@@ -14,10 +14,12 @@ from ember_ml.core import dtypes as dt
 __all__ = [
     "checkpoint",
     "custom",
+    "is_differentiating",
     "jacobian",
     "pullback",
     "pushforward",
     "ruled",
+    "ruled_inside_gradients",
     "sees_arguments_only",
     "stop_gradient",
     "value_and_gradients",
@@ -33,10 +35,29 @@ variable = None
 _NEVER = """
     cbrt cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd svdvals
 """
-_OF_REAL_NUMBERS_ONLY = "abs cumprod power sign"
+_OF_REAL_NUMBERS_ONLY = "abs sign"
+# MLX 0.32: at ties, at bounds of clip and at multiples of a divisor the gradient goes to one side or is lost; powers
+# of 0 and products with zeros have NaN; the series of special functions have 0 or NaN where two of them meet
+_NOT_EVERYWHERE = """
+    clip cumprod digamma erf erfc fmax fmin fmod i0 index_update lgamma maximum minimum mod power put_along_axis
+    segment_max segment_min
+"""
+_OF_SHORT_NUMBERS_ONLY = "cos sin sinc tan"  # MLX 0.32: in float64 the derivatives have the accuracy of float32
 
-without_gradient = dict.fromkeys(_NEVER.split(), dt.ALL) | dict.fromkeys(_OF_REAL_NUMBERS_ONLY.split(), dt.COMPLEX)
+without_gradient = (
+    dict.fromkeys(_NEVER.split(), dt.ALL)
+    | dict.fromkeys(_OF_REAL_NUMBERS_ONLY.split(), dt.COMPLEX)
+    | dict.fromkeys(_NOT_EVERYWHERE.split(), dt.FLOATS | dt.COMPLEX)
+    | dict.fromkeys(_OF_SHORT_NUMBERS_ONLY.split(), frozenset({dt.float64}))
+)
 """The ops and dtypes of which MLX has no gradient, or a wrong one, or NaN at 0 where there is one."""
+
+ruled_inside_gradients = frozenset((*_NOT_EVERYWHERE.split(), *_OF_SHORT_NUMBERS_ONLY.split()))
+
+
+def is_differentiating() -> bool:
+    """Whether this thread computes inside of a gradient."""
+    return bool(graph_probe.variables())
 
 
 def value_and_gradients(
@@ -77,15 +98,11 @@ def _apart(function: Callable[..., Any]) -> Callable[..., list[mx.array]]:
 def pushforward(
     function: Callable[..., Any], leaves: Sequence[mx.array], tangents: Sequence[mx.array]
 ) -> tuple[list[mx.array], list[mx.array]]:
-    try:
-        return mx.jvp(graph_probe.recorded(function), list(leaves), list(tangents))
-    except ValueError as error:
-        if "jvp" not in str(error):
-            raise
-    # MLX 0.32: has fewer jvps than vjps; the vjp is linear, and its own vjp is the jvp
+    """Return the outputs and their derivatives along ``tangents``: the vjp is linear, and its own vjp is the jvp."""
+    # MLX 0.32: has fewer jvps than vjps, and differentiates a custom function forward by what is inside it
     outputs, pull = pullback(function, leaves)
     seeds = [mx.zeros_like(y) for y in outputs]
-    return outputs, mx.vjp(lambda *gradients: list(pull(gradients)), seeds, list(tangents))[1]
+    return outputs, mx.vjp(_apart(lambda *gradients: pull(gradients)), seeds, list(tangents))[1]
 
 
 def jacobian(function: Callable[..., Any], leaves: Sequence[mx.array]) -> list[list[mx.array]]:

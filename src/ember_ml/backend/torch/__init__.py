@@ -208,6 +208,7 @@ def _traced_scopes() -> tuple[Any, ...]:
 
 
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]
+_unwrap = torch._C._functorch.get_unwrapped  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def is_traced(x: torch.Tensor) -> bool:
@@ -215,7 +216,18 @@ def is_traced(x: torch.Tensor) -> bool:
 
 
 def is_recorded(x: torch.Tensor) -> bool:
-    return x.requires_grad or _is_wrapped(x)
+    return x.requires_grad or (_is_wrapped(x) and _is_followed(x))
+
+
+def _is_followed(x: torch.Tensor) -> bool:
+    """Whether any of the transforms of torch.func around us differentiates ``x``."""
+    if not (x.is_floating_point() or x.is_complex()):
+        return False
+    while _is_wrapped(x):
+        if x.requires_grad or torch.autograd.forward_ad.unpack_dual(x).tangent is not None:
+            return True
+        x = _unwrap(x)
+    return x.requires_grad
 
 
 def __getattr__(name: str) -> Any:

@@ -13,16 +13,18 @@ import torch
 from torch.utils.checkpoint import checkpoint as _checkpoint
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
-from ember_ml.core.dtypes import EmberDType
+from ember_ml.core import dtypes as dt
 
 __all__ = [
     "checkpoint",
     "custom",
+    "is_differentiating",
     "is_inside_transform",
     "jacobian",
     "pullback",
     "pushforward",
     "ruled",
+    "ruled_inside_gradients",
     "sees_arguments_only",
     "stop_gradient",
     "value_and_gradients",
@@ -34,8 +36,9 @@ __all__ = [
 
 stop_gradient = torch.Tensor.detach
 sees_arguments_only = False
-without_gradient: dict[str, frozenset[EmberDType]] = {}
-ruled = None
+# torch 2.13: the derivative forward of scattered products is 0, and that of least squares wrong
+without_gradient = dict.fromkeys(("lstsq", "segment_prod"), dt.FLOATS | dt.COMPLEX)
+ruled_inside_gradients = frozenset(without_gradient)
 
 _nesting = threading.local()
 
@@ -52,6 +55,11 @@ def is_inside_transform() -> bool:
 def _is_transformed() -> bool:
     """Whether torch.func traces the call."""
     return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def is_differentiating() -> bool:
+    """Whether torch.func differentiates what is computed now; compiled functions are left to the compiler."""
+    return _is_transformed() and not torch.compiler.is_compiling()
 
 
 def may_be_differentiated_again() -> bool:
@@ -209,7 +217,33 @@ def pushforward(
 
 def jacobian(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> list[Sequence[torch.Tensor]]:
     """Return for each output the derivatives with respect to each leaf, of shape output + leaf."""
+    if _has_hooks():
+        return _jacobian_by_rows(function, leaves)
     return torch.func.jacrev(function, argnums=tuple(range(len(leaves))))(*leaves)
+
+
+def _has_hooks() -> bool:
+    """Whether a checkpoint around us keeps what autograd saves: torch.func refuses to work there (torch 2.13)."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(False) is not None  # pyright: ignore
+
+
+def _jacobian_by_rows(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> list[Sequence[torch.Tensor]]:
+    outputs, pull = pullback(function, leaves)
+    found = []
+    for place, output in enumerate(outputs):
+        basis = torch.eye(output.numel(), dtype=output.dtype, device=output.device).reshape(-1, *output.shape)
+        rows = [
+            pull([row if other == place else torch.zeros_like(y) for other, y in enumerate(outputs)]) for row in basis
+        ]
+        shapes = [(*output.shape, *x.shape) for x in leaves]
+        columns = zip(*rows, strict=True) if rows else [()] * len(leaves)
+        found.append(
+            [
+                torch.stack(list(column)).reshape(shape) if column else x.new_zeros(shape)
+                for column, shape, x in zip(columns, shapes, leaves, strict=True)
+            ]
+        )
+    return found
 
 
 def vmap(
@@ -270,10 +304,31 @@ class _Custom(torch.autograd.Function):
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """Transpose the vjp, which is linear, to push the tangents forward."""
         outputs, pull = ctx.call.function(*ctx.saved_tensors)
-        _, push = torch.func.vjp(lambda *gradients: tuple(pull(gradients)), *map(torch.zeros_like, outputs))[:2]
-        return push(tangents[1:])
+        live = [place for place, y in enumerate(outputs) if y.is_floating_point() or y.is_complex()]
+
+        def pull_live(*gradients: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            seeds = dict(zip(live, gradients, strict=True))
+            return tuple(pull([seeds.get(place, y) for place, y in enumerate(outputs)]))
+
+        _, push = torch.func.vjp(pull_live, *(torch.zeros_like(outputs[place]) for place in live))[:2]
+        changes = dict(zip(live, push(tangents[1:]), strict=True))
+        return tuple(changes.get(place) for place in range(len(outputs)))
 
 
 def custom(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     """Return the outputs of ``function``, which also returns its own vjp."""
     return _Custom.apply(_Call(function), *leaves)
+
+
+def ruled(
+    function: Callable[..., Any],
+    pull: Callable[[Any, Any, Any], Sequence[torch.Tensor]],
+    leaves: Sequence[torch.Tensor],
+) -> Sequence[torch.Tensor]:
+    """The list that ``function`` gives; ``pull`` takes gradients of its parts back to the leaves."""
+
+    def both(*variables: torch.Tensor) -> tuple[list[torch.Tensor], Callable[..., Any]]:
+        outputs = function(*variables)
+        return outputs, lambda gradients: pull(variables, gradients, outputs)
+
+    return custom(both, leaves)

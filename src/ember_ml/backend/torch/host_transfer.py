@@ -27,7 +27,16 @@ def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> torc
     return tensor if device is None or device == "cpu" else tensor.to(device)
 
 
+_is_tracking = torch._C._functorch.is_gradtrackingtensor  # pyright: ignore[reportAttributeAccessIssue]
+_unwrap = torch._C._functorch.get_unwrapped  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def to_host(x: torch.Tensor) -> np.ndarray:
+    if _is_tracking(x):  # what a derivative by torch.func computes, whose values are there
+        from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack  # slow to import
+
+        with temporarily_clear_interpreter_stack():
+            return to_host(_unwrap(x))
     if x.requires_grad:
         x = x.detach()
     x = x.cpu().resolve_conj().resolve_neg()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,7 +65,7 @@ def index_update(x: TensorLike, key: KeyLike, values: ValueLike) -> Tensor:
 gradient(
     index_update,
     x=lambda g, key: index_update(g, key, 0),
-    values=lambda g, key: get_item(g, key),
+    values=lambda g, key: _written_back(g, key, lambda x: get_item(x, key), lambda x, v: index_update(x, key, v)),
 )
 
 
@@ -121,7 +122,12 @@ def put_along_axis(x: TensorLike, indices: IndexLike, values: ValueLike, axis: i
 gradient(
     put_along_axis,
     x=lambda g, indices, axis: put_along_axis(g, indices, 0, axis),
-    values=lambda g, indices, axis: take_along_axis(g, indices, axis),
+    values=lambda g, indices, axis: _written_back(
+        g,
+        (indices,),
+        lambda x: take_along_axis(x, indices, axis),
+        lambda x, v: put_along_axis(x, indices, v, axis),
+    ),
 )
 
 
@@ -238,8 +244,23 @@ def ravel_multi_index(multi_index: Sequence[IndexLike], dims: Sequence[int]) -> 
     ...
 
 
+def _is_basic(key: Any) -> bool:
+    """Whether a key names no element twice because it has no index tensors."""
+    return all(item is None or item is Ellipsis or isinstance(item, int | builtins.slice) for item in key)
+
+
+def _written_back(g: Tensor, key: Any, read: Any, write: Any) -> Tensor:
+    """Return the gradient of values that were written where ``key`` says; what was overwritten has none."""
+    found = read(g)
+    if _is_basic(key):
+        return found
+    numbers = ops.reshape(ops.arange(math.prod(found.shape)), found.shape)
+    last = read(write(ops.zeros(g.shape, dtype=ops.dtype(numbers)), numbers))
+    return ops.multiply(found, ops.equal(last, numbers))
+
+
 def _item_back(g: Tensor, x: Any, key: Any) -> Tensor:
     """The gradient where the key selected; what it selected twice is added."""
-    if all(item is None or item is Ellipsis or isinstance(item, int | builtins.slice) for item in key):
+    if _is_basic(key):
         return index_update(ops.zeros(x.shape, x.dtype), key, g)
     return adjoints.selected_back(g, x, lambda places: get_item(places, key))

@@ -6,7 +6,7 @@ from ember_ml import ops
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import DIVISION, FLOATING, INTEGER, NUMERIC, REAL, REAL_FLOATING, SAME
-from ember_ml.ops.elementwise.comparison import equal, greater, isnan, where
+from ember_ml.ops.elementwise.comparison import equal, greater, isnan, less_equal, where
 from ember_ml.typing import Tensor, TensorLike
 
 __all__: list[str] = [
@@ -189,7 +189,7 @@ def power(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     power,
-    x=lambda g, x, y: multiply(g, multiply(y, power(x, where(equal(y, 0), 1, subtract(y, 1))))),
+    x=lambda g, x, y: multiply(g, _power_slope(x, y)),
     y=lambda g, r, x: multiply(g, multiply(r, where(equal(x, 0), 0, ops.log(where(equal(x, 0), 1, x))))),
 )
 
@@ -371,10 +371,23 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
 
 gradient(
     clip,
-    x=lambda g, r, x: multiply(g, equal(x, r)),
-    min=lambda g, x, min: multiply(g, greater(min, x)),
-    max=lambda g, x, max: multiply(g, greater(x, max)),
+    x=lambda g, x, min, max: multiply(g, _is_between(x, min, max)),
+    min=lambda g, x, min, max: multiply(g, _is_lifted(x, min, max)),
+    max=lambda g, x, min, max: multiply(g, greater(x if min is None else maximum(x, min), max)),
 )
+
+
+def _is_between(x: Tensor, low: Tensor | None, high: Tensor | None) -> Tensor:
+    """Return where ``x`` is within its bounds, or on them; nowhere where the bounds cross."""
+    if low is None or high is None:
+        return ops.equal(x, x) if low is high else less_equal(x, high) if low is None else less_equal(low, x)
+    return ops.logical_and(less_equal(low, x), less_equal(x, high))
+
+
+def _is_lifted(x: Tensor, low: Tensor, high: Tensor | None) -> Tensor:
+    """Return where the lower bound stands for ``x``: not where the upper one does, which wins where they cross."""
+    is_below = greater(low, x)
+    return is_below if high is None else ops.logical_and(is_below, less_equal(low, high))
 
 
 @primitive(REAL)
@@ -485,6 +498,12 @@ def lcm(x: TensorLike, y: TensorLike) -> Tensor:
     [12, 0, 18]
     """
     ...
+
+
+def _power_slope(x: Tensor, y: Tensor) -> Tensor:
+    """Return ``y * x ** (y - 1)``; 0 for ``0 ** 0``, whose slope has a derivative by ``y`` elsewhere."""
+    is_flat = ops.logical_and(equal(x, 0), equal(y, 0))
+    return multiply(y, power(x, where(is_flat, 1, subtract(y, 1))))
 
 
 def _chosen(g: Tensor, is_chosen: Tensor, is_tie: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ember_ml import ops
-from ember_ml.backend.common.special import bessel_i0
+from ember_ml.backend.common.special import bessel_i0, bessel_i1
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import REAL_FLOATING
@@ -116,6 +116,14 @@ def i0(x: TensorLike) -> Tensor:
     if is_half(x):
         return in_float32(i0, x)
     return bessel_i0(ops, ops.exp, x, as_dtype(x.dtype) == "float32")
+
+
+gradient(i0, x=lambda g, x: ops.multiply(g, _i1(x)))
+
+
+def _i1(x: Tensor) -> Tensor:
+    """Return the modified Bessel function of the first kind, order 1."""
+    return in_float32(_i1, x) if is_half(x) else bessel_i1(ops, ops.exp, x, as_dtype(x.dtype) == "float32")
 
 
 @derived(REAL_FLOATING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -99,6 +99,8 @@ def rows_back(g: Any, x: Any, indices: Any, axis: int | None) -> Any:
 
 def unsorted(g: Any, order: Any, axis: int) -> Any:
     """Elements that were put in ``order`` along ``axis``, back in their places."""
+    if not len(g.shape):
+        return g
     return ops.take_along_axis(g, ops.argsort(order, axis), axis)
 
 
@@ -119,8 +121,10 @@ def quantile_back(g: Any, x: Any, q: Any, axis: Any) -> Any:
     return ops.transpose(ops.reshape(back, tuple(moved.shape)), inverse_order((*rest, *axes)))
 
 
-def inverse_order(order: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(order.index(place) for place in range(len(order)))
+def inverse_order(order: Sequence[int]) -> tuple[int, ...]:
+    """Return the order of axes that undoes ``order``, which may count from the end."""
+    places = [axis % len(order) for axis in order]
+    return tuple(places.index(place) for place in range(len(order)))
 
 
 def trigamma(x: Any) -> Any:

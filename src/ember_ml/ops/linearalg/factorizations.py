@@ -230,8 +230,12 @@ def _between(vectors: Tensor, values: Tensor) -> Tensor:
 
 
 def _over_gaps(x: Tensor, gaps: Tensor) -> Tensor:
-    """``x`` divided by the gaps between values, off the diagonal; 0 where no vector was used, even if gaps are 0."""
-    is_divided = ops.logical_and(_is_used(x), ops.equal(_identity(gaps), 0))
+    """Divide ``x`` by the gaps between values, off the diagonal; where no vector was used, gaps of 0 do not matter.
+
+    Where there is a gap it divides zeros too: a derivative forward is the derivative of this by ``x``, taken at 0.
+    """
+    is_divided = ops.logical_or(_is_used(x), ops.not_equal(gaps, 0))
+    is_divided = ops.logical_and(is_divided, ops.equal(_identity(gaps), 0))
     return ops.where(is_divided, ops.divide(x, ops.where(is_divided, gaps, 1)), 0)
 
 
@@ -281,9 +285,9 @@ def _svd_back(g: Any, r: Any) -> Tensor:
 
 
 def _over(x: Tensor, s: Tensor) -> Tensor:
-    """The columns of ``x`` divided by singular values; 0 where no vector was used, even if one of them is 0."""
-    is_used = _is_used(x)
-    return ops.where(is_used, ops.divide(x, ops.where(is_used, _columns(s), 1)), 0)
+    """Divide the columns of ``x`` by singular values; where no vector was used, values of 0 do not matter."""
+    is_divided = ops.logical_or(_is_used(x), ops.not_equal(_columns(s), 0))
+    return ops.where(is_divided, ops.divide(x, ops.where(is_divided, _columns(s), 1)), 0)
 
 
 def _singular_values_back(g: Tensor, x: Tensor) -> Tensor:

@@ -313,12 +313,11 @@ def _right_back(g: Tensor, x: Tensor, y: Any) -> Tensor:
     if len(y.shape) == 1:
         if x.ndim == 1:
             return ops.multiply(g, x)
-        rows = ops.reshape(x, (-1, x.shape[-1]))
-        return matmul(ops.reshape(g, (-1,)), rows)
+        return matmul(ops.reshape(g, (-1,)), _rows(x))
     if x.ndim == 1:
         return ops.multiply(ops.expand_dims(x, -1), ops.expand_dims(g, -2))
     if len(y.shape) == 2 and x.ndim > 2:  # one product over all rows instead of one for each matrix
-        x, g = ops.reshape(x, (-1, x.shape[-1])), ops.reshape(g, (-1, g.shape[-1]))
+        x, g = _rows(x), _rows(g)
     return matmul(ops.matrix_transpose(x), g)
 
 

@@ -7,6 +7,7 @@ import torch
 from ember_ml.backend import value_checks as checks
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.bodies.complex import map_parts
+from ember_ml.backend.torch.gradients import is_inside_transform, may_be_differentiated_again
 from ember_ml.backend.torch.half_precision import in_float32
 from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.backend.torch.unsigned import ordered, to_ordered, unsigned
@@ -36,8 +37,26 @@ positive = torch.positive
 abs = ByDType(torch.abs, dict.fromkeys(dt.UNSIGNED, torch.positive))
 maximum = ByDType(torch.maximum, ordered(torch.maximum))
 minimum = ByDType(torch.minimum, ordered(torch.minimum))
-fmax = ByDType(torch.fmax, ordered(torch.fmax))
-fmin = ByDType(torch.fmin, ordered(torch.fmin))
+
+
+def _is_differentiated(x: torch.Tensor, y: torch.Tensor) -> bool:
+    return x.requires_grad or y.requires_grad or is_inside_transform()
+
+
+def _fmax(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if _is_differentiated(x, y):  # torch 2.13: the first of two equal numbers gets the whole gradient
+        return torch.where(torch.isnan(x), y, torch.where(torch.isnan(y), x, torch.maximum(x, y)))
+    return torch.fmax(x, y)
+
+
+def _fmin(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if _is_differentiated(x, y):
+        return torch.where(torch.isnan(x), y, torch.where(torch.isnan(y), x, torch.minimum(x, y)))
+    return torch.fmin(x, y)
+
+
+fmax = ByDType(torch.fmax, dict.fromkeys(dt.FLOATS, _fmax) | ordered(torch.fmax))
+fmin = ByDType(torch.fmin, dict.fromkeys(dt.FLOATS, _fmin) | ordered(torch.fmin))
 ceil = torch.ceil
 floor = torch.floor
 trunc = torch.trunc
@@ -135,7 +154,13 @@ _remainder = _fitting(torch.remainder)
 
 def _float_mod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     rest = _remainder(x, y)
-    return torch.where(rest == 0, torch.copysign(rest, y), rest)  # torch 2.13: a zero has the sign of x
+    if not _is_differentiated(x, y):
+        return torch.where(rest == 0, torch.copysign(rest, y), rest)  # torch 2.13: a zero has the sign of x
+    # the same zeros, by differences that are exact and have a slope
+    quotient = torch.div(x, y, rounding_mode="floor").detach()
+    multiple = torch.where(torch.isfinite(quotient), quotient, 0) * y
+    zero = torch.where(torch.signbit(y), -(multiple - x), x - multiple)
+    return torch.where((rest == 0) & (zero == 0), zero, rest)
 
 
 _SMALL_INTEGERS = dt.SIGNED | {dt.uint8}
@@ -184,8 +209,17 @@ def _complex_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.pow(torch.where((x == 0) & (y == 0), 1, x), y)
 
 
+def _power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if isinstance(y, torch.Tensor) and may_be_differentiated_again() and _is_differentiated(x, y):
+        # torch 2.13: at an exponent of 0 the derivative by both is 0; x**y is x**(y + 1) / x there
+        is_flat = y == 0
+        base = torch.where(is_flat & (x != 0), x, 1)
+        return torch.where(is_flat, torch.pow(base, y + 1) / base, torch.pow(torch.where(is_flat, 1, x), y))
+    return torch.pow(x, y)
+
+
 power = ByDType(
-    torch.pow,
+    _power,
     dict.fromkeys(dt.SIGNED, _integer_power)
     | unsigned(torch.pow, _uint64_power)
     | dict.fromkeys(dt.COMPLEX, _complex_power),
@@ -193,7 +227,13 @@ power = ByDType(
 
 
 def _clamp(x: torch.Tensor, min: torch.Tensor | None, max: torch.Tensor | None) -> torch.Tensor:
-    return torch.positive(x) if min is None and max is None else torch.clamp(x, min, max)
+    if min is None and max is None:
+        return torch.positive(x)
+    result = torch.clamp(x, min, max)
+    if result.shape != x.shape and (x.requires_grad or is_inside_transform()):
+        # torch 2.13: no gradient where the bounds broadcast the tensor
+        return torch.clamp(x.expand(result.shape), min, max)
+    return result
 
 
 clip = ByDType(_clamp, ordered(_clamp))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.gradients import is_inside_transform
 from ember_ml.core import dtypes as dt
 
 nextafter = torch.nextafter
@@ -14,7 +15,11 @@ signbit = ByDType(torch.signbit, dict.fromkeys(dt.UNSIGNED, lambda x: torch.zero
 copysign = torch.copysign
 
 
-polar = torch.polar
+def polar(r: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
+    if r.requires_grad or angle.requires_grad or is_inside_transform():
+        # torch 2.13: the gradient by a negative modulus has the wrong sign, and by 0 it is 0
+        return torch.complex(r * torch.cos(angle), r * torch.sin(angle))
+    return torch.polar(r, angle)
 
 
 def map_parts(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:

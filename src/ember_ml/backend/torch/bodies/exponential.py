@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 
 from ember_ml.backend.common import special as formulas
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.gradients import may_be_differentiated_again
 from ember_ml.backend.torch.half_precision import in_float32
 from ember_ml.core import dtypes as dt
 
@@ -20,21 +22,31 @@ sqrt = torch.sqrt
 rsqrt = torch.rsqrt
 
 
-def _of_distinct(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Wrap ``native`` to return either argument where both are the same infinity."""
+def _of_distinct(native: Callable[..., torch.Tensor], base: float) -> Callable[..., torch.Tensor]:
+    """Return ``native``, the logarithm to ``base`` of a sum of powers of it, with its first and second derivatives."""
     # torch 2.13: the gradient at two equal infinities is NaN (pytorch#49724)
+    # torch 2.13: the second derivative is NaN where the arguments are far apart
+    scale = math.log(base)
 
     def body(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        if not (x.requires_grad or y.requires_grad):
+        is_again = may_be_differentiated_again()
+        if not (is_again or x.requires_grad or y.requires_grad):
             return native(x, y)
         is_same = torch.isinf(x) & (x == y)
-        return torch.where(is_same, torch.maximum(x, y), native(torch.where(is_same, 0, x), torch.where(is_same, 0, y)))
+        a, b = torch.where(is_same, 0, x), torch.where(is_same, 0, y)
+        if is_again:
+            is_more = a >= b
+            larger, smaller = torch.where(is_more, a, b), torch.where(is_more, b, a)
+            found = larger - torch.nn.functional.logsigmoid((larger - smaller) * scale) / scale
+        else:
+            found = native(a, b)
+        return torch.where(is_same, torch.maximum(x, y), found)
 
     return body
 
 
-logaddexp = _of_distinct(torch.logaddexp)
-_logaddexp2 = _of_distinct(torch.logaddexp2)
+logaddexp = _of_distinct(torch.logaddexp, math.e)
+_logaddexp2 = _of_distinct(torch.logaddexp2, 2.0)
 logaddexp2 = ByDType(_logaddexp2, in_float32(_logaddexp2))
 
 

@@ -22,6 +22,7 @@ from ember_ml.backend.common.indexing import (
     shape_of_values,
 )
 from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.torch.gradients import is_inside_transform
 from ember_ml.core import dtypes as dt
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -86,7 +87,7 @@ def _checked_by_torch(index: torch.Tensor, y: torch.Tensor, axis: int) -> torch.
 
 def places(mask: torch.Tensor) -> torch.Tensor:
     """Return the flat indices at which the mask is true; on the CPU NumPy finds them ten times as fast."""
-    if mask.device.type == "cpu" and not torch.compiler.is_compiling():
+    if mask.device.type == "cpu" and not is_inside_transform():
         return torch.from_numpy(np.flatnonzero(mask.numpy()))
     return mask.reshape(-1).nonzero().reshape(-1)
 
@@ -252,7 +253,7 @@ def nonzero(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     if x.dtype in _SIGNED:  # torch 2.13: no nonzero of uint16, uint32, uint64
         x = x.view(_SIGNED[x.dtype])
     mask = x if _is_mask(x) else x != 0
-    if mask.device.type == "cpu" and not torch.compiler.is_compiling():
+    if mask.device.type == "cpu" and not is_inside_transform():
         return tuple(torch.from_numpy(found) for found in np.nonzero(mask.numpy()))
     return mask.nonzero(as_tuple=True)
 

@@ -41,6 +41,8 @@ def _group_normalization(
     place = channel_axis(x.shape, groups, axis)
     # torch 2.13: for channels last in memory, the variance is a difference of two large numbers
     second = x.movedim(place, 1).contiguous()
+    if gamma is None and beta is not None:  # torch 2.13: no gradient by beta alone
+        gamma = torch.ones_like(beta)
     return torch.group_norm(second, groups, gamma, beta, epsilon).movedim(1, place)
 
 

@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from ember_ml.backend.torch.gradients import may_be_differentiated_again
 from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.typing import AxisLike
 
@@ -39,5 +40,8 @@ def cdist(x: torch.Tensor, y: torch.Tensor, p: float) -> torch.Tensor:
     own = x.dtype
     if own.itemsize < 4:
         x, y = x.float(), y.float()
+    if may_be_differentiated_again() or (math.isinf(p) and (x.requires_grad or y.requires_grad)):
+        # torch 2.13: no second derivative, none forward; each of several largest differences gets the whole gradient
+        return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1).to(own)
     # torch 2.13: by default a matrix product, which loses the precision of rows that are close to each other
     return torch.cdist(x, y, p, compute_mode="donot_use_mm_for_euclid_dist").to(own)

@@ -114,6 +114,8 @@ def _var(x: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
 
 
 def _std(x: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
+    if axis == () and correction == 0:
+        return torch.abs(x.real * 0)  # the root of the variance, which is 0, has no slope
     if axis != () and count_along(x.shape, axis) > correction:
         return torch.std(x, axis, correction=correction, keepdim=keepdims)
     return torch.sqrt(_var(x, axis, correction, keepdims))

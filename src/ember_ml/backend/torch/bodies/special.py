@@ -6,6 +6,7 @@ import torch
 
 from ember_ml.backend.common import special as formulas
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.gradients import is_inside_transform
 from ember_ml.backend.torch.half_precision import in_float32
 
 erf = ByDType(torch.erf, in_float32(torch.erf))  # torch 2.13: 1e-7 off in half precision, near 0 too
@@ -24,6 +25,9 @@ def xlogy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _i0(x: torch.Tensor) -> torch.Tensor:
+    if x.requires_grad or is_inside_transform():
+        is_infinite = torch.isinf(x)
+        return torch.where(is_infinite, torch.abs(x), torch.special.i0(torch.where(is_infinite, 0, x)))
     return formulas.bessel_i0(torch, torch.exp, x, x.dtype is torch.float32)  # torch 2.13: NaN for infinity
 
 
