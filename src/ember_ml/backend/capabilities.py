@@ -244,7 +244,7 @@ class Laziness(Protocol):
     """A library that computes when results are needed."""
 
     def evaluate(self, *tensors: Any) -> None:
-        """Compute the tensors, which may be in lists, and wait for them."""
+        """Compute the tensors and wait for them."""
         ...
 
     def start(self, *tensors: Any) -> None:

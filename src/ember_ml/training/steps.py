@@ -142,7 +142,7 @@ class TrainingStep:
                 result = self._stepped(self.objective.way(backend, self.is_compiled), x, y, weight, state.named)
         if backend.laziness is not None:  # left to the next step, the graphs of all steps would pile up
             slots = [x for held in self.optimizer._state.values() for x in held.values()]
-            backend.laziness.evaluate([result[0], *values_of(state.variables), *values_of(slots)])
+            backend.laziness.evaluate(result[0], *values_of(state.variables), *values_of(slots))
         return result
 
     def prepare(self) -> None:

@@ -1,4 +1,4 @@
-"""MLX computes when results are needed; these ask for them now."""
+"""Evaluate MLX arrays now; MLX itself computes when results are needed."""
 
 from __future__ import annotations
 

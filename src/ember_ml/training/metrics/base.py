@@ -42,7 +42,7 @@ class Measure:
         """Add what was measured in a batch."""
         backend = active()
         if backend.laziness is not None:  # it would keep all that led to the parts until they are read
-            backend.laziness.start([part for part in parts if backend.is_native(part)])
+            backend.laziness.start(*(part for part in parts if backend.is_native(part)))
         level = 0
         while True:
             if level == len(self._levels):
