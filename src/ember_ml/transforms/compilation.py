@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from typing import Any, TypeVar
 
 from ember_ml.backend.capabilities import Compilation
@@ -31,10 +32,22 @@ class _Compiled:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.programs: dict[Any, Callable[..., Any]] = {}
-        self.holders = holders_in(function)
         self.lock = threading.Lock()
         self.has_warned = False
         update_wrapper(self, function)
+
+    @cached_property
+    def holders(self) -> list[Holder]:
+        """The modules and optimizers that the function uses; found at the first call, when a copy is whole."""
+        return holders_in(self.function)
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle the function; a copy compiles anew, and one that a decorator made is found by its name."""
+        name = getattr(self.function, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self.function, "__module__", ""))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (_Compiled, (self.function,))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         backend = active()

@@ -9,11 +9,13 @@ from ember_ml.backend.mlx.host_transfer import check_fits
 __all__ = ["evaluate", "start"]
 
 
-def evaluate(*arrays: mx.array) -> None:
-    check_fits(*arrays)
+def evaluate(*arrays: mx.array | list[mx.array]) -> None:
+    for x in arrays:
+        check_fits(*(x if isinstance(x, list) else (x,)))
     mx.eval(*arrays)
 
 
-def start(*arrays: mx.array) -> None:
-    check_fits(*arrays)
+def start(*arrays: mx.array | list[mx.array]) -> None:
+    for x in arrays:
+        check_fits(*(x if isinstance(x, list) else (x,)))
     mx.async_eval(*arrays)

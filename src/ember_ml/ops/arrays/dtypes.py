@@ -95,6 +95,9 @@ class _Limits:
     def __hash__(self) -> int:
         return hash((type(self), self.dtype))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (finfo if isinstance(self, FInfo) else iinfo), (self.dtype,)
+
     def __repr__(self) -> str:
         names = [name for cls in reversed(type(self).__mro__) for name in getattr(cls, "__slots__", ())]
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
