@@ -216,13 +216,9 @@ from ember_ml.ops.elementwise.comparison import select as select
 from ember_ml.ops.elementwise.comparison import where as where
 from ember_ml.ops.elementwise.complex import angle as angle
 from ember_ml.ops.elementwise.complex import conj as conj
-from ember_ml.ops.elementwise.complex import copysign as copysign
 from ember_ml.ops.elementwise.complex import imag as imag
-from ember_ml.ops.elementwise.complex import ldexp as ldexp
-from ember_ml.ops.elementwise.complex import nextafter as nextafter
 from ember_ml.ops.elementwise.complex import polar as polar
 from ember_ml.ops.elementwise.complex import real as real
-from ember_ml.ops.elementwise.complex import signbit as signbit
 from ember_ml.ops.elementwise.exponential import cbrt as cbrt
 from ember_ml.ops.elementwise.exponential import exp as exp
 from ember_ml.ops.elementwise.exponential import exp2 as exp2
@@ -235,6 +231,10 @@ from ember_ml.ops.elementwise.exponential import logaddexp as logaddexp
 from ember_ml.ops.elementwise.exponential import logaddexp2 as logaddexp2
 from ember_ml.ops.elementwise.exponential import rsqrt as rsqrt
 from ember_ml.ops.elementwise.exponential import sqrt as sqrt
+from ember_ml.ops.elementwise.float_bits import copysign as copysign
+from ember_ml.ops.elementwise.float_bits import ldexp as ldexp
+from ember_ml.ops.elementwise.float_bits import nextafter as nextafter
+from ember_ml.ops.elementwise.float_bits import signbit as signbit
 from ember_ml.ops.elementwise.special import digamma as digamma
 from ember_ml.ops.elementwise.special import erf as erf
 from ember_ml.ops.elementwise.special import erfc as erfc

@@ -8,7 +8,8 @@ import mlx.core as mx
 
 from ember_ml.backend import value_checks as checks
 from ember_ml.backend.contract import ByDType
-from ember_ml.backend.mlx.bodies.complex import copysign, of_parts
+from ember_ml.backend.mlx.bodies.complex import of_parts
+from ember_ml.backend.mlx.bodies.float_bits import copysign
 from ember_ml.backend.mlx.empty_reductions import any_along
 from ember_ml.backend.mlx.half_precision import in_float32
 from ember_ml.backend.mlx.vmap_rules import not_equal

@@ -6,7 +6,8 @@ import mlx.core as mx
 
 from ember_ml.backend.common import special as formulas
 from ember_ml.backend.contract import ByDType
-from ember_ml.backend.mlx.bodies.complex import of_parts, power_of_two
+from ember_ml.backend.mlx.bodies.complex import of_parts
+from ember_ml.backend.mlx.bodies.float_bits import power_of_two
 from ember_ml.backend.mlx.half_precision import in_float32
 from ember_ml.core import dtypes as dt
 

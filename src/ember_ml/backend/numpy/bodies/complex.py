@@ -1,13 +1,10 @@
-"""Real and imaginary parts, signs and bits of floats, on NumPy."""
+"""Real and imaginary parts on NumPy."""
 
 from __future__ import annotations
 
 import numpy as np
 
 conj = np.conj
-signbit = np.signbit
-copysign = np.copysign
-nextafter = np.nextafter
 
 
 def of_parts(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
@@ -29,10 +26,3 @@ def imag(x: np.ndarray) -> np.ndarray:
 def polar(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     y = np.asarray(y, x.dtype)  # NumPy 2.4: cos of a Python float is float64
     return of_parts(x * np.cos(y), x * np.sin(y))
-
-
-def ldexp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    # NumPy 2.4: the exponent is a C int; beyond 5000 every float is 0 or infinite
-    exponent = np.clip(y, -5000 if y.dtype.kind == "i" else 0, 5000) if y.dtype.itemsize > 1 else y
-    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
-    return np.ldexp(wide, exponent.astype(np.int32)).astype(x.dtype)
