@@ -11,7 +11,7 @@ BENCH_STAMP := $(VENV)/.set-up-bench
 EXTRAS := dev,torch,mlx,lsp,mpi,tables,plot
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup test test-long lint format demo bench docs docs-serve clean
+.PHONY: help setup test test-long lint tables format demo bench docs docs-serve clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,7 +31,7 @@ test: setup ## the whole suite, 20 examples per property
 test-long: setup ## 200 examples per property, fuzz and stress runs
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-lint: setup ## ruff, pyright, import-linter, emberlint
+lint: setup ## ruff, pyright, mypy, import-linter, emberlint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
@@ -40,6 +40,9 @@ lint: setup ## ruff, pyright, import-linter, emberlint
 	$(BIN)/python utils/check_imports.py
 	$(BIN)/python utils/make_tables.py --check
 	$(BIN)/emberlint src tests examples
+
+tables: setup ## write the files that only repeat public names: stubs, the linter's and the tests' tables of ops
+	$(BIN)/python utils/make_tables.py
 
 format: setup ## put the code into its one form
 	$(BIN)/ruff check --fix .

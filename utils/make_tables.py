@@ -1,15 +1,18 @@
 """Write the files that only repeat the names of public things: run it after adding, renaming or removing one.
 
-The type stubs of the packages that load their names on first use. With ``--check`` nothing is written: the exit code
-says whether a file is out of date.
+They are the type stubs of the packages that load their names, the linter's table of what each op returns, and the table
+of ops in the tests. With ``--check`` nothing is written: the exit code says whether a file is out of date.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
+import textwrap
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -22,16 +25,21 @@ FACES = (
     *("ember_ml", "ember_ml.ops", "ember_ml.nn", "ember_ml.nn.tensor", "ember_ml.nn.tensor.common"),
     *("ember_ml.training", "ember_ml.distributed"),
 )
+_LOOSE = {"average": "TENSOR", "item": "OTHER", "to_numpy": "OTHER"}
+"""Ops whose result is annotated as Any, though the linter can tell what it mostly is."""
+_IS_FAMILY = re.compile(r"ember_ml\.(ops\.\w+|transforms)\.\w+").fullmatch
 _NOTE = "# Written by utils/make_tables.py: the public names, for editors and type checkers.\n"
 
 
 def files() -> dict[Path, str]:
     """Return the text of every generated file, by its path."""
-    return {_path_of(face).with_name("__init__.pyi"): _format(_stub(face), "__init__.pyi") for face in FACES}
-
-
-def _path_of(package: str) -> Path:
-    return Path(import_module(package).__file__ or "")
+    package = ROOT / "src"
+    stubs = {package.joinpath(*face.split("."), "__init__.pyi"): _format(_stub(face), "__init__.pyi") for face in FACES}
+    return {
+        **stubs,
+        package / "ember_ml" / "lint" / "op_results.py": _op_results(),
+        ROOT / "tests" / "data" / "op_table.txt": _op_table(),
+    }
 
 
 def _stub(package: str) -> str:
@@ -69,6 +77,66 @@ def _modules() -> Iterator[ModuleType]:
     for name in sorted(names, key=lambda name: (-name.count("."), name)):
         if "__all__" in vars(sys.modules[name]):
             yield sys.modules[name]
+
+
+def _op_results() -> str:
+    """Return the linter's module of the names of ops, by what they return; it is data: the linter imports no op."""
+    from ember_ml import dtypes, ops
+    from ember_ml.dispatch.declare import OPS
+
+    groups: dict[str, list[str]] = {"TENSOR": [], "TENSORS": [], "OTHER": ["use_backend"], "UNKNOWN": []}
+    for name in ops.__all__:
+        value = getattr(ops, name)
+        if not isinstance(value, ModuleType) and name not in ("FInfo", "IInfo"):
+            groups[_result_of(value)].append(name)
+    short = {name for name in ops.random.__all__ if f"random_{name}" in OPS}
+    groups["TENSOR"] += short  # ops.random.normal is ops.random_normal
+    lines = [
+        '"""The names of the ops by what they return. Written by utils/make_tables.py."""',
+        "from ember_ml.lint.tables import words",
+    ]
+    for group, names in groups.items():
+        lines.append(f'RETURNS_{group} = words("""\n{_wrap(names)}\n""")')
+    lines.append(f'DTYPES = words("""\n{_wrap(dtype.name for dtype in dtypes.ALL)}\n""")')
+    return _format("\n\n".join(lines), "op_results.py")
+
+
+def _result_of(value: Any) -> str:
+    """Return the group of an op by the annotation of its result."""
+    if not inspect.isfunction(value):
+        return "OTHER"  # a dtype or a class
+    name, result = value.__name__, value.__annotations__["return"]
+    if result == "Any":
+        return _LOOSE.get(name, "UNKNOWN")
+    if result == "Tensor":
+        return "TENSOR"
+    kind = sys.modules[value.__module__].__dict__.get(result)
+    return "TENSORS" if result.startswith("tuple[Tensor") or hasattr(kind, "_fields") else "OTHER"
+
+
+def _op_table() -> str:
+    """Return the table of the tests: every name of ``ops`` by folder, the views whole, aliases as ``alias=op``."""
+    from ember_ml import dtypes, ops
+    from ember_ml.dispatch.declare import OPS
+
+    sections: dict[str, set[str]] = {"dtypes": {dtype.name for dtype in dtypes.ALL}}
+    folders = {parts[-1]: parts[-2] for parts in (name.split(".") for name in sys.modules if _IS_FAMILY(name))}
+    for op in OPS.values():
+        names = [op.name, *(f"{alias}={op.name}" for alias in op.aliases)]
+        sections.setdefault(folders[op.family], set()).update(names)
+    aliases = {alias: f"{alias}={op.name}" for op in OPS.values() for alias in op.aliases}
+    for view in ("linearalg", "signal", "stats"):
+        sections[f"ops.{view}"] = {aliases.get(name, name) for name in getattr(ops, view).__all__}
+    lines = [
+        '# Every name of `ember_ml.ops`, by folder. "alias=op": both are one function. Written by utils/make_tables.py.'
+    ]
+    for section, names in sorted(sections.items()):
+        lines += ["", f"[{section}]", _wrap(names)]
+    return "\n".join([*lines, ""])
+
+
+def _wrap(names: Iterable[str]) -> str:
+    return textwrap.fill(" ".join(sorted(names)), 116, break_long_words=False, break_on_hyphens=False)
 
 
 def _format(text: str, name: str) -> str:
