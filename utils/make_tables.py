@@ -124,9 +124,10 @@ def _op_table() -> str:
     for op in OPS.values():
         names = [op.name, *(f"{alias}={op.name}" for alias in op.aliases)]
         sections.setdefault(folders[op.family], set()).update(names)
-    aliases = {alias: f"{alias}={op.name}" for op in OPS.values() for alias in op.aliases}
+    aliases: dict[str, str] = {alias: f"{alias}={op.name}" for op in OPS.values() for alias in op.aliases}
     for view in ("linearalg", "signal", "stats"):
-        sections[f"ops.{view}"] = {aliases.get(name, name) for name in getattr(ops, view).__all__}
+        public: list[str] = getattr(ops, view).__all__
+        sections[f"ops.{view}"] = {aliases.get(name, name) for name in public}
     lines = [
         '# Every name of `ember_ml.ops`, by folder. "alias=op": both are one function. Written by utils/make_tables.py.'
     ]
