@@ -25,6 +25,13 @@ def test_each_nan_is_distinct_and_zeros_are_equal(backend: str) -> None:
     assert tuple(ops.unique(x).shape) == (4,)
 
 
+def test_inverse_indices_have_the_shape_of_the_tensor_with_nan_too(backend: str) -> None:
+    inverse = ops.unique_inverse(ops.array([[math.nan, 2.0], [1.0, math.nan]])).inverse_indices
+    assert _lists(inverse) == [[2, 1], [0, 3]]
+    assert tuple(ops.unique_inverse(ops.array(5.0)).inverse_indices.shape) == ()
+    assert tuple(ops.unique_inverse(ops.zeros((0, 3))).inverse_indices.shape) == (0, 3)
+
+
 def test_results_have_the_names_and_dtypes_of_the_standard(backend: str) -> None:
     x = ops.array([[3, 1], [3, 3]])
     every = ops.unique_all(x)

@@ -31,7 +31,9 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def check_scalar_axis(axis: Any) -> None:
-    """Raise IndexError for an axis of a 0-d tensor, which has none; NumPy and PyTorch take 0 and -1."""
+    """Raise IndexError for an axis of a 0-d tensor, which has none."""
+    # NumPy 2.4: accepts 0 and -1.
+    # torch 2.13: accepts 0 and -1.
     axes_of(axis, 0)
 
 

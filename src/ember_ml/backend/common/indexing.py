@@ -113,7 +113,8 @@ def _within(item: slice, size: int) -> slice:
 
 
 def bounds(item: slice, size: int) -> tuple[int, int, int]:
-    """Compute ``item.indices(size)``, which older versions of torch.compile cannot trace."""
+    """Compute ``item.indices(size)``."""
+    # torch 2.6: torch.compile cannot trace it
     step = 1 if item.step is None else operator.index(item.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")

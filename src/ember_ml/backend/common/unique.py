@@ -19,13 +19,10 @@ def unique_parts(x: np.ndarray, index: bool, inverse: bool, counts: bool) -> tup
         return values.astype(x.dtype), *rest
     parts = np.unique(x, return_index=index, return_inverse=inverse, return_counts=counts, equal_nan=False)
     values, *rest = parts if isinstance(parts, tuple) else (parts,)
-    if inverse:
-        way_back = rest[int(index)].reshape(x.shape)  # NumPy 2.0: another shape
-        if values.size and values[-1] != values[-1]:  # NumPy 2.4: numbers NaN in any order
-            is_nan = np.isnan(x)
-            count = np.count_nonzero(is_nan)
-            way_back[is_nan] = np.arange(len(values) - count, len(values))
-        rest[int(index)] = way_back
+    if inverse and values.size and values[-1] != values[-1]:  # NumPy 2.4: numbers NaN in any order
+        is_nan = np.isnan(x)
+        count = np.count_nonzero(is_nan)
+        rest[int(index)][is_nan] = np.arange(len(values) - count, len(values))
     return values, *rest
 
 

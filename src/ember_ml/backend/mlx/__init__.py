@@ -34,8 +34,8 @@ tape_kernels = control_flow = recurrent = sharding = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 
-# Reading and hashing a dtype costs more here than anywhere else, and the width of an element much less. What is four
-# bytes wide is float32, int32 or uint32, and MLX's own functions promote and compute those as the contract says.
+# Reading and hashing a dtype costs more here than anywhere else, and the width of an element much less. Elements of
+# four bytes are float32, int32 or uint32, which MLX's own functions promote and compute as the contract says.
 _FOUR_BYTES = FastPath(
     unary=("if type({x}) is _NATIVE and ({x}.itemsize == 4 or {x}.dtype in _OK):\n    return _BODY({args})"),
     binary=(
@@ -155,7 +155,7 @@ def memory_info(device: str) -> dict[str, int | None]:
 
 
 def is_traced(x: mx.array) -> bool:
-    """MLX does not tell; it refuses to evaluate a traced array, and that is the test."""
+    """Whether ``x`` is traced: MLX refuses to evaluate a traced array."""
     try:
         mx.eval(x)
     except ValueError:

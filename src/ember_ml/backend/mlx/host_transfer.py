@@ -39,7 +39,8 @@ def _memory() -> int:
 
 
 def check_fits(*arrays: mx.array) -> None:
-    """Raise MemoryError for arrays that this machine cannot hold: MLX 0.32 would end the process."""
+    """Raise MemoryError for arrays that this machine cannot hold."""
+    # MLX 0.32: ends the process
     for x in arrays:
         if x.nbytes > _memory():
             raise MemoryError(f"{x.dtype}{tuple(x.shape)} takes {x.nbytes} bytes, and the machine has {_memory()}")

@@ -37,7 +37,7 @@ def joined() -> tuple[int, int] | None:
 
 
 def _write_hosts(place: Place) -> str:
-    """Tell MLX, which reads it from a file, where the ranks listen; return the file's path."""
+    """Write the file from which MLX reads where the ranks listen; return its path."""
     addresses = [[address] for address in all_addresses(place)]
     with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False, encoding="utf-8") as file:
         json.dump(addresses, file)

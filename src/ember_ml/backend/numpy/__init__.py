@@ -31,8 +31,8 @@ gradients = compilation = control_flow = recurrent = sharding = laziness = None
 _EMBER = {native: dtype for dtype, native in host_dtypes.items()}
 
 # A ufunc call is so short that every test counts: float32 is compared by identity first, since hashing a dtype takes
-# longer. NumPy computes a Python number in the array's dtype, or else the dtype of the result shows that it did not. Of
-# 0-d arrays, and of whole arrays that are reduced, NumPy makes scalars.
+# longer. A Python number is computed in the array's dtype, or else the dtype of the result shows that it was not.
+# NumPy 2.4: returns scalars for 0-d arrays and for full reductions.
 _UFUNC = FastPath(
     unary=(
         "if type({x}) is _NATIVE:\n"
@@ -83,7 +83,7 @@ _ARRAY = FastPath(
         "        return _BODY({args})"
     ),
 )
-# A contraction must refuse float32 with float16, which NumPy would promote; of vectors it makes a scalar.
+# NumPy 2.4: promotes float32 with float16, which a contraction must refuse; returns a scalar for vectors.
 _CONTRACTION = FastPath(
     binary=(
         "if type({x}) is _NATIVE and type({y}) is _NATIVE:\n"

@@ -10,7 +10,7 @@ __all__ = ["is_in_place", "kernels", "takes_halves"]
 
 Arrays = Sequence[np.ndarray]
 is_in_place = True
-takes_halves = False  # NumPy would round every step of the rule to half precision
+takes_halves = False  # NumPy 2.4: rounds every step of the rule to half precision
 _PIECE = 1 << 15
 
 

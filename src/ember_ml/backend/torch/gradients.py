@@ -223,7 +223,8 @@ def jacobian(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> li
 
 
 def _has_hooks() -> bool:
-    """Whether a checkpoint around us keeps what autograd saves: torch.func refuses to work there (torch 2.13)."""
+    """Whether a surrounding checkpoint keeps what autograd saves."""
+    # torch 2.13: torch.func refuses to run there
     return torch._C._autograd._top_saved_tensors_default_hooks(False) is not None  # pyright: ignore
 
 

@@ -32,7 +32,7 @@ _unwrap = torch._C._functorch.get_unwrapped  # pyright: ignore[reportAttributeAc
 
 
 def to_host(x: torch.Tensor) -> np.ndarray:
-    if _is_tracking(x):  # what a derivative by torch.func computes, whose values are there
+    if _is_tracking(x):  # computed inside a derivative by torch.func
         from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack  # slow to import
 
         with temporarily_clear_interpreter_stack():
