@@ -33,12 +33,13 @@ def _add_at_the_same_place(t: Kind, key: Any) -> Any:
 
 
 def _change_a_slice(t: Kind) -> tuple[Any, ...]:
-    """Try both ways of changing a slice in place, and give back what was sliced."""
+    """Change a slice in place in both ways, and what was sliced after it."""
     x = _x(t)
     y = x[:2]
-    for change in (lambda: operator.setitem(y, 0, 99.0), lambda: operator.iadd(y, 1.0)):
-        raises((TypeError, ValueError, RuntimeError), "slic")(lambda _, change=change: change(), t, "")
-    return (x,)
+    y[0] = 99.0
+    y += 1.0
+    x[1] = 7.0
+    return x, y
 
 
 def _change_an_alias(t: Kind) -> tuple[Any, ...]:
@@ -100,7 +101,12 @@ ROWS = [
     Row(234, lambda t: _add_at_the_same_place(t, [0, 0]), gives("float32", [1, 0]), kinds=_ONLY_PORTABLE),
     Row(235, lambda t: _assign(t, 10, 1.0), raises(IndexError), kinds=_ONLY_PORTABLE),
     Row(236, lambda t: _assign(t, t([1, 10]), 1.0), raises(IndexError), kinds=_ONLY_PORTABLE),
-    Row(237, _change_a_slice, each(gives("float32", [10, 11, 12, 13])), kinds=_ONLY_PORTABLE),
+    Row(
+        237,
+        _change_a_slice,
+        each(gives("float32", [100, 7, 12, 13]), gives("float32", [100, 7])),
+        kinds=_ONLY_PORTABLE,
+    ),
     Row(
         238,
         _change_an_alias,

@@ -135,10 +135,18 @@ SKLEARN: dict[str, Callable[[Make], list[Any]]] = {
         LinearDiscriminantAnalysis, "means_", "priors_", labels=THREE, apply="predict_proba"
     ),
     "GaussianNB": _fitted(GaussianNB, "theta_", "var_", labels=THREE, apply="predict_proba"),
-    "GaussianMixture": _fitted(
-        lambda: GaussianMixture(2, init_params="random_from_data", random_state=0, max_iter=5, tol=0),
-        apply="predict_proba",
-    ),
+    # the mixtures write into slices, and expect the tensors that were sliced to change
+    **{
+        f"GaussianMixture {kind}": _fitted(
+            lambda kind=kind: GaussianMixture(
+                2, covariance_type=kind, init_params="random_from_data", random_state=0, max_iter=5, tol=0
+            ),
+            "means_",
+            "covariances_",
+            apply="predict_proba",
+        )
+        for kind in ("full", "tied", "diag", "spherical")
+    },
     "LogisticRegression": _fitted(
         lambda: LogisticRegression(solver="lbfgs"), "coef_", labels=CLASSES, apply="predict_proba"
     ),
@@ -206,9 +214,6 @@ SKLEARN: dict[str, Callable[[Make], list[Any]]] = {
     "pairwise_distances": _call(metrics.pairwise_distances, ROWS[:9], ROWS[9:18]),
 }
 
-# These write into a slice and expect the tensor that was sliced to change; here that raises, on every backend alike.
-WRITE_THROUGH_SLICES = {"GaussianMixture"}
-
 SCIPY: dict[str, Callable[[Make], list[Any]]] = {
     "stats.zscore": _call(scipy.stats.zscore, SIGNAL),
     "stats.skew": _call(scipy.stats.skew, SIGNAL),
@@ -250,6 +255,12 @@ SCIPY: dict[str, Callable[[Make], list[Any]]] = {
     "stats.differential_entropy": _call(scipy.stats.differential_entropy, SIGNAL),
     "signal.convolve": _call(scipy.signal.convolve, SIGNAL, WAVE, method="direct"),
     "signal.fftconvolve": lambda make: [scipy.signal.fftconvolve(make(SIGNAL, "float32"), make(WAVE, "float32"))],
+    "signal.oaconvolve": lambda make: [scipy.signal.oaconvolve(make(SIGNAL, "float32"), make(WAVE[:9], "float32"))],
+    "signal.oaconvolve rows": lambda make: [
+        scipy.signal.oaconvolve(
+            make(ROWS, "float32"), make([[k + 1.0] * 5 for k in range(4)], "float32"), axes=0, mode="same"
+        )
+    ],
     "signal.correlate": lambda make: [
         scipy.signal.correlate(make(SIGNAL, "float32"), make(WAVE, "float32"), method="fft")
     ],

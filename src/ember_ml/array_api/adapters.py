@@ -10,6 +10,7 @@ from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.slow_path import dispatch
 from ember_ml.tensor.ember_tensor import EmberTensor, to_native, wrap_native
+from ember_ml.tensor.in_place import is_view
 from ember_ml.typing import DataLike, DeviceLike, DTypeLike
 
 __all__ = ["adapters"]
@@ -30,12 +31,14 @@ def astype(x: EmberTensor, dtype: DTypeLike, /, *, copy: bool = True, device: De
 
 
 def reshape(x: EmberTensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> EmberTensor:
-    """Return ``x`` in another shape.
+    """Return ``x`` in another shape: a view where the order of its elements allows it, unless ``copy`` is True.
 
-    Tensors never write through to one another, so whether memory is shared shows nowhere; ``copy`` of True copies, and
-    False is as good as None.
+    Where ``copy`` is False and a view is impossible, ``ValueError``.
     """
-    return (x.copy() if copy else x).reshape(shape)
+    result = (x.copy() if copy else x).reshape(shape)
+    if copy is False and not is_view(result):
+        raise ValueError(f"a tensor of shape {x.shape} cannot become {tuple(result.shape)} without a copy")
+    return result
 
 
 def adapters(backend: Backend) -> dict[str, Callable[..., Any]]:

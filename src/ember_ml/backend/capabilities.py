@@ -129,6 +129,14 @@ class Compilation(Protocol):
         """Return a native tensor of numbers in nested lists while a function is traced."""
         ...
 
+    def follows_python(self) -> bool:
+        """Whether the compiler follows Python's code now, rather than running it on tensors that it traces."""
+        ...
+
+    def run_uncompiled(self, function: Callable[..., None], *args: Any) -> None:
+        """Call ``function`` outside what the compiler follows now."""
+        ...
+
 
 class ControlFlow(Protocol):
     """Branches and loops inside functions that are traced. Without it they are Python's."""

@@ -86,6 +86,8 @@ class FastPath(NamedTuple):
     ``unary`` and ``binary`` are each one ``if`` statement whose tests are false for portable tensors: the branch for
     those is appended. ``sequence`` stands where ``{x}`` is known to be a list or tuple whose first item is a native
     tensor. ``takes_numbers``: a function of the library takes a Python number for ``{y}``; Python code never gets one.
+    ``is_compiling`` is a condition, empty where it is never true: a compiler traces the Python code, and follows no
+    weak references.
     """
 
     unary: str = "if type({x}) is _NATIVE and {x}.dtype in _OK:\n    return _BODY({args})"
@@ -108,6 +110,7 @@ class FastPath(NamedTuple):
         "        return _BODY({args})"
     )
     takes_numbers: bool = True
+    is_compiling: str = ""
 
 
 class Backend(Protocol):

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import operator
 import re
-import sys
 from textwrap import indent
-from types import FrameType, FunctionType
+from types import FunctionType
 from typing import Any
-from weakref import ref
 
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.selection import active, backend_of
@@ -21,9 +19,10 @@ from ember_ml.dispatch import install as _install  # noqa: F401  it gives the op
 from ember_ml.dispatch.arguments import number_like
 from ember_ml.dispatch.codegen import bind, compile_function
 from ember_ml.dispatch.declare import KEY, OPS, SEQUENCE, Op
+from ember_ml.dispatch.index_arguments import read_basic_key
 from ember_ml.dispatch.slow_path import dispatch, finish, recover
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
-from ember_ml.tensor.in_place import is_fixed, is_item_statement, refusal
+from ember_ml.tensor.in_place import change, is_part, is_shared
 from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind, before_first_kind
 from ember_ml.tensor.operations import METHODS
 from ember_ml.tensor.var import Var
@@ -48,6 +47,7 @@ _RETURN = """
 _tensor = _NEW(_TENSOR)
 _tensor._array = _result if type(_result) is _kind.native else _FINISH(_result, _kind.backend)
 _tensor._kind = {kind}
+_tensor._views = None
 return _tensor
 """
 _UNARY_SOURCE = """
@@ -75,6 +75,7 @@ def {method}(self, other):
                         _tensor = _NEW(_TENSOR)
                         _tensor._array = self._array {symbol} other._array
                         _tensor._kind = {kind}
+                        _tensor._views = None
                         return _tensor
                     _result = _body(self._array, other._array)
                     RETURN
@@ -104,15 +105,15 @@ _REFLECTED_SLOW_SOURCE = """
 def {method}(self, other):
     return _SLOW(_OP, (other, self))
 """
-# The object stays and holds the result from now on; other tensors and the caller's arrays never change.
+# The object stays and has the result from now on, and whatever shares elements with it is changed too.
 _IN_PLACE_SOURCE = """
 def {method}(self, other):
     _result = self.{plain}(other)
     if type(_result) is _TENSOR and _result._kind is self._kind and _result._array.shape == self._array.shape:
-        if not _FIXED(self):
+        if self._views is None and not _IS_SHARED(self):
             self._array = _result._array
             return self
-    return _REBIND(_OP, self, other, _result, _FRAME(1))
+    return _REBIND(_OP, self, other, _result)
 """
 
 
@@ -170,34 +171,25 @@ def _operate(op: Op, values: tuple[Any, ...]) -> Any:
     return on_own_backend(op, values)
 
 
-def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any, caller: FrameType) -> Any:
-    """An in-place operator whose result is not simply one of the same dtype and shape."""
+def _rebind(op: Op, tensor: EmberTensor, other: Any, result: Any) -> Any:
+    """Finish an in-place operator whose result needs more than to be stored."""
     if result is NotImplemented:
         return result
-    if type(result._array) is Var and result.dtype is tensor.dtype and result.shape == tensor.shape:
-        if is_fixed(tensor):
-            if is_item_statement(caller):
-                return result
-            raise refusal(tensor, f"ops.{op.name} in place")
-        tensor._array, tensor._kind = result._array, result._kind  # from now on the tensor is recorded
-        return tensor
-    if result._kind.backend is not tensor._kind.backend:  # in place means on the tensor's own backend
+    is_recorded = type(result._array) is Var and result.dtype is tensor.dtype  # then the tensor is from now on
+    if not is_recorded and result._kind.backend is not tensor._kind.backend:  # in place means on its own backend
         result = dispatch(op, (tensor, other), tensor._kind.backend, portable=True)
-    if result._kind is not tensor._kind and result.dtype.kind == tensor.dtype.kind in ("float", "complex"):
-        # written into what it is, as in every library: a wider float is rounded
-        result = wrap_native(tensor._kind.backend.cast(result._array, _native_dtype(tensor)), tensor._kind.backend)
-    if result._kind is not tensor._kind:
-        raise TypeError(
-            f"ops.{op.name} in place would change the dtype from {tensor.dtype} to {result.dtype}; "
-            f"write x = ops.{op.name}(x, y), or cast y first"
-        )
+    if not is_recorded and result._kind is not tensor._kind:
+        if result.dtype.kind == tensor.dtype.kind and tensor.dtype.kind in ("float", "complex"):
+            # written into what it is, as in every library: a wider float is rounded
+            result = wrap_native(tensor._kind.backend.cast(result._array, _native_dtype(tensor)), tensor._kind.backend)
+        else:
+            raise TypeError(
+                f"ops.{op.name} in place would change the dtype from {tensor.dtype} to {result.dtype}; "
+                f"write x = ops.{op.name}(x, y), or cast y first"
+            )
     if result.shape != tensor.shape:
         raise ValueError(f"ops.{op.name} in place would change the shape from {tensor.shape} to {result.shape}")
-    if is_fixed(tensor):
-        if is_item_statement(caller):
-            return result
-        raise refusal(tensor, f"ops.{op.name} in place")
-    tensor._array = result._array
+    change(tensor, result._array, result._kind, f"ops.{op.name} in place")
     return tensor
 
 
@@ -209,8 +201,7 @@ def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
     namespace = {
         "_DIRECT": getattr(operator, method, None),
         "_FINISH": finish,
-        "_FIXED": is_fixed,
-        "_FRAME": sys._getframe,
+        "_IS_SHARED": is_shared,
         "_FUNCTION": FunctionType,
         "_NEW": object.__new__,
         "_NUMBER": number_like,
@@ -276,27 +267,17 @@ for _short, _name in _ALL.items():
         setattr(Var, f"__r{_short}__", _record(OPS[_name], is_reflected=True))
 
 
-def _is_basic(key: Any) -> bool:
-    """Whether a key selects by position alone: what NumPy and PyTorch answer with a view."""
-    if type(key) is tuple:
-        return all(_is_basic(item) for item in key)
-    return key is None or key is Ellipsis or isinstance(key, slice) or type(key) is int
-
-
 def _get_item(self: EmberTensor, key: Any) -> EmberTensor:
     """The part of this tensor that ``key`` selects: integers, slices, None, ``...``, masks and integer tensors."""
-    result = dispatch(OPS["get_item"], (self, key), self._kind.backend, portable=True)
-    if _is_basic(key):
-        result._sliced_from = (ref(self), *getattr(self, "_sliced_from", ()))
-    return result
+    return dispatch(OPS["get_item"], (self, key), self._kind.backend, portable=True)
 
 
 def _set_item(self: EmberTensor, key: Any, value: Any) -> None:
-    """Replace the part that ``key`` selects: the tensor then holds a changed copy, other tensors keep their data."""
-    if is_fixed(self):
-        raise refusal(self, "this assignment")
+    """Replace the part that ``key`` selects, in this tensor and in all that share those elements with it."""
+    if type(value) is EmberTensor and is_part(value, self, read_basic_key(key)):
+        return  # the last step of x[key] += y: the part was changed, and this tensor with it
     result = dispatch(OPS["index_update"], (self, key, value), self._kind.backend, portable=True)
-    self._array, self._kind = result._array, result._kind  # which is recorded if the value is
+    change(self, result._array, result._kind, "this assignment")
 
 
 def _gathered(values: tuple[Any, ...]) -> Any:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import cache, update_wrapper
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import ref
 
 from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend, ByDType, FastPath
@@ -27,6 +28,7 @@ from ember_ml.dispatch.arguments import number_like
 from ember_ml.dispatch.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.dispatch.slow_path import dispatch, finish, recover
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
+from ember_ml.tensor.in_place import freeze, link
 from ember_ml.tensor.kinds import kinds_of
 from ember_ml.tensor.var import Var
 
@@ -192,13 +194,14 @@ def _hot_lines(op: Op, backend: Backend) -> list[str]:
     op.namespace.update({f"{name}_{suffix}": value for name, value in names.items()})
     op.namespace.update(_TENSOR=EmberTensor, _NEW=object.__new__, _WRAP=wrap, _FINISH=finish)
     op.namespace.update(_NUMBER=number_like, _RECOVER=recover)
+    op.namespace.update(_FREEZE=freeze, _LINK=link, _REF=ref, _RULE=op.view_rule)
     # by the contract a body gets tensors; the library's own functions may take a number as it is, which is quicker
     is_direct = path.takes_numbers and not isinstance(native, FunctionType)
     number = "{y}" if is_direct else "_NUMBER({y}, {x}, _BACKEND)"
     number_args = ", ".join(number.format(x=x, y=y) if name == y else name for name in op.parameters)
     source = template.format(x=x, y=y, args=", ".join(op.parameters), number_args=number_args)
     if not sequences:
-        source = source.rstrip("\n") + "\n" + _portable_lines(op, x, y, beside, number)
+        source = source.rstrip("\n") + "\n" + _portable_lines(op, x, y, beside, number, path)
     source = re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{suffix}", source)
     # a dtype or device that the caller names is for dispatch to resolve
     conditions = [f"{op.parameters[i]} is None" for i, role in op.roles if role in (DTYPE, DEVICE)]
@@ -257,22 +260,27 @@ def _tests(op: Op, x: str, beside: dict[str, str], portable: bool = False) -> st
     return " and ".join(tests)
 
 
-def _portable_lines(op: Op, x: str, y: str, beside: dict[str, str], number: str) -> str:
+def _portable_lines(op: Op, x: str, y: str, beside: dict[str, str], number: str, path: FastPath) -> str:
     """Return the hot path of portable tensors of one kind: call the native function, wrap its result.
 
     It is the last branch of the statement that tests native tensors, which therefore pay nothing for it.
     """
+    if op.link_views is not None and (op.view_rule is None or op.rule.result != "same"):
+        return ""  # dispatch links the results
     held = {name: f"{name}._array" for name in (x, y, *beside)}
     held |= {p: f"None if {p} is None else {p}._array" for p in beside if _is_optional(op, p)}
     unwrapped = [held.get(name, name) for name in op.parameters]
     with_number = dict(held) | {y: number.format(x=held[x], y=y)}
     one_weak = [with_number.get(name, name) for name in op.parameters]
-    if op.rule.result in ("same", "bool") and op.declaration.__annotations__["return"] == "Tensor":
+    if op.view_rule is not None:
+        wrapped = _view_lines(op, x, path)
+    elif op.rule.result in ("same", "bool") and op.declaration.__annotations__["return"] == "Tensor":
         kind = "_kind" if op.rule.result == "same" else "_kind.boolean"
         wrapped = (
             "_tensor = _NEW(_TENSOR)\n"
             "_tensor._array = _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)\n"
             f"_tensor._kind = {kind}\n"
+            "_tensor._views = None\n"
             "return _tensor\n"
         )
     else:
@@ -287,6 +295,26 @@ def _portable_lines(op: Op, x: str, y: str, beside: dict[str, str], number: str)
         inside = _indent(f"if type({y}) is _TENSOR:\n    if {y}._kind is _kind:\n" + _indent(_indent(call)))
         inside += _indent(f"elif (type({y}) is float or type({y}) is int) and _kind.weak:\n" + _indent(weak))
     return f"elif type({x}) is _TENSOR:\n    _kind = {x}._kind\n    if _kind in _KINDS:\n" + _indent(inside)
+
+
+def _view_lines(op: Op, x: str, path: FastPath) -> str:
+    """Return the lines that wrap a view of ``x`` and link both, in the op's own frame where ``x`` has no other view."""
+    args = "".join(
+        f", {p} if type({p}) is int or type({p}) is tuple else _FREEZE({p})" for p in op.parameters if p != x
+    )
+    is_eager = f"not {path.is_compiling} and " if path.is_compiling else ""
+    return (
+        "_tensor = _NEW(_TENSOR)\n"
+        "_tensor._array = _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)\n"
+        "_tensor._kind = _kind\n"
+        "_tensor._views = ()\n"
+        f"_tensor._base = ({x}, _RULE{args})\n"
+        f"if {is_eager}((_links := {x}._views) is None or type(_links) is _REF and _links() is None):\n"
+        f"    {x}._views = _REF(_tensor)\n"
+        "else:\n"
+        f"    _LINK({x}, _tensor)\n"
+        "return _tensor\n"
+    )
 
 
 def _indent(source: str) -> str:

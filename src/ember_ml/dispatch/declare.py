@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 from ember_ml.backend.contract import Backend, ByDType, TapeBackend
 from ember_ml.dispatch.dtype_rules import KEEP, Rule
 from ember_ml.errors import UnsupportedOp
+from ember_ml.tensor.in_place import RULES, ViewRule, link_view
 
 __all__ = [
     "DATA",
@@ -37,6 +38,8 @@ __all__ = [
     "plain",
     "primitive",
     "read_names",
+    "view",
+    "views",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -77,12 +80,14 @@ class Op:
         "is_holomorphic",
         "is_plain",
         "is_plain_group",
+        "link_views",
         "name",
         "namespace",
         "parameters",
         "roles",
         "rule",
         "settled",
+        "view_rule",
     )
 
     name: str
@@ -102,6 +107,10 @@ class Op:
     codes: dict[str, CodeType]
     """What :mod:`ember_ml.dispatch.codegen` made for each backend by name, and for none."""
     settled: dict[Any, dict[Any, Any]]
+    view_rule: ViewRule | None
+    """How the result shows elements of the first argument, for ops whose result always may."""
+    link_views: Callable[[tuple[Any, ...], Any], None] | None
+    """Links a portable result to the arguments that it shows elements of."""
     namespace: dict[str, Any]
 
     def __init__(self, declaration: FunctionType, rule: Rule, is_derived: bool, aliases: tuple[str, ...]) -> None:
@@ -129,6 +138,7 @@ class Op:
         self.is_plain_group = rule.promotes and not rule.by_value and {role for _, role in self.roles} == {TENSOR}
         self.gradients, self.is_holomorphic = {}, True
         self.settled = {}
+        self.view_rule = self.link_views = None
         self.bodies, self.codes = {}, {}
         # "_ON" has the op's function for each backend of which a scope was opened; torch.compile asks for the builtins
         self.namespace = {"_OP": self, "_ON": {}, "__builtins__": __builtins__}
@@ -276,3 +286,25 @@ def read_names(rule: Callable[..., Any], first: int) -> tuple[str, ...]:
     """Return the names of what a gradient rule reads: its parameters from ``first`` on."""
     code = rule.__code__
     return code.co_varnames[first : code.co_argcount]
+
+
+def view(
+    function: Callable[..., Any],
+    write: Callable[..., Any] | None,
+    *,
+    keeps_elements: bool = True,
+    may_copy: bool = False,
+) -> None:
+    """Say that an op's result is a view of its first argument, and how it is changed through that view.
+
+    ``write`` gets the new value of the view, the value of the argument, and the op's other arguments; it is written on
+    ops and returns the new value of the argument. It is None where the view must not be changed.
+    """
+    op = OPS[function.__name__]
+    rule = op.view_rule = RULES[op.name] = ViewRule(op.name, op.function, write, keeps_elements, may_copy)
+    op.link_views = lambda args, result: link_view(args[0], rule, args[1:], result)
+
+
+def views(function: Callable[..., Any], link: Callable[[tuple[Any, ...], Any], None]) -> None:
+    """Say how the results of an op are linked to its arguments, where :func:`view` does not describe it."""
+    OPS[function.__name__].link_views = link

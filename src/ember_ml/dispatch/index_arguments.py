@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from ember_ml.backend.contract import Backend
@@ -9,7 +10,7 @@ from ember_ml.backend.host_arrays import as_host, as_host_for, host_dtypes
 from ember_ml.core.dtypes import EmberDType, int64
 from ember_ml.core.promotion import can_hold, check_scalar
 
-__all__ = ["read_index", "read_key", "read_value"]
+__all__ = ["read_basic_key", "read_index", "read_key", "read_value"]
 
 _SCALARS = frozenset({bool, int, float, complex})
 
@@ -29,6 +30,25 @@ def read_key(item: Any, backend: Backend, device: str | None) -> Any:
     if dtype.kind not in ("int", "uint", "bool"):
         raise IndexError(f"a tensor is indexed by integers, slices, None, ... and masks, not by {dtype} values")
     return item
+
+
+def read_basic_key(key: Any) -> tuple[Any, ...] | None:
+    """Return a key of integers, slices, None and Ellipsis as a tuple that nobody can change; None for any other.
+
+    Such a key selects by position alone, and what it selects is a view.
+    """
+    items = key if type(key) is tuple else (key,)
+    basic: list[Any] = []
+    for item in items:
+        if type(item) is slice:
+            basic.append(slice(_bound(item.start), _bound(item.stop), _bound(item.step)))
+        elif item is None or item is Ellipsis:
+            basic.append(item)
+        elif isinstance(item, Integral) and not isinstance(item, bool):
+            basic.append(int(item))
+        else:
+            return None
+    return tuple(basic)
 
 
 def read_index(item: Any, backend: Backend, device: str | None) -> Any:

@@ -32,7 +32,7 @@ def dispatch(op: Op, args: tuple[Any, ...], on: Backend | None = None, portable:
         backend = find_tape(args, _base_of(backend)) or backend
     call = Call(op, backend, portable)
     values = list(args)
-    return _run(call, prepare(call, values), values)
+    return _run(call, prepare(call, values), values, args)
 
 
 def recover(op: Op, args: tuple[Any, ...], backend: Backend, error: Exception) -> Any:
@@ -48,7 +48,7 @@ def recover(op: Op, args: tuple[Any, ...], backend: Backend, error: Exception) -
     body = prepare(call, values)
     found = op.body(backend)
     if body is not (found.native if isinstance(found, ByDType) else found):
-        return _run(call, body, values)
+        return _run(call, body, values, args)
     raise _explain(call, values, error)
 
 
@@ -57,8 +57,8 @@ def _base_of(backend: Backend) -> Backend:
     return cast(TapeBackend, backend).base if backend.is_tape else backend
 
 
-def _run(call: Call, body: Any, values: list[Any]) -> Any:
-    """Call ``body`` on prepared arguments and wrap its result."""
+def _run(call: Call, body: Any, values: list[Any], args: tuple[Any, ...]) -> Any:
+    """Call ``body`` on ``values``, the prepared arguments, and wrap its result."""
     backend = call.backend
     try:
         if body is call.op.declaration and not selection.is_active(_base_of(backend)):
@@ -72,7 +72,15 @@ def _run(call: Call, body: Any, values: list[Any]) -> Any:
         raise _explain(call, values, error)  # noqa: B904 its cause is set
     if type(result) is not backend.tensor_type:
         result = finish(result, backend)
-    return wrap(result, backend) if call.portable else result
+    return _wrap(call.op, args, result, backend) if call.portable else result
+
+
+def _wrap(op: Op, args: tuple[Any, ...], result: Any, backend: Backend) -> Any:
+    """Return a native result as portable tensors, linked to the arguments that they are views of."""
+    result = wrap(result, backend)
+    if op.link_views is not None:
+        op.link_views(args, result)
+    return result
 
 
 def _record_shortly(op: Op, args: tuple[Any, ...], backend: Backend) -> Any:
@@ -90,7 +98,7 @@ def _record_shortly(op: Op, args: tuple[Any, ...], backend: Backend) -> Any:
     if record is None:
         return NotImplemented
     result = record(*values)
-    return wrap(result, result.tape) if is_portable and result is not NotImplemented else result
+    return _wrap(op, args, result, result.tape) if is_portable and result is not NotImplemented else result
 
 
 def finish(result: Any, backend: Backend) -> Any:

@@ -37,13 +37,15 @@ class EmberTensor(Operations):
     ([[2.0, 3.0], [4.0, 5.0]], (2, 2), float32)
     """
 
-    # A slice knows the tensors that it was made of, by weak references; a fresh tensor sets only _array and _kind.
-    __slots__ = ("__weakref__", "_array", "_kind", "_sliced_from")
+    # tensor/in_place.py says what _views and _base hold; a fresh tensor has no _base, and None as its _views
+    __slots__ = ("__weakref__", "_array", "_base", "_kind", "_views")
     __array_ufunc__ = None  # NumPy's operators give way to ours
     __hash__ = None
 
     _array: Any
+    _base: Any
     _kind: Kind
+    _views: Any
 
     if TYPE_CHECKING:  # recording is of the floor above
 
@@ -69,6 +71,7 @@ class EmberTensor(Operations):
         native = to_native(data, backend, None if dtype is None else as_dtype(dtype), device)
         self._array = native
         self._kind = kind_of(backend, native)
+        self._views = None
         if requires_grad:
             self.requires_grad = True
 
@@ -351,6 +354,7 @@ def wrap_native(native: Any, backend: Backend) -> EmberTensor:
     tensor = object.__new__(EmberTensor)  # spelt out: torch 2.11 does not trace another name for it
     tensor._array = native
     tensor._kind = kind_of(backend, native)
+    tensor._views = None
     return tensor
 
 

@@ -16,6 +16,7 @@ from ember_ml.core import trees
 from ember_ml.dispatch.arguments import bring
 from ember_ml.dispatch.declare import plain
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
+from ember_ml.tensor.in_place import end_trace, start_trace
 from ember_ml.tensor.var import Var
 from ember_ml.transforms.captured_variables import Holder, State, holders_in
 
@@ -118,7 +119,14 @@ class _Compiled:
                 args, kwargs = [None if empty else next(given) for empty in structure], {}
             else:
                 args, kwargs = structure(leaves)
-            found, form = trees.flatten(function(*args, **kwargs))
+            is_traced = engine.follows_python()
+            if is_traced:
+                start_trace()
+            try:
+                found, form = trees.flatten(function(*args, **kwargs))
+            finally:
+                if is_traced:
+                    end_trace()
             portable = tuple(type(x) is EmberTensor for x in found)
             return form([x._array if type(x) is EmberTensor else x for x in found]), portable
 

@@ -112,6 +112,25 @@ def _within(item: slice, size: int) -> slice:
     return slice(start, stop if stop >= 0 else None, step)
 
 
+def are_disjoint(one: tuple[Any, ...], other: tuple[Any, ...], shape: Sequence[int]) -> bool:
+    """Whether two keys of ints, slices, None and Ellipsis certainly have no element in common; False where unsure."""
+    for first, second, size in zip(one, other, shape, strict=False):
+        if first is None or second is None or first is Ellipsis or second is Ellipsis:
+            return False
+        a, b = _range(first, size), _range(second, size)
+        if not a or not b or max(a[0], a[-1]) < min(b[0], b[-1]) or max(b[0], b[-1]) < min(a[0], a[-1]):
+            return True
+    return False
+
+
+def _range(item: int | slice, size: int) -> range:
+    """The indices that one item of a key selects."""
+    if isinstance(item, slice):
+        return range(*bounds(item, size))
+    index = item + size if item < 0 else item
+    return range(index, index + 1)
+
+
 def bounds(item: slice, size: int) -> tuple[int, int, int]:
     """Compute ``item.indices(size)``."""
     # torch 2.6: torch.compile cannot trace it

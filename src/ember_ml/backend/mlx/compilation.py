@@ -14,7 +14,7 @@ from ember_ml.backend.random.generator import TracedGenerator, default_generator
 from ember_ml.core import trees
 from ember_ml.core.dtypes import as_dtype
 
-__all__ = ["build", "differentiates_programs", "from_python", "is_tracing"]
+__all__ = ["build", "differentiates_programs", "follows_python", "from_python", "is_tracing", "run_uncompiled"]
 
 differentiates_programs = False
 
@@ -24,6 +24,14 @@ _NO_WORDS = mx.zeros(4, dtype=mx.uint32)
 
 def is_tracing() -> bool:
     return getattr(_state, "depth", 0) > 0
+
+
+def follows_python() -> bool:
+    return False
+
+
+def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
+    function(*args)
 
 
 def from_python(data: Any, dtype: mx.Dtype | None, device: str | None) -> mx.array:

@@ -58,6 +58,7 @@ _FAST = FastPath(
         "    else:\n"
         "        return _BODY({args})"
     ),
+    is_compiling="_BACKEND.compilation.follows_python()",
 )
 # Two tensors are what is mostly joined. torch.cat and torch.stack promote as the contract does, so that they need no
 # test of dtypes; an axis that is not passed saves 80 ns.

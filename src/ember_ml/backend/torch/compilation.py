@@ -10,14 +10,23 @@ from typing import Any
 
 import torch
 
-__all__ = ["build", "differentiates_programs", "from_python"]
+__all__ = ["build", "differentiates_programs", "follows_python", "from_python", "run_uncompiled"]
 
 differentiates_programs = True
 _numbers = count(1)
+follows_python = torch.compiler.is_dynamo_compiling
 
 
 def from_python(data: Any, dtype: torch.dtype | None, device: str | None) -> torch.Tensor:
     return torch.tensor(data, dtype=dtype, device=device)  # torch.compile traces no way over NumPy
+
+
+def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
+    torch.compiler.disable(function)(*args)
+
+
+# what torch.compiler.disable does to a function; that call would import the compiler
+run_uncompiled._torchdynamo_disable = True  # type: ignore[attr-defined]
 
 
 def build(function: FunctionType) -> Callable[..., Any]:

@@ -10,10 +10,12 @@ from ember_ml.backend.host_arrays import as_host, shares_memory
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.arguments import native_dtype
-from ember_ml.dispatch.declare import derived, gradient, primitive
+from ember_ml.dispatch.declare import derived, gradient, primitive, views
+from ember_ml.dispatch.declare import view as declare_view
 from ember_ml.dispatch.dtype_rules import CREATION, KEEP
 from ember_ml.ops.arrays.dtypes import finfo, iinfo
 from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.tensor.in_place import ViewRule, link_view
 from ember_ml.typing import DataLike, DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = [
@@ -95,6 +97,16 @@ def asarray(
 
 
 gradient(asarray, x=lambda g, _x: adjoints.cast_back(g, _x))
+_SAME = ViewRule("asarray", lambda x: x, lambda v, _x: v)
+
+
+def _link_same(args: tuple[Any, ...], result: Any) -> None:
+    x, _, _, copy = args
+    if type(x) is type(result) and not copy and x._kind is result._kind and x.device == result.device:
+        link_view(x, _SAME, (), result)
+
+
+views(asarray, _link_same)
 
 
 @derived(CREATION)
@@ -199,6 +211,9 @@ def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
     [1065353216]
     """
     ...
+
+
+declare_view(view, lambda v, x, _dtype: view(v, x.dtype), keeps_elements=False, may_copy=True)
 
 
 astype = cast

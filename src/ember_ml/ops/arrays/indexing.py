@@ -9,9 +9,11 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.host_arrays import as_host
-from ember_ml.dispatch.declare import derived, gradient, primitive
+from ember_ml.dispatch.declare import derived, gradient, primitive, view, views
 from ember_ml.dispatch.dtype_rules import KEEP
+from ember_ml.dispatch.index_arguments import read_basic_key
 from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.tensor.in_place import RULES, link_view
 from ember_ml.typing import IndexLike, KeyLike, Tensor, TensorLike, ValueLike
 
 __all__: list[str] = [
@@ -67,6 +69,16 @@ gradient(
     x=lambda g, key: index_update(g, key, 0),
     values=lambda g, key: _written_back(g, key, lambda x: get_item(x, key), lambda x, v: index_update(x, key, v)),
 )
+
+
+def _link_item(args: tuple[Any, ...], result: Any) -> None:
+    key = read_basic_key(args[1])
+    if key is not None:
+        link_view(args[0], RULES["get_item"], (key,), result)
+
+
+view(get_item, lambda v, x, key: index_update(x, key, v))
+views(get_item, _link_item)  # a key with masks or index tensors selects a copy
 
 
 @primitive(KEEP)

@@ -8,11 +8,12 @@ from itertools import accumulate
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.common.shapes import pad_pairs
-from ember_ml.dispatch.declare import derived, gradient, primitive
+from ember_ml.backend.common.shapes import pad_pairs, sections
+from ember_ml.dispatch.declare import derived, gradient, primitive, views
 from ember_ml.dispatch.dtype_rules import SAME
 from ember_ml.ops.arrays.shape import reshape
 from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.tensor.in_place import RULES, link_view
 from ember_ml.typing import Tensor, TensorLike, ValueLike
 
 __all__ = [
@@ -81,6 +82,27 @@ def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
 gradient(unstack, x=lambda g, axis: stack(g, axis))
 
 
+def _link_parts(x: Any, axis: int, items: Sequence[Any], result: Sequence[Any]) -> None:
+    """Link the parts of ``x`` that ``items``, indices or slices, select along an axis."""
+    whole = (slice(None),) * (axis % len(x.shape))
+    for item, part in zip(items, result, strict=True):
+        link_view(x, RULES["get_item"], ((*whole, item),), part)
+
+
+def _link_sections(args: tuple[Any, ...], result: Sequence[Any], axis: int | None = None) -> None:
+    x, along = args[0], args[2] if axis is None else axis
+    if type(x) is type(result[0]):
+        _link_parts(x, along, sections(args[1], x.shape[along], False), result)
+
+
+def _link_stacked(args: tuple[Any, ...], result: Sequence[Any]) -> None:
+    if result:
+        _link_parts(args[0], args[1], range(len(result)), result)
+
+
+views(unstack, _link_stacked)
+
+
 @derived(SAME)
 def vstack(x: Sequence[TensorLike]) -> Tensor:
     """The tensors below each other: joined along the first axis, vectors as rows.
@@ -147,6 +169,7 @@ def split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> tuple[Tenso
 
 
 gradient(split, x=lambda g, axis: concatenate(g, axis))
+views(split, _link_sections)
 
 
 @primitive(_PARTS)
@@ -161,6 +184,7 @@ def array_split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> tuple
 
 
 gradient(array_split, x=lambda g, axis: concatenate(g, axis))
+views(array_split, _link_sections)
 
 
 @derived(_PARTS)
@@ -174,6 +198,9 @@ def vsplit(x: TensorLike, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return split(_with_dimensions(x, 2), indices_or_sections, 0)
 
 
+views(vsplit, lambda args, result: _link_sections(args, result, 0))
+
+
 @derived(_PARTS)
 def hsplit(x: TensorLike, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """The parts of ``x`` along its second axis, of a vector along its only one; see :func:`split`.
@@ -185,6 +212,9 @@ def hsplit(x: TensorLike, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return split(_with_dimensions(x, 1), indices_or_sections, 1 if len(x.shape) > 1 else 0)
 
 
+views(hsplit, lambda args, result: _link_sections(args, result, 1 if len(result[0].shape) > 1 else 0))
+
+
 @derived(_PARTS)
 def dsplit(x: TensorLike, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """The parts of ``x``, of at least three dimensions, along its third axis; see :func:`split`.
@@ -194,6 +224,9 @@ def dsplit(x: TensorLike, indices_or_sections: Any) -> tuple[Tensor, ...]:
     [[[[1], [3]]], [[[2], [4]]]]
     """
     return split(_with_dimensions(x, 3), indices_or_sections, 2)
+
+
+views(dsplit, lambda args, result: _link_sections(args, result, 2))
 
 
 def _with_dimensions(x: Tensor, least: int) -> Tensor:

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from ember_ml.backend.common.shapes import as_axes, as_shape, broadcast
-from ember_ml.dispatch.declare import derived, gradient, plain, primitive
+from ember_ml.dispatch.declare import derived, gradient, plain, primitive, view, views
 from ember_ml.dispatch.dtype_rules import KEEP, SAME
 from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.tensor.in_place import RULES, link_view
 from ember_ml.typing import AxisLike, ShapeLike, Tensor, TensorLike
 
 __all__ = [
@@ -47,14 +48,29 @@ def reshape(x: TensorLike, shape: ShapeLike) -> Tensor:
 
 
 gradient(reshape, x=lambda g, _x: reshape(g, _x.shape))
+view(reshape, lambda v, x, _shape: reshape(v, tuple(x.shape)), may_copy=True)
 
 
-@derived(SAME, "flatten")
+@derived(SAME)
 def ravel(x: TensorLike) -> Tensor:
     """The elements of ``x``, row by row, as a vector.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.ravel([[1, 2], [3, 4]])).tolist()
+    [1, 2, 3, 4]
+    """
+    return reshape(x, (math.prod(x.shape),))
+
+
+view(ravel, lambda v, x: reshape(v, tuple(x.shape)), may_copy=True)
+
+
+@derived(SAME)
+def flatten(x: TensorLike) -> Tensor:
+    """The elements of ``x``, row by row, as a vector of its own: :func:`ravel` that is never a view.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.flatten([[1, 2], [3, 4]])).tolist()
     [1, 2, 3, 4]
     """
     return reshape(x, (math.prod(x.shape),))
@@ -72,6 +88,7 @@ def transpose(x: TensorLike, axes: Any = None) -> Tensor:
 
 
 gradient(transpose, x=lambda g, axes: transpose(g, None if axes is None else adjoints.inverse_order(axes)))
+view(transpose, lambda v, _x, axes: transpose(v, None if axes is None else adjoints.inverse_order(axes)))
 
 
 @derived(SAME)
@@ -87,6 +104,9 @@ def matrix_transpose(x: TensorLike) -> Tensor:
     return swapaxes(x, -2, -1)
 
 
+view(matrix_transpose, lambda v, _x: matrix_transpose(v))
+
+
 @primitive(SAME)
 def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
     """``x`` with two of its axes in each other's place.
@@ -99,6 +119,7 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
 
 
 gradient(swapaxes, x=lambda g, axis1, axis2: swapaxes(g, axis1, axis2))
+view(swapaxes, lambda v, _x, axis1, axis2: swapaxes(v, axis1, axis2))
 
 
 @derived(SAME)
@@ -119,6 +140,9 @@ def moveaxis(x: TensorLike, source: AxisLike, destination: AxisLike) -> Tensor:
     return transpose(x, tuple(order))
 
 
+view(moveaxis, lambda v, _x, source, destination: moveaxis(v, destination, source))
+
+
 @primitive(SAME)
 def expand_dims(x: TensorLike, axis: AxisLike) -> Tensor:
     """``x`` with a new axis of length 1 at each place that ``axis`` names in the result.
@@ -131,6 +155,7 @@ def expand_dims(x: TensorLike, axis: AxisLike) -> Tensor:
 
 
 gradient(expand_dims, x=lambda g, _x: reshape(g, _x.shape))
+view(expand_dims, lambda v, x, _axis: reshape(v, tuple(x.shape)))
 
 
 @primitive(SAME)
@@ -145,13 +170,14 @@ def squeeze(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
 
 
 gradient(squeeze, x=lambda g, _x: reshape(g, _x.shape))
+view(squeeze, lambda v, x, _axis: reshape(v, tuple(x.shape)))
 
 
 @primitive(SAME)
 def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
     """``x`` repeated along new leading dimensions and those of length 1 until it has ``shape``.
 
-    It may share memory with ``x`` and must not be changed in place.
+    It may share memory with ``x``; a portable one shows changes of ``x``, and raises where it is changed in place.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.broadcast_to([1, 2], (2, 2))).tolist()
@@ -161,6 +187,7 @@ def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
 
 
 gradient(broadcast_to, x=lambda g: g)
+view(broadcast_to, None, keeps_elements=False)
 
 
 @primitive(KEEP.giving("own"))
@@ -176,6 +203,15 @@ def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
 
 
 gradient(broadcast_arrays, arrays=lambda g: g)
+
+
+def _link_broadcast(args: tuple[Any, ...], result: tuple[Any, ...]) -> None:
+    rule = RULES["broadcast_to"]
+    for source, part in zip(args[0], result, strict=True):
+        link_view(source, rule, (tuple(part.shape),), part)
+
+
+views(broadcast_arrays, _link_broadcast)
 
 
 @plain
@@ -201,6 +237,7 @@ def flip(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
 
 
 gradient(flip, x=lambda g, axis: flip(g, axis))
+view(flip, lambda v, _x, axis: flip(v, axis))
 
 
 @derived(SAME)
@@ -216,6 +253,9 @@ def fliplr(x: TensorLike) -> Tensor:
     return flip(x, 1)
 
 
+view(fliplr, lambda v, _x: fliplr(v))
+
+
 @derived(SAME)
 def flipud(x: TensorLike) -> Tensor:
     """``x`` with its first axis in the opposite order: top and bottom change places.
@@ -227,6 +267,9 @@ def flipud(x: TensorLike) -> Tensor:
     if not x.shape:
         raise ValueError("top and bottom need at least one dimension")
     return flip(x, 0)
+
+
+view(flipud, lambda v, _x: flipud(v))
 
 
 @derived(SAME)
@@ -250,6 +293,9 @@ def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     return flip(swapaxes(x, *plane), plane[1])
 
 
+view(rot90, lambda v, _x, k, axes: rot90(v, -k, axes))
+
+
 @primitive(SAME)
 def roll(x: TensorLike, shift: Any, axis: AxisLike | None = None) -> Tensor:
     """``x`` with its elements moved on by ``shift`` places along ``axis``, those at the end coming in at the front.
@@ -270,5 +316,4 @@ gradient(
 )
 
 
-flatten = ravel
 permute_dims = transpose

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml import ops
-from ember_ml.dispatch.declare import derived, gradient, primitive
+from ember_ml.core.dtypes import as_dtype, float64
+from ember_ml.dispatch.declare import derived, gradient, primitive, view, views
 from ember_ml.dispatch.dtype_rules import FLOATING, NUMERIC, REAL_TRANSFORM
 from ember_ml.ops.elementwise.trigonometry import arctan2
+from ember_ml.tensor.in_place import RULES, link_view
 from ember_ml.typing import Tensor, TensorLike
 
 __all__: list[str] = [
@@ -29,6 +33,7 @@ def real(x: TensorLike) -> Tensor:
 
 
 gradient(real, holomorphic=False, x=lambda g, _x: ops.cast(g, _x.dtype))
+view(real, lambda v, x: _join_parts(v, imag(x)) if _is_complex(x) else v, keeps_elements=False)
 
 
 @primitive(NUMERIC.giving("real"))
@@ -47,6 +52,30 @@ gradient(
     holomorphic=False,
     x=lambda g, _x: ops.multiply(ops.cast(g, _x.dtype), 1j) if _x.dtype.kind == "complex" else ops.zeros_like(g),
 )
+view(imag, lambda v, x: _join_parts(real(x), v), keeps_elements=False)
+
+
+def _link_imag(args: tuple[Any, ...], result: Any) -> None:
+    if type(args[0]) is type(result) and _is_complex(args[0]):  # of real tensors it is zero, and no part of them
+        link_view(args[0], RULES["imag"], (), result)
+
+
+views(imag, _link_imag)
+
+
+def _is_complex(x: Any) -> bool:
+    return as_dtype(x.dtype).kind == "complex"
+
+
+def _join_parts(x: Tensor, y: Tensor) -> Tensor:
+    """Return the complex numbers with these real and imaginary parts."""
+    kind = "complex128" if as_dtype(x.dtype) is float64 else "complex64"
+    is_finite = ops.logical_and(ops.isfinite(x), ops.isfinite(y))
+    real_part, imaginary_part = (ops.cast(ops.where(is_finite, part, 0.0), kind) for part in (x, y))
+    # sums and products of infinite complex numbers are NaN: their bytes are put together, without a gradient
+    pairs = ops.stack([ops.stop_gradient(x), ops.stop_gradient(y)], axis=-1)
+    exact = ops.get_item(ops.view(pairs, kind), (..., 0))
+    return ops.where(is_finite, ops.add(real_part, ops.multiply(imaginary_part, 1j)), exact)
 
 
 @primitive(NUMERIC)

@@ -15,7 +15,7 @@ from ember_ml import ops
 from ember_ml.backend.common.einsum import read_subscripts
 from ember_ml.backend.common.linalg import check_linear
 from ember_ml.core.dtypes import as_dtype
-from ember_ml.dispatch.declare import derived, gradient, primitive
+from ember_ml.dispatch.declare import derived, gradient, primitive, view
 from ember_ml.dispatch.dtype_rules import CONTRACTION, KEEP, NUMERIC
 from ember_ml.ops.gradient_rules import helpers as adjoints
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
@@ -282,6 +282,17 @@ gradient(
         g, _x, lambda places: diagonal(places, offset, axis1, axis2)
     ),
 )
+
+
+def _write_diagonal(v: Tensor, x: Tensor, offset: int, axis1: int, axis2: int) -> Tensor:
+    rows, columns = (range(max(-offset, 0), x.shape[axis1]), range(max(offset, 0), x.shape[axis2]))
+    length = min(len(rows), len(columns))
+    matrices = ops.moveaxis(x, (axis1, axis2), (-2, -1))
+    changed = ops.index_update(matrices, (..., list(rows[:length]), list(columns[:length])), v)
+    return ops.moveaxis(changed, (-2, -1), (axis1, axis2))
+
+
+view(diagonal, _write_diagonal)
 
 
 @derived(NUMERIC.giving("wide"))

@@ -8,10 +8,14 @@ copy = torch.clone
 
 
 def view(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    if x.dtype.itemsize != dtype.itemsize:
-        x = x.contiguous()
-        if x.storage_offset() * x.dtype.itemsize % dtype.itemsize:  # torch 2.13: refuses such an offset
-            x = x.clone()
+    if x.dtype.itemsize == dtype.itemsize:
+        return x.view(dtype)
+    if not x.numel() and x.shape[-1] * x.dtype.itemsize % dtype.itemsize == 0:
+        # torch 2.13: the strides of an empty tensor need not fit the sizes of the elements
+        return x.new_empty((*x.shape[:-1], x.shape[-1] * x.dtype.itemsize // dtype.itemsize), dtype=dtype)
+    x = x.contiguous()
+    if x.storage_offset() * x.dtype.itemsize % dtype.itemsize:  # torch 2.13: refuses such an offset
+        x = x.clone()
     return x.view(dtype)
 
 

@@ -182,7 +182,7 @@ def _update_rows(
     numbers = flat_positions(torch.broadcast_tensors(*indices), sizes)
     target = (*x.shape[:start], *numbers.shape, *x.shape[stop:])
     values = values.reshape(shape_of_values(values.shape, target)).expand(target)
-    if not numbers.numel():
+    if not numbers.numel() or not x.numel():
         return x.clone()
     front = list(range(width))
     values = values.movedim(list(range(start, start + width)), front).reshape(-1, *x.shape[:start], *x.shape[stop:])
