@@ -25,7 +25,7 @@ __all__ = [
 
 # The condition, for the hot path, that a new shape has no length below -1; of two lengths the library itself checks the
 # second, since their product must fit. ``min`` alone would take twice as long.
-NO_ODD_LENGTH = "len(shape) < 3 and shape[0] > 0 or min(shape) >= -1"
+NO_ODD_LENGTH = "type(shape) is tuple and shape and (len(shape) < 3 and shape[0] > 0 or min(shape) >= -1)"
 _MOST_ELEMENTS = 2**48  # beyond what any machine holds, and below what overflows a library's arithmetic
 
 

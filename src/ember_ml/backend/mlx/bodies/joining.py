@@ -18,7 +18,7 @@ def _concatenate(x: list[mx.array], axis: int | None) -> mx.array:
     return mx.concatenate(x, axis)
 
 
-concatenate = ByDType(mx.concatenate, general=_concatenate, when="len(x) > 1")
+concatenate = ByDType(mx.concatenate, general=_concatenate, when="type(x) in (list, tuple) and len(x) > 1")
 stack = mx.stack
 
 
