@@ -40,7 +40,7 @@ class Outline:
 class Plan:
     """How the gradient of a recorded call goes on to its parents.
 
-    ``rules`` has for each parent the rule of its parameter, the indices among the node's residuals of what it reads,
+    ``rules`` has for each parent the rule of its parameter, the indices of the residuals that it reads, None for all,
     and the parent's index in the list that the parameter is, or None. ``shapes`` are the indices of the residuals that
     are the shape of an outline. ``vjp`` is the backend's own for the whole op, which reads the first ``vjp_reads``
     residuals; it serves gradients that are ``native`` tensors, of float32 or float64.
@@ -56,7 +56,7 @@ class Plan:
 
     def __init__(
         self,
-        rules: Sequence[tuple[Callable[..., Any], Sequence[int], int | None]],
+        rules: Sequence[tuple[Callable[..., Any], Sequence[int] | None, int | None]],
         shapes: tuple[int, ...] = (),
         native: type | None = None,
         vjp: Callable[..., Any] | None = None,
@@ -70,7 +70,8 @@ class _Residuals:
     """What a recorded call of an op keeps: first whatever the backend's vjp names, then what the gradient rules name.
 
     A name is that of a parameter, ``r`` for the result, ``saved`` for what a vjp's own way forward saved; with a
-    leading underscore it means shape and dtype alone. ``reads`` has the indices that the rule of each parameter reads.
+    leading underscore it means shape and dtype alone. ``reads`` has the indices of what the rule of each parameter
+    reads, None where that is everything, in the order in which it is kept.
     """
 
     __slots__ = ("names", "reads", "vjp_reads")
@@ -83,7 +84,10 @@ class _Residuals:
         by_rule = {name: read_names(rule, 1) for name, rule in op.gradients.items() if rule is not None}
         self.names = tuple(dict.fromkeys([*of_vjp, *(name for names in by_rule.values() for name in names)]))
         self.vjp_reads = len(of_vjp)
-        self.reads = {name: tuple(self.names.index(read) for read in names) for name, names in by_rule.items()}
+        self.reads = {
+            name: None if names == self.names else tuple(map(self.names.index, names))
+            for name, names in by_rule.items()
+        }
 
 
 _UNKNOWN: Any = object()

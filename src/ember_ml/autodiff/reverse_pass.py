@@ -105,10 +105,11 @@ def _by_rules(node: Node, gradients: list[Any]) -> list[Any]:
         if parent is None:
             found.append(None)
         elif place is None:
-            found.append(rule(gradient, *[residuals[index] for index in reads]))
+            found.append(rule(gradient, *(residuals if reads is None else [residuals[index] for index in reads])))
         else:
             if shared is None or shared[0] is not rule:
-                shared = rule, rule(gradient, *[residuals[index] for index in reads])
+                read = residuals if reads is None else [residuals[index] for index in reads]
+                shared = rule, rule(gradient, *read)
             found.append(shared[1][place])
     return found
 

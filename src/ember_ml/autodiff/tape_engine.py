@@ -123,7 +123,7 @@ class TapeEngine:
         tape = max((y.tape for y in recorded), key=lambda found: found.level)
         roots: list[Any] = [y.node for y in recorded if y.tape is tape]
         sources = sources_of(roots, start)
-        plan = Plan([(_rerun, range(5), place) for place in range(len(sources))])
+        plan = Plan([(_rerun, None, place) for place in range(len(sources))])
         node = Node(_CUSTOM, sources, len(outputs), plan, [function, leaves, sources, _level.get(), self.base])
         node.parts = self._outlines(outputs)
         return [_attached(y, tape, node, index) for index, y in enumerate(outputs)]
@@ -141,7 +141,7 @@ class TapeEngine:
         if not places:
             return [tape.constant(y) for y in outputs]
         parents = [(leaves[place].node, leaves[place].index, leaves[place].shape) for place in places]
-        plan = Plan([(_pull, range(3), place) for place in places])
+        plan = Plan([(_pull, None, place) for place in places])
         node = Node(_CUSTOM, parents, len(outputs), plan, [pull, tape, _level.get()])
         node.parts = self._outlines(outputs)
         return [Var(y, tape, tape.constant(y).dtype, node, index) for index, y in enumerate(outputs)]
