@@ -257,6 +257,11 @@ def test_products_over_an_empty_axis(name: str, backend: str) -> None:
     assert [ops.shape(part) for part in found] == list(shapes)
 
 
+def test_reshaping_to_one_number(backend: str) -> None:
+    assert_close(ops.grad(lambda x: ops.reshape(ops.square(x), ()))(ops.array([3.0])), [6.0])
+    assert_close(ops.grad(lambda x: ops.sum(ops.reshape(ops.square(x), (1, 1, 1))))(ops.array(3.0)), [6.0])
+
+
 def test_transposing_by_negative_axes(backend: str) -> None:
     x = ops.array([[1.0, 2.0], [3.0, 4.0]])
     assert_close(gradient_of_sum(lambda x: ops.multiply(ops.transpose(x, (-1, -2)), x), x), [2.0, 6.0, 4.0, 8.0], 10.0)

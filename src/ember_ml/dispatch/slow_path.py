@@ -43,6 +43,8 @@ def recover(op: Op, args: tuple[Any, ...], backend: Backend, error: Exception) -
     """
     if isinstance(error, Warning | FloatingPointError):
         raise error
+    if var.is_live and find_tape(args, backend) is not None:
+        return dispatch(op, args)  # nothing ran: native functions refuse what is recorded
     call = Call(op, backend, False)
     values = list(args)
     body = prepare(call, values)
