@@ -21,6 +21,7 @@ for name in ("square", "negative", "positive"):
     unary(name, complex_too=True)
 unary("reciprocal", 0.5, 2.0, complex_too=True)
 unary("abs", 0.5, 2.0)
+unary("fabs", 0.5, 2.0)
 case("abs", x=numbers(5, kind="complex"), label="complex")
 for name in ("sign", "ceil", "floor", "trunc", "round"):
     unary(name, 0.1, 0.4, second=False)
@@ -89,6 +90,7 @@ case("roll", x=numbers(2, 5), shift=2, axis=1)
 case("roll", x=numbers(2, 5), shift=3, label="flat")
 
 # joining
+case("append", ("x", "values"), x=numbers(2, 3), values=numbers(1, 3, seed=1), axis=0)
 case("concatenate", "x", x=[numbers(2, 3), numbers(1, 3, seed=1)], axis=0)
 case("concatenate", "x", x=[numbers(2, 3), numbers(4, seed=1)], axis=None, label="flat")
 case("stack", "x", x=[numbers(3), numbers(3, seed=1)], axis=1)

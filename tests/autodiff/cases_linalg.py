@@ -102,6 +102,7 @@ for order in (1, -1, math.inf, -math.inf):
     case("matrix_norm", x=numbers(2, 3, 2), ord=order, label=f"order {order}", second=False)
 pair("euclidean_distance", (2, 3), (3,))
 pair("cosine_similarity", (2, 3), (3,))
+case("normalize", "x", x=numbers(2, 3), axis=-1)
 pair("cosine_similarity", (3, 2), (3, 2), "axis", axis=0)
 pair("cdist", (2, 3, 2), (4, 2), second=False)
 for p in (1.0, 3.0, math.inf):

@@ -102,3 +102,13 @@ def test_what_a_window_refuses(backend: str) -> None:
     for std in (0.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="std"):
             ops.gaussian_window(4, std)
+
+
+@pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])
+def test_symmetric_windows_are_those_of_numpy(backend: str, name: str) -> None:
+    for length in (0, 1, 2, 5, 8):
+        got = ops.to_numpy(getattr(ops, name)(length, dtype="float64"))
+        assert numpy.allclose(got, getattr(numpy, name)(length), rtol=0, atol=1e-15)
+        assert numpy.allclose(
+            ops.to_numpy(ops.kaiser(length, 8.6, dtype="float64")), numpy.kaiser(length, 8.6), rtol=1e-13, atol=0
+        )

@@ -37,6 +37,7 @@ def plain(function: Any) -> Any:
 
 
 unary("abs", plain(np.abs))
+unary("fabs", lifted(np.abs))
 unary("negative", plain(np.negative), ulps=0)
 unary("positive", plain(np.positive), ulps=0)
 unary("square", plain(np.square))

@@ -364,6 +364,19 @@ def _cdist(x: np.ndarray, y: np.ndarray, p: float) -> Any:
     return np.max(apart, axis=-1) if p == math.inf else np.sum(apart**p, axis=-1) ** (1 / np.longdouble(p))
 
 
+def _one_of_spread(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
+    drawn = _spread(draw, dtype)
+    order = draw(st.sampled_from([2, 1, 3]))
+    return {"x": drawn["x"], "axis": drawn["axis"], "order": order, "epsilon": 1e-3}
+
+
+def _normalized(x: np.ndarray, axis: int, order: float, epsilon: float) -> Any:
+    size = np.abs(_floating(x))
+    lengths = np.sum(size**order, axis=axis, keepdims=True) ** (1 / np.longdouble(order))
+    return _floating(x) / np.maximum(lengths, epsilon)
+
+
+spec("normalize", _one_of_spread, _normalized, 16.0, lambda x, axis, order, epsilon: 1.0)
 spec("cosine_similarity", _spread, _cosine, 16.0, lambda x, y, axis: 1.0)
 spec("euclidean_distance", _spread, _distance, 8.0)
 spec("cdist", _rows, _cdist, 16.0)

@@ -98,6 +98,15 @@ def _several(stacked: bool, **limits: Any) -> Any:
 
 
 spec("concatenate", _several(False), lambda x, axis: np.concatenate(x, axis), 0)
+
+
+def _appended(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
+    both = _several(False)(draw, dtype)
+    axis = draw(st.sampled_from([both["axis"], None]))
+    return {"x": both["x"][0], "values": both["x"][-1], "axis": axis}
+
+
+spec("append", _appended, lambda x, values, axis: np.append(x, values, axis), 0)
 spec("stack", _several(True), lambda x, axis: np.stack(x, axis), 0)
 for _name in ("vstack", "hstack", "dstack", "column_stack"):
 

@@ -80,6 +80,7 @@ from ember_ml.ops.arrays.indexing import slice_update as slice_update
 from ember_ml.ops.arrays.indexing import take as take
 from ember_ml.ops.arrays.indexing import take_along_axis as take_along_axis
 from ember_ml.ops.arrays.indexing import unravel_index as unravel_index
+from ember_ml.ops.arrays.joining import append as append
 from ember_ml.ops.arrays.joining import array_split as array_split
 from ember_ml.ops.arrays.joining import column_stack as column_stack
 from ember_ml.ops.arrays.joining import concat as concat
@@ -161,6 +162,7 @@ from ember_ml.ops.elementwise.arithmetic import ceil as ceil
 from ember_ml.ops.elementwise.arithmetic import clip as clip
 from ember_ml.ops.elementwise.arithmetic import divide as divide
 from ember_ml.ops.elementwise.arithmetic import divide_no_nan as divide_no_nan
+from ember_ml.ops.elementwise.arithmetic import fabs as fabs
 from ember_ml.ops.elementwise.arithmetic import floor as floor
 from ember_ml.ops.elementwise.arithmetic import floor_divide as floor_divide
 from ember_ml.ops.elementwise.arithmetic import fmax as fmax
@@ -216,6 +218,7 @@ from ember_ml.ops.elementwise.comparison import select as select
 from ember_ml.ops.elementwise.comparison import where as where
 from ember_ml.ops.elementwise.complex import angle as angle
 from ember_ml.ops.elementwise.complex import conj as conj
+from ember_ml.ops.elementwise.complex import conjugate as conjugate
 from ember_ml.ops.elementwise.complex import imag as imag
 from ember_ml.ops.elementwise.complex import polar as polar
 from ember_ml.ops.elementwise.complex import real as real
@@ -298,6 +301,7 @@ from ember_ml.ops.linearalg.norms import cosine_similarity as cosine_similarity
 from ember_ml.ops.linearalg.norms import euclidean_distance as euclidean_distance
 from ember_ml.ops.linearalg.norms import matrix_norm as matrix_norm
 from ember_ml.ops.linearalg.norms import norm as norm
+from ember_ml.ops.linearalg.norms import normalize as normalize
 from ember_ml.ops.linearalg.norms import vector_norm as vector_norm
 from ember_ml.ops.linearalg.products import cross as cross
 from ember_ml.ops.linearalg.products import diagonal as diagonal
@@ -368,6 +372,7 @@ from ember_ml.ops.random.choices import random_choice as random_choice
 from ember_ml.ops.random.choices import random_permutation as random_permutation
 from ember_ml.ops.random.choices import shuffle as shuffle
 from ember_ml.ops.random.sampling import dropout as dropout
+from ember_ml.ops.random.sampling import randint as randint
 from ember_ml.ops.random.sampling import random_bernoulli as random_bernoulli
 from ember_ml.ops.random.sampling import random_beta as random_beta
 from ember_ml.ops.random.sampling import random_binomial as random_binomial
@@ -408,11 +413,16 @@ from ember_ml.ops.signal.short_time import mel_filterbank as mel_filterbank
 from ember_ml.ops.signal.short_time import overlap_add as overlap_add
 from ember_ml.ops.signal.short_time import spectrogram as spectrogram
 from ember_ml.ops.signal.short_time import stft as stft
+from ember_ml.ops.signal.windows import bartlett as bartlett
 from ember_ml.ops.signal.windows import bartlett_window as bartlett_window
+from ember_ml.ops.signal.windows import blackman as blackman
 from ember_ml.ops.signal.windows import blackman_window as blackman_window
 from ember_ml.ops.signal.windows import gaussian_window as gaussian_window
+from ember_ml.ops.signal.windows import hamming as hamming
 from ember_ml.ops.signal.windows import hamming_window as hamming_window
 from ember_ml.ops.signal.windows import hann_window as hann_window
+from ember_ml.ops.signal.windows import hanning as hanning
+from ember_ml.ops.signal.windows import kaiser as kaiser
 from ember_ml.ops.signal.windows import kaiser_window as kaiser_window
 from ember_ml.ops.stats.cumulative import corrcoef as corrcoef
 from ember_ml.ops.stats.cumulative import correlate as correlate
@@ -435,6 +445,8 @@ from ember_ml.ops.stats.nan_statistics import nanstd as nanstd
 from ember_ml.ops.stats.nan_statistics import nansum as nansum
 from ember_ml.ops.stats.nan_statistics import nanvar as nanvar
 from ember_ml.ops.stats.reductions import all as all
+from ember_ml.ops.stats.reductions import amax as amax
+from ember_ml.ops.stats.reductions import amin as amin
 from ember_ml.ops.stats.reductions import any as any
 from ember_ml.ops.stats.reductions import argmax as argmax
 from ember_ml.ops.stats.reductions import argmin as argmin
@@ -470,6 +482,7 @@ from ember_ml.transforms.gradients import hessian as hessian
 from ember_ml.transforms.gradients import jacobian as jacobian
 from ember_ml.transforms.gradients import jvp as jvp
 from ember_ml.transforms.gradients import value_and_grad as value_and_grad
+from ember_ml.transforms.gradients import vectorize as vectorize
 from ember_ml.transforms.gradients import vjp as vjp
 from ember_ml.transforms.gradients import vmap as vmap
 from ember_ml.transforms.odes import odeint as odeint
@@ -494,8 +507,11 @@ __all__ = [
     "add",
     "all",
     "allclose",
+    "amax",
+    "amin",
     "angle",
     "any",
+    "append",
     "arange",
     "arccos",
     "arccosh",
@@ -521,6 +537,7 @@ __all__ = [
     "atanh",
     "average",
     "average_pool",
+    "bartlett",
     "bartlett_window",
     "batch_normalization",
     "bfloat16",
@@ -533,6 +550,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blackman",
     "blackman_window",
     "bool",
     "broadcast_arrays",
@@ -557,6 +575,7 @@ __all__ = [
     "concatenate",
     "cond",
     "conj",
+    "conjugate",
     "conjugate_gradient",
     "conv",
     "conv_transpose",
@@ -614,6 +633,7 @@ __all__ = [
     "expm",
     "expm1",
     "eye",
+    "fabs",
     "fft",
     "fft2",
     "fftconvolve",
@@ -655,8 +675,10 @@ __all__ = [
     "greater",
     "greater_equal",
     "group_normalization",
+    "hamming",
     "hamming_window",
     "hann_window",
+    "hanning",
     "hard_shrink",
     "hard_sigmoid",
     "hard_silu",
@@ -704,6 +726,7 @@ __all__ = [
     "item",
     "jacobian",
     "jvp",
+    "kaiser",
     "kaiser_window",
     "kl_divergence",
     "kron",
@@ -783,6 +806,7 @@ __all__ = [
     "nextafter",
     "nonzero",
     "norm",
+    "normalize",
     "not_equal",
     "odeint",
     "one_hot",
@@ -805,6 +829,7 @@ __all__ = [
     "qr",
     "quantile",
     "rad2deg",
+    "randint",
     "random",
     "random_bernoulli",
     "random_beta",
@@ -951,6 +976,7 @@ __all__ = [
     "vdot",
     "vecdot",
     "vector_norm",
+    "vectorize",
     "vectorized_map",
     "view",
     "vjp",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any
 
+from ember_ml import ops
 from ember_ml.autodiff.captured_tensors import Closure, open_closure
 from ember_ml.autodiff.engines import run, while_on
 from ember_ml.backend.random.generator import bookmark, streaming
@@ -41,6 +42,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "value_and_grad",
+    "vectorize",
     "vjp",
     "vmap",
 ]
@@ -275,6 +277,29 @@ def vmap(
         return outputs.tree(run("vmap", flat, backend, leaves.natives, axes, out_axes))
 
     return mapped
+
+
+@plain
+def vectorize(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that applies ``f``, of numbers, to the elements of its arguments, which broadcast.
+
+    Like :func:`vmap` it computes all elements at once where the backend can.
+
+    >>> from ember_ml import ops
+    >>> larger = ops.vectorize(lambda x, y: ops.where(x > y, x, y))
+    >>> ops.to_numpy(larger(ops.array([[1.0], [4.0]]), ops.array([2.0, 3.0]))).tolist()
+    [[2.0, 3.0], [4.0, 4.0]]
+    """
+    check_function(f, "vectorize")
+
+    @wraps(f)
+    def elementwise(*args: Any) -> Any:
+        arrays = ops.broadcast_arrays(*map(ops.asarray, args))
+        shape = ops.shape(arrays[0])
+        results = vmap(f)(*(ops.reshape(x, (-1,)) for x in arrays))
+        return trees.map_tree(lambda y: ops.reshape(y, (*shape, *ops.shape(y)[1:])), results)
+
+    return elementwise
 
 
 def _length(x: Any, axis: int) -> int:

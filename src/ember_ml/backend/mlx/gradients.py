@@ -132,8 +132,15 @@ def _row(
 def vmap(
     function: Callable[..., Any], leaves: Sequence[mx.array], axes: Sequence[int | None], out_axis: int
 ) -> list[mx.array]:
+    mapped = next(place for place, axis in enumerate(axes) if axis is not None)
+
+    def with_a_sample(*arrays: mx.array) -> list[mx.array]:
+        # MLX 0.32: refuses a function none of whose outputs depends on what is mapped
+        sample = arrays[mapped]
+        return [*function(*arrays), mx.reshape(sample, (*(1,) * abs(out_axis), *sample.shape))]
+
     with graph_probe.vectorizing():
-        return mx.vmap(function, tuple(axes), out_axis)(*leaves)
+        return mx.vmap(with_a_sample, tuple(axes), out_axis)(*leaves)[:-1]
 
 
 class _ClosesOver(Exception):

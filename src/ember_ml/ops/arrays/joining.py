@@ -17,6 +17,7 @@ from ember_ml.tensor.in_place import RULES, link_view
 from ember_ml.typing import Tensor, TensorLike, ValueLike
 
 __all__ = [
+    "append",
     "array_split",
     "column_stack",
     "concat",
@@ -293,6 +294,17 @@ gradient(
 
 
 concat = concatenate
+
+
+@derived(SAME)
+def append(x: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor:
+    """``x`` and ``values`` one after the other along ``axis``; without an axis both are flattened first.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.append([1, 2], [[3], [4]])).tolist()
+    [1, 2, 3, 4]
+    """
+    return concatenate([x, values], axis)
 
 
 def _parted(g: Tensor, shapes: list[tuple[int, ...]], axis: int | None) -> list[Tensor]:

@@ -17,6 +17,7 @@ __all__: list[str] = [
     "clip",
     "divide",
     "divide_no_nan",
+    "fabs",
     "floor",
     "floor_divide",
     "fmax",
@@ -268,6 +269,17 @@ gradient(abs, holomorphic=False, x=lambda g, x: multiply(g, sign(x)))
 
 
 absolute = abs
+
+
+@derived(REAL_FLOATING)
+def fabs(x: TensorLike) -> Tensor:
+    """The absolute values as floats: integers are computed in float32.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.fabs([-1, 2])).tolist()
+    [1.0, 2.0]
+    """
+    return abs(x)
 
 
 @primitive(NUMERIC)

@@ -15,6 +15,7 @@ from ember_ml.typing import Tensor, TensorLike
 __all__: list[str] = [
     "angle",
     "conj",
+    "conjugate",
     "imag",
     "polar",
     "real",
@@ -78,7 +79,7 @@ def _join_parts(x: Tensor, y: Tensor) -> Tensor:
     return ops.where(is_finite, ops.add(real_part, ops.multiply(imaginary_part, 1j)), exact)
 
 
-@primitive(NUMERIC)
+@primitive(NUMERIC, "conjugate")
 def conj(x: TensorLike) -> Tensor:
     """The complex conjugates; of real tensors the tensor itself.
 
@@ -90,6 +91,8 @@ def conj(x: TensorLike) -> Tensor:
 
 
 gradient(conj, holomorphic=False, x=lambda g: conj(g))
+
+conjugate = conj
 
 
 @derived(FLOATING.giving("real"))

@@ -18,7 +18,7 @@ from ember_ml.dispatch.half_precision import in_float32, is_half
 from ember_ml.ops.gradient_rules.helpers import extremes
 from ember_ml.typing import AxisLike, Tensor, TensorLike
 
-__all__ = ["cdist", "cosine_similarity", "euclidean_distance", "matrix_norm", "norm", "vector_norm"]
+__all__ = ["cdist", "cosine_similarity", "euclidean_distance", "matrix_norm", "norm", "normalize", "vector_norm"]
 
 _BLOCK = 1 << 22  # elements of the differences that cdist holds at a time
 
@@ -155,6 +155,25 @@ def cosine_similarity(x: TensorLike, y: TensorLike, axis: int = -1, eps: float =
     unit_x = ops.divide(x, ops.maximum(vector_norm(x, axis, True, 2), eps))
     unit_y = ops.divide(y, ops.maximum(vector_norm(y, axis, True, 2), eps))
     result = ops.sum(ops.multiply(unit_x, unit_y), axis=axis)
+    return ops.cast(result, own) if own in dt.HALVES else result
+
+
+@derived(FLOATING)
+def normalize(x: TensorLike, axis: int = -1, order: float = 2, epsilon: float | None = None) -> Tensor:
+    """The vectors along ``axis`` divided by their norms of that order.
+
+    Norms below ``epsilon`` count as ``epsilon``, by default the square root of the smallest normal number: a zero
+    vector stays zero.
+
+    >>> from ember_ml import ops
+    >>> [round(value, 3) for value in ops.to_numpy(ops.normalize([3.0, 4.0])).tolist()]
+    [0.6, 0.8]
+    """
+    own = ops.dtype(x)
+    if own in dt.HALVES:
+        x = ops.cast(x, dt.float32)
+    least = ops.finfo(ops.dtype(x)).smallest_normal ** 0.5 if epsilon is None else epsilon
+    result = ops.divide(x, ops.cast(ops.maximum(vector_norm(x, axis, True, order), least), ops.dtype(x)))
     return ops.cast(result, own) if own in dt.HALVES else result
 
 

@@ -27,6 +27,7 @@ from ember_ml.typing import DataLike, DeviceLike, DTypeLike, ShapeLike, Tensor, 
 __all__ = [
     "Generator",
     "dropout",
+    "randint",
     "random_bernoulli",
     "random_beta",
     "random_binomial",
@@ -219,7 +220,7 @@ def random_bernoulli(
     return chosen if dtype is None else ops.cast(chosen, dtype)
 
 
-@derived(CREATION)
+@derived(CREATION, "randint")
 def random_integers(
     shape: ShapeLike,
     minval: int,
@@ -247,6 +248,9 @@ def random_integers(
     if low < smallest or high > largest + 1:
         raise OverflowError(f"the integers from {low} up to {high} do not fit {asked} ({smallest} to {largest})")
     return ops.cast(draw(variates.integers(low, high - low), as_shape(shape), device, seed), asked)
+
+
+randint = random_integers
 
 
 @derived(CREATION)

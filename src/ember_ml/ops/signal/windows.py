@@ -14,11 +14,16 @@ from ember_ml.dispatch.dtype_rules import CREATION
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor
 
 __all__ = [
+    "bartlett",
     "bartlett_window",
+    "blackman",
     "blackman_window",
     "gaussian_window",
+    "hamming",
     "hamming_window",
     "hann_window",
+    "hanning",
+    "kaiser",
     "kaiser_window",
 ]
 
@@ -109,3 +114,58 @@ def gaussian_window(
     1.0
     """
     return active().from_host(host_window("gaussian", window_length, periodic, dtype, std), device)
+
+
+@derived(CREATION)
+def bartlett(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """The symmetric Bartlett window of ``M`` weights, as NumPy has it; :func:`bartlett_window` with ``periodic=False``.
+
+    >>> from ember_ml import ops
+    >>> [round(weight, 3) for weight in ops.to_numpy(ops.bartlett(5)).tolist()]
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    return active().from_host(host_window("bartlett", M, False, dtype), device)
+
+
+@derived(CREATION)
+def blackman(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """The symmetric Blackman window of ``M`` weights, as NumPy has it; :func:`blackman_window` with ``periodic=False``.
+
+    >>> from ember_ml import ops
+    >>> [round(weight, 3) for weight in ops.to_numpy(ops.blackman(5)).tolist()]
+    [0.0, 0.34, 1.0, 0.34, 0.0]
+    """
+    return active().from_host(host_window("blackman", M, False, dtype), device)
+
+
+@derived(CREATION)
+def hamming(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """The symmetric Hamming window of ``M`` weights, as NumPy has it; :func:`hamming_window` with ``periodic=False``.
+
+    >>> from ember_ml import ops
+    >>> [round(weight, 3) for weight in ops.to_numpy(ops.hamming(5)).tolist()]
+    [0.08, 0.54, 1.0, 0.54, 0.08]
+    """
+    return active().from_host(host_window("hamming", M, False, dtype), device)
+
+
+@derived(CREATION)
+def hanning(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """The symmetric Hann window of ``M`` weights, as NumPy has it; :func:`hann_window` with ``periodic=False``.
+
+    >>> from ember_ml import ops
+    >>> [round(weight, 3) for weight in ops.to_numpy(ops.hanning(5)).tolist()]
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    return active().from_host(host_window("hann", M, False, dtype), device)
+
+
+@derived(CREATION)
+def kaiser(M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """The symmetric Kaiser window of ``M`` weights, as NumPy has it; :func:`kaiser_window` with ``periodic=False``.
+
+    >>> from ember_ml import ops
+    >>> [round(weight, 3) for weight in ops.to_numpy(ops.kaiser(3, 0.0)).tolist()]
+    [1.0, 1.0, 1.0]
+    """
+    return active().from_host(host_window("kaiser", M, False, dtype, beta), device)

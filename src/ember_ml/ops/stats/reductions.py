@@ -19,6 +19,8 @@ from ember_ml.typing import AxisLike, DTypeLike, Tensor, TensorLike
 
 __all__ = [
     "all",
+    "amax",
+    "amin",
     "any",
     "argmax",
     "argmin",
@@ -142,7 +144,7 @@ gradient(
 )
 
 
-@primitive(_ORDERED, "reduce_max")
+@primitive(_ORDERED, "reduce_max", "amax")
 def max(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """The largest element, NaN where there is one; ``ValueError`` where there are no elements.
 
@@ -156,7 +158,7 @@ def max(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> 
 gradient(max, x=lambda g, r, x, axis: adjoints.extremes(g, r, x, axis))
 
 
-@primitive(_ORDERED, "reduce_min")
+@primitive(_ORDERED, "reduce_min", "amin")
 def min(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """The smallest element, NaN where there is one; ``ValueError`` where there are no elements.
 
@@ -335,6 +337,8 @@ reduce_mean = mean
 reduce_var = var
 reduce_std = std
 reduce_max = max
+amax = max
+amin = min
 reduce_min = min
 
 

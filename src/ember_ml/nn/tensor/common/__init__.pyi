@@ -50,6 +50,7 @@ from ember_ml.ops.arrays.indexing import slice_update as slice_update
 from ember_ml.ops.arrays.indexing import take as take
 from ember_ml.ops.arrays.indexing import take_along_axis as take_along_axis
 from ember_ml.ops.arrays.indexing import unravel_index as unravel_index
+from ember_ml.ops.arrays.joining import append as append
 from ember_ml.ops.arrays.joining import array_split as array_split
 from ember_ml.ops.arrays.joining import column_stack as column_stack
 from ember_ml.ops.arrays.joining import concat as concat
@@ -134,6 +135,7 @@ from ember_ml.ops.random.choices import random_choice as random_choice
 from ember_ml.ops.random.choices import random_permutation as random_permutation
 from ember_ml.ops.random.choices import shuffle as shuffle
 from ember_ml.ops.random.sampling import dropout as dropout
+from ember_ml.ops.random.sampling import randint as randint
 from ember_ml.ops.random.sampling import random_bernoulli as random_bernoulli
 from ember_ml.ops.random.sampling import random_beta as random_beta
 from ember_ml.ops.random.sampling import random_binomial as random_binomial
@@ -152,6 +154,7 @@ from ember_ml.tensor.ember_tensor import EmberTensor as EmberTensor
 __all__ = [
     "EmberTensor",
     "Generator",
+    "append",
     "arange",
     "argpartition",
     "argsort",
@@ -224,6 +227,7 @@ __all__ = [
     "permute_dims",
     "put_along_axis",
     "quantile",
+    "randint",
     "random_bernoulli",
     "random_beta",
     "random_binomial",
