@@ -396,3 +396,11 @@ def test_gradients_are_linear(name: str, weights: list[float], scale: float) -> 
         together = ops.grad(lambda x: f(x) * scale + g(x))(x)
         apart = ops.add(ops.multiply(ops.grad(f)(x), scale), ops.grad(g)(x))
         assert ops.to_numpy(together).tolist() == pytest.approx(ops.to_numpy(apart).tolist(), rel=1e-4, abs=1e-4)
+
+
+def test_vectorize_broadcasts_a_function_of_numbers(backend: str) -> None:
+    function = ops.vectorize(lambda x, y: (ops.where(x > y, x - y, 0.0), x * y))
+    x, y = ops.array([[1.0], [4.0]]), ops.array([2.0, 3.0])
+    above, product = function(x, y)
+    assert ops.to_numpy(above).tolist() == [[0.0, 0.0], [2.0, 1.0]]
+    assert ops.to_numpy(product).tolist() == [[2.0, 3.0], [8.0, 12.0]]
