@@ -95,16 +95,39 @@ def unpack_finding(path: str, row: list) -> Finding:
     return Finding(path, line, column, end_line, end_column, code, message, fix, cell)
 
 
+_LARGEST = 2000
+"""As many parts a fact has at most; one with more, as of tuples in tuples in tuples, counts as unknown."""
+
+
 def pack(value: object) -> object:
     """Return a fact as JSON."""
+    return _pack(value) if _is_small(value) else {"k": UNKNOWN, "d": None}
+
+
+def _pack(value: object) -> object:
     if isinstance(value, Value):
         return {
             "k": value.kind,
-            "d": pack(value.detail) if value.kind != UNKNOWN or value.detail == ("mixed",) else None,
+            "d": _pack(value.detail) if value.kind != UNKNOWN or value.detail == ("mixed",) else None,
         }
     if isinstance(value, tuple):
-        return [pack(item) for item in value]
+        return [_pack(item) for item in value]
     return value
+
+
+def _is_small(value: object) -> bool:
+    """Whether a fact has few parts and is not nested deeply; shared parts count each time, as JSON writes them."""
+    stack, count = [(value, 0)], 0
+    while stack:
+        part, depth = stack.pop()
+        count += 1
+        if count > _LARGEST or depth > 100:
+            return False
+        if isinstance(part, Value):
+            stack.append((part.detail, depth + 1))
+        elif isinstance(part, tuple):
+            stack += [(item, depth + 1) for item in part]
+    return True
 
 
 def unpack(value: object) -> object:

@@ -146,7 +146,7 @@ def load_table(path: str) -> dict[str, Any] | None:
     try:
         with open(path, "rb") as stream:
             data = tomllib.load(stream)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error

@@ -57,6 +57,8 @@ class FixContext:
             for text in self.module.source.split("\n"):
                 self._starts.append(total)
                 total += len(text) + 1
+        if self.module.source.isascii():
+            return self._starts[line - 1] + min(column, len(self.module.lines[line - 1]))
         raw = self.module.lines[line - 1][:column]
         return self._starts[line - 1] + len(raw.decode("utf-8", "surrogatepass"))
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import stat
 import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -31,7 +32,6 @@ SKIPPED_FOLDERS = frozenset(
 )
 CELL_MARK = "# %% emberlint cell "
 _MAGIC = "pass  # emberlint magic: "
-_MAGIC_LINE = re.compile(r"^(\s*)([%!?].*|.*\?)$")
 
 
 class Undecodable(Exception):
@@ -49,9 +49,11 @@ def find(paths: Iterable[str]) -> Iterator[str]:
             for folder, folders, names in os.walk(given):
                 folders[:] = sorted(f for f in folders if f not in SKIPPED_FOLDERS)
                 for name in sorted(names):
-                    if name.endswith(SUFFIXES):
-                        yield os.path.join(folder, name)
-        elif os.path.exists(given):
+                    path = os.path.join(folder, name)
+                    # no dangling links, as the locks of editors are, and no devices, which may never end
+                    if name.endswith(SUFFIXES) and os.path.isfile(path):
+                        yield path
+        elif os.path.exists(given) and not stat.S_ISCHR(os.stat(given).st_mode):
             yield given
         else:
             raise FileNotFoundError(given)
@@ -69,13 +71,13 @@ def decode(data: bytes) -> str:
         else:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
             text = data.decode(encoding)
-    except (SyntaxError, LookupError) as error:
-        raise Undecodable(f"cannot be decoded: {error}") from error
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise Undecodable(
             f"cannot be decoded: byte {data[error.start]:#04x} on line {line} is not {error.encoding}"
         ) from error
+    except (SyntaxError, LookupError, UnicodeError) as error:  # the codec "undefined" raises the last
+        raise Undecodable(f"cannot be decoded: {error}") from error
     if text.startswith(codecs.BOM_UTF8.decode()):
         text = text[1:]
     if "\r" in text:
@@ -109,8 +111,9 @@ def _hide_magics(code: str) -> str:
         return "\n".join(_MAGIC + line for line in code.split("\n"))
     lines = []
     for line in code.split("\n"):
-        match = _MAGIC_LINE.match(line)
-        lines.append(f"{match[1]}{_MAGIC}{match[2]}" if match and not line.lstrip().startswith("#") else line)
+        command = line.lstrip()
+        is_magic = command.startswith(("%", "!", "?")) or (line.endswith("?") and not command.startswith("#"))
+        lines.append(f"{line[: len(line) - len(command)]}{_MAGIC}{command}" if is_magic else line)
     return "\n".join(lines)
 
 

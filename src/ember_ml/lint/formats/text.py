@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ember_ml.lint.finding import Finding
 
+_WIDEST = 400
+"""As many characters of a line are shown at most."""
+
 
 def write(findings: list[Finding], texts: dict[str, str]) -> str:
     """Return one block per finding; ``texts`` holds the source of each file."""
@@ -28,8 +31,11 @@ def write(findings: list[Finding], texts: dict[str, str]) -> str:
                 if finding.end_line == finding.line
                 else len(line) - finding.column + 1
             )
-            stripped = line.lstrip()
-            lead = len(line) - len(stripped)
-            block += f"\n    {stripped}\n    {' ' * (finding.column - 1 - lead)}{'^' * max(1, width)}"
+            lead = len(line) - len(line.lstrip())
+            if len(line) > _WIDEST:  # a line of a generated file: the part around the finding
+                lead = max(lead, finding.column - 1 - _WIDEST // 4)
+                line = line[: lead + _WIDEST]
+                width = min(width, len(line) - finding.column + 1)
+            block += f"\n    {line[lead:]}\n    {' ' * (finding.column - 1 - lead)}{'^' * max(1, width)}"
         blocks.append(block)
     return "\n".join(blocks)
