@@ -77,7 +77,10 @@ def native_dtype(backend: Backend, dtype: EmberDType) -> Any:
 
 
 def bring(value: Any, backend: Backend, device: str | None = None) -> Any:
-    """Return ``value`` as a native tensor of ``backend``, without a copy where that is safe."""
+    """Return ``value`` as a native tensor of ``backend``, without a copy where that is safe.
+
+    What is not a tensor of ``backend`` yet goes to ``device``, or to the default one.
+    """
     if type(value) is EmberTensor:
         value = value._array
     if backend.is_native(value):
@@ -88,7 +91,7 @@ def bring(value: Any, backend: Backend, device: str | None = None) -> Any:
         return backend.compilation.from_python(value, None, device)
     host = as_host(value)
     native_dtype(backend, as_dtype(host.dtype))
-    return backend.from_host(host, device)
+    return backend.from_host(host, default_device(backend) if device is None else device)
 
 
 def number_like(number: float, x: Any, backend: Backend) -> Any:
