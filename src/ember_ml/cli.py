@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ember_ml.backend import selection as backends
+from ember_ml.backend.built_in import BUILT_IN
 from ember_ml.backend.devices import default_device
 from ember_ml.core import dtypes as dt
 from ember_ml.errors import BackendError, EmberError
@@ -29,7 +30,8 @@ app: typer.Typer = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _PIPED_WIDTH = 160  # a pipe has no width, and a table folded to 80 columns is hard to search
-_PACKAGES = ("ember-ml", "numpy", "ml-dtypes", "torch", "mlx", "scipy", "scikit-learn", "einops", "keras")
+_LIBRARIES = tuple(entry.distribution for entry in BUILT_IN.values())
+_PACKAGES = ("ember-ml", *_LIBRARIES, "ml-dtypes", "scipy", "scikit-learn", "einops", "keras")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 

@@ -15,7 +15,7 @@ import pytest
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import selection as backends
-from ember_ml.backend.contract import Backend
+from ember_ml.backend.loading import ENTRY_POINT_GROUP, check_backend
 from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.inventory import inventory
 from ember_ml.errors import BrokenBackend, UnknownBackend, UnsupportedDType, UnsupportedOp
@@ -29,14 +29,14 @@ def _install(folder: Path, name: str, value: str) -> None:
     info = folder / f"{name}_backend-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-backend\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{backends.ENTRY_POINT_GROUP}]\n{name} = {value}\n")
+    (info / "entry_points.txt").write_text(f"[{ENTRY_POINT_GROUP}]\n{name} = {value}\n")
 
 
 @pytest.fixture
 def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The example package, installed for one test as its pyproject.toml says."""
     points = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
-    ((name, value),) = points[backends.ENTRY_POINT_GROUP].items()
+    ((name, value),) = points[ENTRY_POINT_GROUP].items()
     _install(tmp_path, name, value)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.syspath_prepend(str(EXAMPLE))
@@ -91,8 +91,7 @@ def test_derived_ops_work_without_a_body(counting: Any) -> None:
 
 
 def test_the_example_fulfils_the_whole_contract(counting: Any) -> None:
-    wanted = {name for name in (*Backend.__annotations__, *vars(Backend)) if not name.startswith("_")}
-    assert {name for name in wanted if not hasattr(counting, name)} == set()
+    check_backend(counting, "counting")
 
 
 def test_it_has_gradients_by_the_rules_of_ember_ml(counting: Any) -> None:
@@ -130,6 +129,31 @@ def test_plugin_that_fails_to_import_is_a_broken_backend(tmp_path: Path, monkeyp
     with pytest.raises(BrokenBackend, match=r"failing_backend.*no such device"):
         ember_ml.set_backend("failing")
     assert "failing_backend" not in sys.modules
+
+
+def test_plugin_that_is_incomplete_is_a_broken_backend(counting: Any, tmp_path: Path) -> None:
+    _install(tmp_path, "incomplete", "incomplete_backend")
+    (tmp_path / "incomplete_backend.py").write_text(
+        "import counting_backend\n"
+        "globals().update({k: v for k, v in vars(counting_backend).items() if not k.startswith('__')})\n"
+        "name = key = 'incomplete'\n"
+        "del dtype_of\n"
+    )
+    with pytest.raises(BrokenBackend, match=r"'incomplete' does not fulfil the contract.*: dtype_of is missing$"):
+        ember_ml.set_backend("incomplete")
+    assert ember_ml.get_backend() == "counting"
+
+
+def test_body_with_a_misspelt_name_is_a_broken_backend(counting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def subtrakt(x: Any, y: Any) -> Any:
+        return x - y
+
+    monkeypatch.setattr(subtrakt, "__module__", counting.bodies.__name__)
+    monkeypatch.setattr(counting.bodies, "subtrakt", subtrakt, raising=False)
+    monkeypatch.delattr(counting.bodies, "subtract", raising=False)
+    backends._loaded.pop("counting")
+    with pytest.raises(BrokenBackend, match=r"counting_backend\.bodies\.subtrakt.*name it subtract"):
+        ember_ml.set_backend("counting")
 
 
 def test_removed_plugin_is_unknown() -> None:

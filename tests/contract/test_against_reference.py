@@ -24,8 +24,8 @@ def _claimed(backend: str, name: str) -> list[str]:
     admitted = set(rule.domain)
     if rule.lift:
         admitted |= dtypes.INTEGERS if not rule.lift_bool else dtypes.INTEGERS | dtypes.BOOL
-    held = ember_ml.backend.load(backend).dtypes
-    return sorted(dtype.name for dtype in admitted if dtype in held and not gap_reason(backend, name, dtype.name))
+    loaded = ember_ml.backend.load(backend)
+    return sorted(d.name for d in admitted if d in loaded.dtypes and not gap_reason(loaded, name, d.name))
 
 
 def _brought(value: Any) -> Any:

@@ -27,6 +27,7 @@ dtypes: dict[EmberDType, Any] = {
 }
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = (bodies,)
+gaps: dict[tuple[str, str], str] = {}
 notes: dict[str, str] = {}
 # the capabilities of ember_ml.backend.capabilities: none, so that the portable ways serve
 gradients = tape_kernels = compilation = control_flow = optimizer_kernels = recurrent = None

@@ -12,10 +12,9 @@ import sys
 from types import ModuleType
 
 from ember_ml.array_api.build import fill
+from ember_ml.backend.built_in import BUILT_IN
 
 __all__ = ["namespace"]
-
-_BUILT_IN = ("numpy", "torch", "mlx")
 
 
 def namespace(backend: str) -> ModuleType:
@@ -30,7 +29,7 @@ def namespace(backend: str) -> ModuleType:
     found = sys.modules.get(name)
     if found is not None:
         return found
-    if backend in _BUILT_IN:
+    if backend in BUILT_IN:
         return importlib.import_module(name)
     found = ModuleType(name, f"The array API standard's namespace on the backend {backend!r}.")
     fill(vars(found), backend)

@@ -13,6 +13,7 @@ from functools import cache, partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
+from ember_ml.backend.built_in import BUILT_IN
 from ember_ml.core import trees
 from ember_ml.core.dtypes import EmberDType
 
@@ -21,7 +22,8 @@ __all__ = ["Closure", "open_closure"]
 _Build = Callable[[Iterator[Any]], Any]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice, EmberDType, type)
-_LIBRARIES = frozenset({"ember_ml", "numpy", "torch", "mlx", *sys.stdlib_module_names}) - {"__main__"}
+_COMPUTING = {entry.library.partition(".")[0] for entry in BUILT_IN.values()}
+_LIBRARIES = frozenset({"ember_ml", *_COMPUTING, *sys.stdlib_module_names}) - {"__main__"}
 
 
 class Closure(NamedTuple):

@@ -42,6 +42,7 @@ class Tape:
     dtypes: dict[EmberDType, EmberDType]
     weak_dtypes: frozenset[EmberDType]
     families: tuple[Any, ...]
+    gaps: Mapping[tuple[str, str], str]
     notes: Mapping[str, str]
     # none of the library's abilities is one of recorded tensors
     gradients: None = None
@@ -61,7 +62,7 @@ class Tape:
         self.key = f"{base.name}, tape {level}"
         self.dtypes = {dtype: dtype for dtype in base.dtypes}
         self.weak_dtypes = base.weak_dtypes
-        self.families, self.notes = base.families, base.notes
+        self.families, self.gaps, self.notes = base.families, base.gaps, base.notes
         self._bodies: dict[str, Callable[..., Any]] = {}
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "BenchCalls",
     "Compilation",
     "ControlFlow",
+    "Deferred",
     "Engine",
     "Gradients",
     "Kernel",
@@ -83,21 +84,31 @@ class Gradients(Engine, Protocol):
 
     sees_arguments_only: bool
     """Whether a checkpointed function's gradient reaches its arguments alone, not the arrays that it closes over."""
-    without_gradient: Mapping[str, frozenset[EmberDType]]
-    """The ops and dtypes whose gradient the library lacks or gets wrong: the rules of the op serve there."""
     ruled_inside_gradients: frozenset[str]
     """Those of ``without_gradient`` whose rules are passed over while the engine ``is_differentiating`` nothing."""
-    ruled: Callable[[Flat, Callable[..., Any], Sequence[Any]], Sequence[Any]] | None
-    """``ruled(function, pull, leaves)`` computes ``function`` and lets the engine use ``pull`` as its vjp.
 
-    None where ``without_gradient`` is empty.
-    """
-    variable: Callable[[Any], Any] | None
-    """``variable(x)`` returns a tensor with the data of ``x`` whose use is recorded from now on, as ``requires_grad``
-    asks; None where the library differentiates functions only.
-    """
+    @property
+    def without_gradient(self) -> Mapping[str, frozenset[EmberDType]]:
+        """The ops and dtypes whose gradient the library lacks or gets wrong: the rules of the op serve there."""
+        ...
 
-    def stop_gradient(self, x: Any) -> Any: ...
+    @property
+    def ruled(self) -> Callable[[Flat, Callable[..., Any], Sequence[Any]], Sequence[Any]] | None:
+        """``ruled(function, pull, leaves)`` computes ``function`` and lets the engine use ``pull`` as its vjp.
+
+        None where ``without_gradient`` is empty.
+        """
+        ...
+
+    @property
+    def variable(self) -> Callable[[Any], Any] | None:
+        """``variable(x)`` returns a tensor with the data of ``x`` whose use is recorded from now on (``requires_grad``).
+
+        None where the library differentiates functions only.
+        """
+        ...
+
+    def stop_gradient(self, x: Any, /) -> Any: ...
 
     def is_differentiating(self) -> bool:
         """Whether this thread computes inside of a gradient."""
@@ -107,8 +118,10 @@ class Gradients(Engine, Protocol):
 class TapeKernels(Protocol):
     """Faster gradients on the tape than those by the rules beside the ops."""
 
-    vjps: Mapping[str, tuple[Callable[..., Any] | None, Callable[..., Any]]]
-    """By the name of the op: a forward function that also returns residuals, or None, and the vjp."""
+    @property
+    def vjps(self) -> Mapping[str, tuple[Callable[..., Any] | None, Callable[..., Any]]]:
+        """By the name of the op: a forward function that also returns residuals, or None, and the vjp."""
+        ...
 
     def accumulate(self, total: Any, gradient: Any) -> Any:
         """Return the sum of two gradients, in the memory of ``total`` where that can be written to."""
@@ -173,8 +186,11 @@ class OptimizerKernels(Protocol):
     """Whether the parameters and slots that are passed are changed, rather than new ones returned."""
     takes_halves: bool
     """Whether the kernels take parameters in half precision, and compute them as precisely as the rules do."""
-    kernels: Mapping[str, Kernel]
-    """By ``Optimizer.kernel``."""
+
+    @property
+    def kernels(self) -> Mapping[str, Kernel]:
+        """By ``Optimizer.kernel``."""
+        ...
 
 
 class Recurrent(Protocol):
@@ -241,7 +257,8 @@ class Processes(Protocol):
 class Sharding(Protocol):
     """Parameters of which each process holds a part, gathered again by the backward pass."""
 
-    Split: Callable[..., Any]
+    @property
+    def Split(self) -> Callable[..., Any]: ...
 
     def recording(self) -> AbstractContextManager[Any]:
         """A block in which the engine of gradients keeps notes in place of gathered parameters."""
@@ -263,14 +280,15 @@ class Laziness(Protocol):
 class BenchCalls(Protocol):
     """The library's own spelling of ops, for ``ember-ml bench``."""
 
-    calls: Mapping[str, Callable[..., Any]]
+    @property
+    def calls(self) -> Mapping[str, Callable[..., Any]]: ...
 
     def evaluate(self, x: Any) -> Any:
         """Wait until ``x`` has been computed, and return it."""
         ...
 
 
-class _Deferred:
+class Deferred:
     """A module that is imported when something in it is first asked for."""
 
     def __init__(self, module: str) -> None:
@@ -282,4 +300,4 @@ class _Deferred:
 
 def deferred(module: str) -> Any:
     """Return a stand-in for a capability's module that few programs need and that is slow to import."""
-    return _Deferred(module)
+    return Deferred(module)

@@ -135,6 +135,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def gaps(self) -> Mapping[tuple[str, str], str]:
+        """By op, or ``*`` for all, and dtype: the reason why the backend raises ``UnsupportedDType`` there."""
+        ...
+
+    @property
     def notes(self) -> Mapping[str, str]:
         """What ``ember-ml doctor`` says about the library on this machine."""
         ...
@@ -160,7 +165,7 @@ class Backend(Protocol):
         """Return a NumPy array of a native tensor; read-only where it shares memory with an immutable tensor."""
         ...
 
-    def cast(self, x: Any, dtype: Any) -> Any:
+    def cast(self, x: Any, dtype: Any, /) -> Any:
         """Return ``x`` in another native dtype: float to integer saturates, NaN becomes 0, integers wrap."""
         ...
 

@@ -7,10 +7,7 @@ import.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
-import platform
 import threading
 import warnings
 from collections.abc import Callable
@@ -19,13 +16,14 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
+from ember_ml.backend.built_in import BUILT_IN
 from ember_ml.backend.contract import Backend
+from ember_ml.backend.loading import backend_names, import_backend, installed_backends, is_installed
 from ember_ml.core.dtypes import find_dtype
 from ember_ml.core.trees import known_leaves
-from ember_ml.errors import BrokenBackend, MissingBackend, UnknownBackend
+from ember_ml.errors import UnknownBackend
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
     from pathlib import Path
 
 __all__ = [
@@ -51,10 +49,7 @@ __all__ = [
     "use_backend",
 ]
 
-ENTRY_POINT_GROUP = "ember_ml.backends"
 VARIABLE = "EMBER_ML_BACKEND"
-# name: the package that computes for it
-_BUILT_IN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
 
 if "_loaded" not in globals():  # importlib.reload keeps all that was chosen
     _loaded: dict[str, Backend] = {}
@@ -76,42 +71,6 @@ if "_loaded" not in globals():  # importlib.reload keeps all that was chosen
     _with_scopes: set[str] = set()  # the backends of which a scope was opened
 
 
-def _plugins() -> dict[str, EntryPoint]:
-    from importlib.metadata import entry_points  # slow to import
-
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-
-
-def backend_names() -> tuple[str, ...]:
-    """Every backend that has a name here, installed or not: the built-in ones, then those of other packages.
-
-    >>> from ember_ml.backend import backend_names
-    >>> backend_names()[:3]
-    ('numpy', 'torch', 'mlx')
-    """
-    return (*_BUILT_IN, *(name for name in sorted(_plugins()) if name not in _BUILT_IN))
-
-
-def is_installed(name: str) -> bool:
-    """Whether the library behind the backend can be found, without importing it."""
-    if name not in _BUILT_IN:
-        return name in _plugins()
-    top, *rest = _BUILT_IN[name].split(".")
-    if importlib.util.find_spec(top) is None:
-        return False
-    return not rest or importlib.util.find_spec(_BUILT_IN[name]) is not None
-
-
-def installed_backends() -> tuple[str, ...]:
-    """The names of the backends whose library is installed here.
-
-    >>> from ember_ml.backend import installed_backends
-    >>> "numpy" in installed_backends()
-    True
-    """
-    return tuple(name for name in backend_names() if is_installed(name))
-
-
 def load(name: str) -> Backend:
     """The backend's module, imported at the first request.
 
@@ -123,38 +82,13 @@ def load(name: str) -> Backend:
         return found
     with _lock:
         if name not in _loaded:
-            module = _import(name)
+            module = import_backend(name)
             _loaded[name] = module
             _owners[module.tensor_type] = module
             known_leaves(module.tensor_type)
             for native in module.dtypes.values():
                 find_dtype(native)  # remembered now, since traced functions must not remember anything
         return _loaded[name]
-
-
-def _import(name: str) -> Any:
-    if name in _BUILT_IN:
-        if not is_installed(name):
-            raise MissingBackend(
-                f"the backend {name!r} needs the package {name!r}, which is not installed: "
-                f"pip install 'ember-ml[{name}]'"
-            )
-        try:
-            return importlib.import_module(f"ember_ml.backend.{name}")
-        except Exception as error:
-            raise BrokenBackend(
-                f"the backend {name!r} is installed but could not be imported ({type(error).__name__}: {error}); "
-                f"reinstall it: pip install --force-reinstall 'ember-ml[{name}]'"
-            ) from error
-    point = _plugins().get(name)
-    if point is None:
-        raise UnknownBackend(f"there is no backend {name!r}; the backends are {', '.join(backend_names())}")
-    try:
-        return point.load()
-    except Exception as error:
-        raise BrokenBackend(
-            f"the backend {name!r} of {point.value!r} could not be imported ({type(error).__name__}: {error})"
-        ) from error
 
 
 def backend_of(x: Any) -> Backend | None:
@@ -171,7 +105,7 @@ def backend_of(x: Any) -> Backend | None:
             owner = _owners[base]
             return owner if owner.is_native(x) else None
     root = kind.__module__.partition(".")[0]
-    if root in _BUILT_IN and root not in _loaded:
+    if root in BUILT_IN and root not in _loaded:
         return load(root) if load(root).is_native(x) else None
     return None
 
@@ -208,15 +142,12 @@ def auto_select_backend() -> tuple[str, str | None]:
     PyTorch where it is installed; MLX on a Mac with Apple silicon; NumPy otherwise. The device is found when it is
     first needed: ``ops.get_device()``.
 
-    >>> from ember_ml import auto_select_backend
-    >>> auto_select_backend()[0] in ("torch", "mlx", "numpy")
+    >>> import ember_ml
+    >>> ember_ml.auto_select_backend()[0] in ember_ml.backend.installed_backends()
     True
     """
-    if is_installed("torch"):
-        return "torch", None
-    if platform.system() == "Darwin" and platform.machine() == "arm64" and is_installed("mlx"):
-        return "mlx", None
-    return "numpy", None
+    ranked = sorted(BUILT_IN.values(), key=lambda entry: -entry.preference)
+    return next(entry.name for entry in ranked if entry.suits() and is_installed(entry.name)), None
 
 
 def _choose() -> tuple[str, str]:

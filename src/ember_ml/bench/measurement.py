@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from ember_ml.backend.built_in import BUILT_IN
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import get_backend, load, set_backend
 
@@ -41,7 +42,7 @@ class Measurement:
 
 def machine() -> dict[str, str | None]:
     """Return what the figures depend on: the machine, Python, and the versions of the libraries."""
-    libraries = ("ember-ml", "numpy", "torch", "mlx", "keras")
+    libraries = ("ember-ml", *(entry.distribution for entry in BUILT_IN.values()), "keras")
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.built_in import HOST
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import load
 from ember_ml.bench.measurement import Measurement, active_backend, evaluator, native_calls
@@ -37,7 +38,7 @@ class Pattern:
 
 
 def _log_on_numpy(a: Any, b: Any, c: Any) -> Any:
-    calls = native_calls(load("numpy"))
+    calls = native_calls(load(HOST))
     host = ops.to_numpy(a)
     return ops.convert_to_tensor(calls["log"](calls["add"](1, calls["abs"](host))))
 

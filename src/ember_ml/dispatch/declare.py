@@ -14,8 +14,9 @@ from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
 from ember_ml.backend.contract import Backend, ByDType, TapeBackend
+from ember_ml.backend.loading import on_load
 from ember_ml.dispatch.dtype_rules import KEEP, Rule
-from ember_ml.errors import UnsupportedOp
+from ember_ml.errors import BrokenBackend, UnsupportedOp
 from ember_ml.tensor.in_place import RULES, ViewRule, link_view
 
 __all__ = [
@@ -308,3 +309,26 @@ def view(
 def views(function: Callable[..., Any], link: Callable[[tuple[Any, ...], Any], None]) -> None:
     """Say how the results of an op are linked to its arguments, where :func:`view` does not describe it."""
     OPS[function.__name__].link_views = link
+
+
+def check_bodies(backend: Backend) -> None:
+    """Raise ``BrokenBackend`` for a function that is named nearly like an op which the backend lacks."""
+    names = {name for family in backend.families for name in vars(family)}
+    lacking = [op.name for op in OPS.values() if not op.is_plain and op.name not in names]
+    if not any(not OPS[name].derived for name in lacking):  # nothing that every backend must bring
+        return
+    from difflib import get_close_matches  # slow to import
+
+    for family in backend.families:
+        for name, body in vars(family).items():
+            if name in OPS or name.startswith("_") or not isinstance(body, FunctionType):
+                continue
+            close = get_close_matches(name, lacking, 1, 0.85)
+            if close and body.__module__ == family.__name__:
+                raise BrokenBackend(
+                    f"the backend {backend.name!r} has a body {family.__name__}.{name}, and there is no such op: "
+                    f"name it {close[0]} if that is meant, or _{name} if it is a helper"
+                )
+
+
+on_load(check_bodies)

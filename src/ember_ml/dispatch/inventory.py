@@ -14,7 +14,7 @@ from typing import Any
 from ember_ml.backend.contract import Backend, ByDType
 from ember_ml.core import dtypes as dt
 from ember_ml.dispatch.declare import OPS, Op
-from ember_ml.dispatch.gaps import ANY, GAPS
+from ember_ml.dispatch.gaps import ANY
 
 __all__ = ["DERIVED", "MISSING", "NATIVE", "OWN", "PLAIN", "Entry", "Gap", "families", "gaps", "inventory"]
 
@@ -107,7 +107,7 @@ def _corrected(op: Op, backend: Backend) -> tuple[str, ...]:
 
 def gaps(backend: Backend) -> list[Gap]:
     """What the backend cannot do: the known gaps with their reasons, and whatever else its code lacks."""
-    found = [Gap(*key, reason) for key, reason in GAPS.items() if key[0] == backend.name]
+    found = [Gap(backend.name, *key, reason) for key, reason in backend.gaps.items()]
     known = {(gap.op, gap.dtype) for gap in found}
     lacking = [(op.name, ANY) for op in OPS.values() if _status(op, backend) == MISSING]
     lacking += [(ANY, dtype.name) for dtype in dt.ALL if dtype not in backend.dtypes]

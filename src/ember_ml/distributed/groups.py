@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ember_ml.backend import selection as backends
+from ember_ml.backend.built_in import HOST
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import set_default
 from ember_ml.backend.processes.group import Bridge, Group, Place
@@ -120,7 +121,7 @@ def _connect(backend: Backend, timeout: float | None) -> Group:
 def _engine_of(backend: Backend, here: Place) -> Group:
     if backend.processes is not None:
         return backend.processes.connect(here)
-    with backends.use_backend("numpy"):  # which moves the tensors of a backend without an engine of its own
+    with backends.use_backend(HOST):  # which moves the tensors of a backend without an engine of its own
         return Bridge(_joined(None), backends.active(), backend)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from ember_ml.backend.built_in import BUILT_IN
 from ember_ml.distributed.hosts import LOCAL, check_reach, places, read_hosts
 from ember_ml.distributed.report import JsonReport, Report
 from ember_ml.distributed.start_agents import Job, mpi_command
@@ -12,9 +13,6 @@ from ember_ml.distributed.supervisor import Supervisor
 from ember_ml.errors import LaunchError
 
 __all__ = ["launch"]
-
-# backends whose engine wants to start the ranks itself, and the command for that
-_STARTED_BY = {"numpy": mpi_command}
 
 
 def launch(
@@ -38,8 +36,8 @@ def launch(
         raise LaunchError(f"there is no script {script!r}")
     placed = places(read_hosts(hosts) if hosts is not None else [(LOCAL, ranks or 1)], ranks)
     check_reach(placed)
-    started_by = _STARTED_BY.get(backend) if sum(len(host.ranks) for host in placed) > 1 else None
-    mpi = started_by(placed) if started_by is not None else None
+    by_mpi = backend in BUILT_IN and BUILT_IN[backend].started_by == "mpi"
+    mpi = mpi_command(placed) if by_mpi and sum(len(host.ranks) for host in placed) > 1 else None
     job = Job([sys.executable, script, *arguments], placed, backend, timeout, mpi)
     report = (JsonReport if as_json else Report)(log_dir)
     try:

@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+from ember_ml.backend.built_in import BUILT_IN
 from ember_ml.backend.selection import VARIABLE
 from ember_ml.distributed.heartbeat import TIMEOUT, interval
 from ember_ml.distributed.hosts import Host, address_of
@@ -27,7 +28,7 @@ def order_of(job: Job, coordinator: int, ports: dict[int, int], restart: int) ->
     """What the agents are told to start: the coordinator's port is on the first host, the others are one per rank."""
     first = address_of(job.hosts[0].name)
     world = sum(len(host.ranks) for host in job.hosts)
-    ring = job.backend == "mlx" and world > 1
+    ring = world > 1 and job.backend in BUILT_IN and BUILT_IN[job.backend].started_by == "ring"
     environment = {
         "EMBER_ML_WORLD_SIZE": str(world),
         "EMBER_ML_COORDINATOR": f"{first}:{coordinator}",

@@ -6,12 +6,15 @@ from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from ember_ml.backend.built_in import BUILT_IN
+
 if TYPE_CHECKING:
     from ember_ml.training.history import History
 
 __all__ = ["draw", "figure_of"]
 
-_COLORS = {"numpy": "#4c72b0", "torch": "#dd8452", "mlx": "#55a868", "jax": "#c44e52"}
+_PALETTE = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860")
+_COLORS = dict(zip(BUILT_IN, _PALETTE, strict=False))
 _OTHER_COLOR = "#555555"
 
 

@@ -6,7 +6,7 @@ from ember_ml.backend.mlx import blas  # isort: skip  (must come before mlx.core
 
 import operator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
@@ -15,6 +15,7 @@ from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.mlx import compilation, gradients, laziness, optimizer_kernels, random  # noqa: F401
 from ember_ml.backend.mlx.compilation import is_tracing  # noqa: F401
+from ember_ml.backend.mlx.gaps import gaps  # noqa: F401
 from ember_ml.backend.mlx.graph_probe import is_recorded  # noqa: F401
 from ember_ml.backend.mlx.host_transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
 from ember_ml.backend.own_ops import op_on
@@ -166,3 +167,10 @@ def is_traced(x: mx.array) -> bool:
 def __getattr__(name: str) -> Any:
     """Find the ops, which are declared above all backends, as functions of this one."""
     return op_on("mlx", name)
+
+
+if TYPE_CHECKING:  # the type checker compares this module with the contract
+    from ember_ml.backend import mlx as _this
+    from ember_ml.backend.contract import Backend
+
+    _checked: Backend = _this

@@ -44,12 +44,12 @@ _NOT_EVERYWHERE = """
 """
 _OF_SHORT_NUMBERS_ONLY = "cos sin sinc tan"  # MLX 0.32: in float64 the derivatives have the accuracy of float32
 
-without_gradient = (
-    dict.fromkeys(_NEVER.split(), dt.ALL)
-    | dict.fromkeys(_OF_REAL_NUMBERS_ONLY.split(), dt.COMPLEX)
-    | dict.fromkeys(_NOT_EVERYWHERE.split(), dt.FLOATS | dt.COMPLEX)
-    | dict.fromkeys(_OF_SHORT_NUMBERS_ONLY.split(), frozenset({dt.float64}))
-)
+without_gradient: dict[str, frozenset[dt.EmberDType]] = {
+    **dict.fromkeys(_NEVER.split(), dt.ALL),
+    **dict.fromkeys(_OF_REAL_NUMBERS_ONLY.split(), dt.COMPLEX),
+    **dict.fromkeys(_NOT_EVERYWHERE.split(), dt.FLOATS | dt.COMPLEX),
+    **dict.fromkeys(_OF_SHORT_NUMBERS_ONLY.split(), frozenset({dt.float64})),
+}
 """The ops and dtypes of which MLX has no gradient, or a wrong one, or NaN at 0 where there is one."""
 
 ruled_inside_gradients = frozenset((*_NOT_EVERYWHERE.split(), *_OF_SHORT_NUMBERS_ONLY.split()))

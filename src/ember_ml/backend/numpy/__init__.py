@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ tensor_type = np.ndarray
 dtypes = host_dtypes
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
+gaps: dict[tuple[str, str], str] = {}
 notes: dict[str, str] = {}
 processes = deferred(f"{__name__}.processes")
 bench_calls = deferred(f"{__name__}.bench_calls")
@@ -199,3 +200,10 @@ def is_recorded(x: np.ndarray) -> bool:
 def __getattr__(name: str) -> Any:
     """Find the ops, which are declared above all backends, as functions of this one."""
     return op_on("numpy", name)
+
+
+if TYPE_CHECKING:  # the type checker compares this module with the contract
+    from ember_ml.backend import numpy as _this
+    from ember_ml.backend.contract import Backend
+
+    _checked: Backend = _this

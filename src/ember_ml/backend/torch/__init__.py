@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -31,6 +31,7 @@ is_tape = False
 tensor_type = torch.Tensor
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
+gaps: dict[tuple[str, str], str] = {}
 notes: dict[str, str] = {}
 processes = deferred(f"{__name__}.processes")
 sharding = deferred(f"{__name__}.sharding")
@@ -234,3 +235,10 @@ def _is_followed(x: torch.Tensor) -> bool:
 def __getattr__(name: str) -> Any:
     """Find the ops, which are declared above all backends, as functions of this one."""
     return op_on("torch", name)
+
+
+if TYPE_CHECKING:  # the type checker compares this module with the contract
+    from ember_ml.backend import torch as _this
+    from ember_ml.backend.contract import Backend
+
+    _checked: Backend = _this

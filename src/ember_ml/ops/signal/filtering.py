@@ -57,7 +57,7 @@ def convolve(x: TensorLike, y: TensorLike, mode: str = "full", method: str = "au
 
 
 def _prefers_transforms(x: Tensor, y: Tensor, dtype: dt.EmberDType) -> bool:
-    if dtype not in dt.FLOATS | dt.COMPLEX or gap_reason(active().name, "fft", dtype.name):
+    if dtype not in dt.FLOATS | dt.COMPLEX or gap_reason(active(), "fft", dtype.name):
         return False
     few = _FEW if len(x.shape) == 1 else _FEW_IN_SEVERAL
     return min(math.prod(x.shape), math.prod(y.shape)) > few
