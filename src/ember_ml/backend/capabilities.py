@@ -102,7 +102,7 @@ class Gradients(Engine, Protocol):
 
     @property
     def variable(self) -> Callable[[Any], Any] | None:
-        """``variable(x)`` returns a tensor with the data of ``x`` whose use is recorded from now on (``requires_grad``).
+        """``variable(x)`` returns a tensor with the data of ``x`` whose use is recorded from now on.
 
         None where the library differentiates functions only.
         """
