@@ -125,7 +125,7 @@ def test_backend_that_is_no_string_is_a_type_error(wrong: Any) -> None:
 
 def test_missing_backend_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "_loaded", {})
-    monkeypatch.setattr(backends, "is_installed", lambda name: name == "numpy")
+    monkeypatch.setattr("ember_ml.backend.loading.is_installed", lambda name: name == "numpy")
     with pytest.raises(MissingBackend, match=r"pip install 'ember-ml\[torch\]'") as caught:
         ember_ml.set_backend("torch")
     assert isinstance(caught.value, ImportError)

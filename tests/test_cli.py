@@ -120,6 +120,7 @@ def test_doctor_prints_the_same_for_people(command: Any) -> None:
 def test_doctor_names_the_extra_of_a_missing_backend(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "_loaded", {"numpy": backends.load("numpy")})
     monkeypatch.setattr(backends, "is_installed", lambda name: name == "numpy")
+    monkeypatch.setattr("ember_ml.backend.loading.is_installed", lambda name: name == "numpy")
     shown = command("doctor", "--json")
     assert shown.code == 0
     torch = next(entry for entry in shown.json["backends"] if entry["name"] == "torch")
