@@ -45,7 +45,7 @@ def convolve(x: TensorLike, y: TensorLike, mode: str = "full", method: str = "au
     dtype = dt.as_dtype(x.dtype)
     if method == "fft" or (method == "auto" and _prefers_transforms(x, y, dtype)):
         wide = dt.float32 if dtype in dt.HALVES else dtype
-        if dtype in dt.INTEGERS and not gap_reason(active().name, "fft", "float64"):
+        if dtype in dt.INTEGERS and not gap_reason(active(), "fft", "float64"):
             wide = dt.float64  # which holds the sums of most integers exactly
         result = fftconvolve(ops.cast(x, wide), ops.cast(y, wide), mode)
         return ops.cast(ops.round(result) if dtype in dt.INTEGERS else result, dtype)
