@@ -228,6 +228,7 @@ def test_corrupt_file_warns_and_the_next_choice_is_taken(content: bytes, own_hom
 def test_file_that_names_what_is_not_installed_warns(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     remember(own_home, b"torch")
     monkeypatch.setattr(backends, "is_installed", lambda name: name == "numpy")
+    monkeypatch.setattr("ember_ml.backend.loading.is_installed", lambda name: name == "numpy")
     with pytest.warns(UserWarning, match="not installed; write one of numpy, or delete"):
         assert backends._choose() == ("numpy", "auto-detection")
 

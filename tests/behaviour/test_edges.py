@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ember_ml import ops
+from ember_ml.backend import load
 from ember_ml.dispatch.gaps import gap_reason
 from ember_ml.errors import LinAlgError
 
@@ -162,7 +163,7 @@ def test_python_numbers_meet_float64_as_doubles(backend: str) -> None:
             ("logaddexp", lambda v: v + math.log1p(math.exp(0.001 - v))),
             ("arctan2", lambda v: math.atan2(v, 0.001)),
         ):
-            if gap_reason(backend, name, "float64"):
+            if gap_reason(load(backend), name, "float64"):
                 continue
             got = _list(getattr(ops, name)(tensor, 0.001))
             assert got == pytest.approx([function(v) for v in (0.7, 1.3, 8374.4)], rel=1e-13), name

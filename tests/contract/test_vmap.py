@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import ember_ml
 from ember_ml import ops
-from ember_ml.backend import installed_backends
+from ember_ml.backend import installed_backends, load
 from ember_ml.dispatch.declare import INDEX, MASK, OPS, TENSOR, VALUE
 from ember_ml.dispatch.gaps import gap_reason
 from tests.reference import as_array, close_stack, is_array, stack_samples
@@ -41,7 +41,7 @@ def _mapped_parameters(name: str, arguments: dict[str, Any]) -> list[str]:
 
 def _dtypes(backend: str, name: str) -> list[str]:
     admitted = {dtype.name for dtype in OPS[name].rule.domain} & {"float32", "int32", "bool", "complex64"}
-    return sorted(dtype for dtype in admitted if not gap_reason(backend, name, dtype)) or ["float32"]
+    return sorted(dtype for dtype in admitted if not gap_reason(load(backend), name, dtype)) or ["float32"]
 
 
 def _loop(function: Any, samples: list[list[Any]]) -> list[list[Any]] | None:
