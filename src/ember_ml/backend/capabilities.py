@@ -84,8 +84,11 @@ class Gradients(Engine, Protocol):
 
     sees_arguments_only: bool
     """Whether a checkpointed function's gradient reaches its arguments alone, not the arrays that it closes over."""
-    ruled_inside_gradients: frozenset[str]
-    """Those of ``without_gradient`` whose rules are passed over while the engine ``is_differentiating`` nothing."""
+
+    @property
+    def ruled_inside_gradients(self) -> frozenset[str]:
+        """Those of ``without_gradient`` whose rules are passed over while the engine ``is_differentiating`` nothing."""
+        ...
 
     @property
     def without_gradient(self) -> Mapping[str, frozenset[EmberDType]]:

@@ -37,7 +37,8 @@ __all__ = [
 stop_gradient = torch.Tensor.detach
 sees_arguments_only = False
 # torch 2.13: the derivative forward of scattered products is 0, and that of least squares wrong
-without_gradient = dict.fromkeys(("lstsq", "segment_prod"), dt.FLOATS | dt.COMPLEX)
+_WRONG = dt.FLOATS | dt.COMPLEX
+without_gradient: dict[str, frozenset[dt.EmberDType]] = {"lstsq": _WRONG, "segment_prod": _WRONG}
 ruled_inside_gradients = frozenset(without_gradient)
 
 _nesting = threading.local()
