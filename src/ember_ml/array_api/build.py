@@ -69,7 +69,7 @@ def _parameters(signature: str, op: Op) -> dict[str, str]:
     return given
 
 
-def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
+def _return_list(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with a list as its result, which the standard requires where the op returns a tuple."""
 
     @functools.wraps(function)
@@ -97,7 +97,7 @@ def fill(namespace: dict[str, Any], name: str) -> None:
     call = _caller(backend)
     public: dict[str, Any] = _functions(MAIN, call, module)
     public.update(adapters(backend))
-    public.update({name: _listing(public[name]) for name in ("broadcast_arrays", "meshgrid")})
+    public.update({name: _return_list(public[name]) for name in ("broadcast_arrays", "meshgrid")})
     public.update(_CONSTANTS)
     public.update({dtype.name: dtype for dtype in backend.dtypes})
     public["linalg"] = _extension(f"{module}.linalg", LINALG, call)

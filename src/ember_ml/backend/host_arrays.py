@@ -27,7 +27,7 @@ __all__ = [
     "keep_gradient",
     "open_portable_with",
     "shares_memory",
-    "unboxed",
+    "unbox_objects",
 ]
 
 host_dtypes: dict[EmberDType, np.dtype] = {
@@ -175,7 +175,7 @@ def _of_object(data: Any, detach: bool) -> np.ndarray:
     return array
 
 
-def unboxed(data: Any) -> Any:
+def unbox_objects(data: Any) -> Any:
     """Return ``data``, but arrays and data frames of Python objects as arrays of floats."""
     if not isinstance(data, np.ndarray):
         if _open_tensor(data)[0] is not None or not hasattr(data, "__array__"):

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
-from ember_ml.config.plain_data import at, fitted
+from ember_ml.config.plain_data import at, fit_argument
 from ember_ml.errors import ConfigError
 
 __all__ = ["bound_arguments", "signature_of", "title"]
@@ -56,9 +56,11 @@ def bound_arguments(
             values = left.pop(key, [])
             if not isinstance(values, list):
                 raise ConfigError(f"{where}: {key!r} of {name} is a list, not {values!r:.60}")
-            positional += [fitted(v, hints.get(key, Any), at(at(place, key), i), source) for i, v in enumerate(values)]
+            positional += [
+                fit_argument(v, hints.get(key, Any), at(at(place, key), i), source) for i, v in enumerate(values)
+            ]
         elif key in left:
-            value = fitted(left.pop(key), hints.get(key, Any), at(place, key), source)
+            value = fit_argument(left.pop(key), hints.get(key, Any), at(place, key), source)
             if _is_by_place(parameter, is_listed):
                 positional.append(value)
             else:
@@ -72,7 +74,7 @@ def bound_arguments(
         close = get_close_matches(str(key), parameters, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(parameters) or 'no keys'}"
         raise ConfigError(f"{where}: {name} has no key {key!r:.80}; {hint}")
-    return positional, named | {key: fitted(value, more, at(place, key), source) for key, value in left.items()}
+    return positional, named | {key: fit_argument(value, more, at(place, key), source) for key, value in left.items()}
 
 
 def _is_by_place(parameter: inspect.Parameter, is_listed: bool) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from ember_ml.core.atomic_files import replaced
 from ember_ml.errors import ConfigError
 
-__all__ = ["DEPTH", "at", "fitted", "parse", "read", "text_of", "write"]
+__all__ = ["DEPTH", "at", "fit_argument", "parse", "read", "text_of", "write"]
 
 DEPTH = 64
 """How deep a configuration may be nested."""
@@ -170,7 +170,7 @@ def at(place: str, key: Any) -> str:
     return f"{place}.{key}" if place else str(key)
 
 
-def fitted(value: Any, hint: Any, place: str, source: str) -> Any:
+def fit_argument(value: Any, hint: Any, place: str, source: str) -> Any:
     """Convert ``value`` for a parameter annotated with ``hint``; ``ConfigError`` where it does not fit.
 
     A list becomes a tuple where the hint asks for one. Hints that say nothing about plain data let everything pass.

@@ -77,7 +77,7 @@ def run(backends: Sequence[str]) -> list[Result]:
         for name in backends:
             ember_ml.set_backend(name)
             facts = analyse(years, values)  # the first run also loads what the library loads late
-            taken = min(_timed(years, values) for _ in range(5))
+            taken = min(_measure(years, values) for _ in range(5))
             first = results[0].facts if results else facts
             difference = max(abs(facts[key] - first[key]) / abs(first[key]) for key in facts)
             results.append(Result(name, facts, difference, taken * 1e3))
@@ -86,7 +86,7 @@ def run(backends: Sequence[str]) -> list[Result]:
     return results
 
 
-def _timed(years: Any, values: Any) -> float:
+def _measure(years: Any, values: Any) -> float:
     start = perf_counter()
     analyse(years, values)
     return perf_counter() - start

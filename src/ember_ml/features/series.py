@@ -13,7 +13,7 @@ from numbers import Integral
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.host_arrays import unboxed
+from ember_ml.backend.host_arrays import unbox_objects
 from ember_ml.features.base import FeatureExtractor
 from ember_ml.features.statistics import describe
 from ember_ml.nn.features.common.rows import read_floats
@@ -41,7 +41,7 @@ class Windows(FeatureExtractor):
 
     def extract(self, data: TensorLike) -> Tensor:
         """Return the windows of ``data``."""
-        return ops.frame(unboxed(data), self.length, self.hop, self.axis)
+        return ops.frame(unbox_objects(data), self.length, self.hop, self.axis)
 
 
 class Lags(FeatureExtractor):
@@ -64,8 +64,8 @@ class Lags(FeatureExtractor):
 
     def extract(self, data: TensorLike) -> Tensor:
         """Return the values before each step of ``data``."""
-        lags = self._listed()
-        x = _steps(ops.convert_to_tensor(unboxed(data)))
+        lags = self._list_lags()
+        x = _steps(ops.convert_to_tensor(unbox_objects(data)))
         if isinstance(self.fill, float) and ops.dtype(x).kind != "float":
             x = ops.cast(x, "float32")
         count, longest = x.shape[-2], max(lags)
@@ -74,10 +74,10 @@ class Lags(FeatureExtractor):
                 raise ValueError(f"{count} steps have no step that knows {longest} steps before it")
             shifted = [x[..., longest - lag : count - lag, :] for lag in lags]
         else:
-            shifted = [_preceded(x[..., : max(count - lag, 0), :], min(lag, count), self.fill) for lag in lags]
-        return _joined(ops.stack(shifted, axis=-1))
+            shifted = [_prepend(x[..., : max(count - lag, 0), :], min(lag, count), self.fill) for lag in lags]
+        return _join_columns(ops.stack(shifted, axis=-1))
 
-    def _listed(self) -> list[int]:
+    def _list_lags(self) -> list[int]:
         lags: Any = self.lags
         found = list(range(1, int(lags) + 1) if isinstance(lags, Integral) else lags)
         if not found or any(not isinstance(lag, Integral) or lag < 0 for lag in found):
@@ -113,13 +113,13 @@ class RollingStatistics(FeatureExtractor):
         x = _steps(x)
         count = x.shape[-2]
         if self.fill is not None and count < self.length:  # as if there had been more steps
-            x = _preceded(x, self.length - count, self.fill)
+            x = _prepend(x, self.length - count, self.fill)
         frames = ops.moveaxis(ops.frame(x, self.length, 1, axis=-2), -2, -1)
-        found = _joined(describe(frames, self.statistics))
+        found = _join_columns(describe(frames, self.statistics))
         if self.fill is None:
             return ops.cast(found, dtype)
         kept = max(count - self.length + 1, 0)
-        return ops.cast(_preceded(found[..., :kept, :], count - kept, self.fill), dtype)
+        return ops.cast(_prepend(found[..., :kept, :], count - kept, self.fill), dtype)
 
 
 def _steps(x: Tensor) -> Tensor:
@@ -129,14 +129,14 @@ def _steps(x: Tensor) -> Tensor:
     return ops.expand_dims(x, 1) if len(x.shape) == 1 else x
 
 
-def _preceded(x: Tensor, count: int, fill: Any) -> Tensor:
+def _prepend(x: Tensor, count: int, fill: Any) -> Tensor:
     """``x`` after ``count`` steps of ``fill``."""
     *batch, _, width = x.shape
     before = ops.full((*batch, count, width), fill, dtype=ops.dtype(x), device=ops.get_device(x))
     return ops.concatenate([before, x], axis=-2)
 
 
-def _joined(x: Tensor) -> Tensor:
+def _join_columns(x: Tensor) -> Tensor:
     """Return the last two axes as one."""
     *batch, features, parts = x.shape
     return ops.reshape(x, (*batch, features * parts))

@@ -60,7 +60,7 @@ class TableFeatures(FeatureExtractor):
         names = list(frame.columns if self.columns is None else self.columns)
         if not names or not len(frame):
             raise ValueError(f"there is nothing to learn from a table of {len(frame)} rows and {len(names)} columns")
-        described = [_described(name, _column(frame, name)) for name in names]
+        described = [_describe(name, _column(frame, name)) for name in names]
         means = ops.nanmean(self._matrix(frame, described), axis=0)
         self._forget()
         self._keep(
@@ -140,7 +140,7 @@ def _kind(series: Any) -> str:
     return "date" if dtype == nw.Date else "time" if dtype == nw.Datetime else ""
 
 
-def _described(name: str, series: Any) -> dict[str, Any]:
+def _describe(name: str, series: Any) -> dict[str, Any]:
     """How a column becomes numbers: its kind, and what each of its features is made of."""
     kind = _kind(series)
     if kind == "category":

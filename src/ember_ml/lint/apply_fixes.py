@@ -59,7 +59,7 @@ def relint(project: Project, path: str, source: str) -> list[Finding]:
         project._walk_changed,
         project._walk_changed,
     ):
-        project._guarded(file, action)
+        project._walk_guarded(file, action)
     return project.findings(path)
 
 

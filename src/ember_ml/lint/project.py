@@ -86,11 +86,11 @@ class Project:
         sys.setrecursionlimit(max(limit, _DEEP))
         try:
             for file in self.files.values():
-                self._guarded(file, self._walk_top)
+                self._walk_guarded(file, self._walk_top)
             self._spread_interest()
             for file in self.files.values():
                 if file.interesting:
-                    self._guarded(file, self._walk_all)
+                    self._walk_guarded(file, self._walk_all)
         finally:
             sys.setrecursionlimit(limit)
 
@@ -129,12 +129,14 @@ class Project:
         before = len(self.facts.table)
         self._spread_interest()
         try:
-            again = [self._guarded(file, self._walk_changed) for file in self.files.values() if file.flow is not None]
+            again = [
+                self._walk_guarded(file, self._walk_changed) for file in self.files.values() if file.flow is not None
+            ]
         finally:
             sys.setrecursionlimit(limit)
         return any(again) or len(self.facts.table) != before
 
-    def _guarded(self, file: File, action: Callable[[File], Any]) -> bool:
+    def _walk_guarded(self, file: File, action: Callable[[File], Any]) -> bool:
         if file.flow is None:
             return False
         try:

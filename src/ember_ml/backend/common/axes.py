@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["axes_of", "axis_of", "check_scalar_axis", "count_along", "folded", "reduced_shape"]
+__all__ = ["axes_of", "axis_of", "check_scalar_axis", "count_along", "fold_axes", "reduced_shape"]
 
 
 def axis_of(axis: Any, ndim: int) -> int:
@@ -53,7 +53,7 @@ def count_along(shape: Sequence[int], axis: Any) -> int:
     return shape[axis]
 
 
-def folded(shape: Sequence[int], axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def fold_axes(shape: Sequence[int], axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the order of axes that puts ``axes`` last, and the shape in which they are then one axis."""
     kept = tuple(i for i in range(len(shape)) if i not in axes)
     return kept + axes, (*(shape[i] for i in kept), math.prod([shape[i] for i in axes]))

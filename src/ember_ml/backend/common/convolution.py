@@ -18,7 +18,7 @@ __all__ = [
     "per_dimension",
     "pooling",
     "transposed_convolution",
-    "turned_back",
+    "undo_transpose",
     "windowed_convolution",
 ]
 
@@ -95,7 +95,7 @@ def per_dimension(value: Any, dimensions: int, name: str, least: int = 1) -> tup
     return found
 
 
-def _sliding(
+def _make_sliding(
     sizes: Sequence[int],
     window: tuple[int, ...],
     strides: int | Sequence[int],
@@ -156,7 +156,7 @@ def pooling(
     """Return a window over the spatial dimensions of a tensor of shape ``x`` that always meets some of its elements."""
     sizes = tuple(x[2:]) if is_channels_first(data_format, len(x)) else tuple(x[1:-1])
     window = per_dimension(pool_size, len(sizes), "pool_size")
-    found = _sliding(sizes, window, window if strides is None else strides, padding)
+    found = _make_sliding(sizes, window, window if strides is None else strides, padding)
     if any(max(pair) >= size for pair, size in zip(found.padding, window, strict=True)):
         raise ValueError(f"padding={padding!r} is not smaller than the window {window}: some windows would be empty")
     return found
@@ -178,7 +178,7 @@ def convolution(
     groups = channels // inside
     if outside % groups:
         raise ValueError(f"the kernel gives {outside} channels, which cannot be shared out among {groups} groups")
-    return Convolution(_sliding(sizes, tuple(window), strides, padding, dilation_rate), groups)
+    return Convolution(_make_sliding(sizes, tuple(window), strides, padding, dilation_rate), groups)
 
 
 def _channels_and_sizes(x: Sequence[int], kernel: Sequence[int], data_format: str) -> tuple[int, tuple[int, ...]]:
@@ -235,7 +235,7 @@ def _crop_same(span: int, stride: int, extra: int | None) -> tuple[int, int]:
     return before, span - beyond - before
 
 
-def turned_back(plan: Transposed, window: Sequence[int], sizes: Sequence[int]) -> Sliding:
+def undo_transpose(plan: Transposed, window: Sequence[int], sizes: Sequence[int]) -> Sliding:
     """Return the convolution whose transpose is ``plan``, with results of these sizes."""
     padding = tuple((before, max(after, 0)) for before, after in plan.crops)
     return Sliding(tuple(window), plan.strides, plan.dilations, padding, tuple(sizes))

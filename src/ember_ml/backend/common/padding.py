@@ -8,7 +8,7 @@ import numpy as np
 
 from ember_ml.backend.host_arrays import as_host
 
-__all__ = ["margins", "padded", "repeated"]
+__all__ = ["margins", "pad_indices", "repeat_indices"]
 
 _MODES = ("edge", "reflect", "symmetric", "wrap")
 
@@ -27,7 +27,7 @@ def margins(length: int, before: int, after: int, mode: str) -> tuple[slice, sli
     return slice(skipped, skipped + before), slice(length - skipped - after, length - skipped)
 
 
-def padded(length: int, before: int, after: int, mode: str) -> np.ndarray:
+def pad_indices(length: int, before: int, after: int, mode: str) -> np.ndarray:
     """Return the indices that form an axis of that length after padding."""
     _check_padding(length, before, after, mode)
     if mode == "edge":  # torch.compile can trace it
@@ -42,7 +42,7 @@ def _check_padding(length: int, before: int, after: int, mode: str) -> None:
         raise ValueError(f"an axis without elements cannot be padded by {mode!r}")
 
 
-def repeated(length: int, repeats: Any) -> np.ndarray:
+def repeat_indices(length: int, repeats: Any) -> np.ndarray:
     """Return the indices that form an axis of that length after each is repeated ``repeats`` times."""
     counts = as_host(repeats)
     if not counts.size:

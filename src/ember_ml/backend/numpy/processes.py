@@ -70,7 +70,7 @@ class MPIGroup(Group):
 
     def mean(self, xs: Sequence[np.ndarray], weight: float | None) -> list[np.ndarray]:
         found: list[Any] = [None] * len(xs)
-        pending = [(bucket, *self._started([xs[place] for place in bucket], weight)) for bucket in _buckets(xs)]
+        pending = [(bucket, *self._start_sum([xs[place] for place in bucket], weight)) for bucket in _buckets(xs)]
         for bucket, flat, work in pending:
             work.Wait()
             if weight is not None:
@@ -80,7 +80,7 @@ class MPIGroup(Group):
                 found[place] = part.reshape(xs[place].shape)
         return found
 
-    def _started(self, xs: Sequence[np.ndarray], weight: float | None) -> tuple[np.ndarray, Any]:
+    def _start_sum(self, xs: Sequence[np.ndarray], weight: float | None) -> tuple[np.ndarray, Any]:
         parts = [x.reshape(-1) for x in xs]
         if weight is not None:
             parts.append(np.ones(1, xs[0].dtype))

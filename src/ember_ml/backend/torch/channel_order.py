@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
-__all__ = ["images_of", "per_image", "restored", "sides"]
+__all__ = ["images_of", "per_image", "restore_layout", "sides"]
 
 
 def images_of(x: torch.Tensor, channels_first: bool) -> torch.Tensor:
@@ -22,7 +22,7 @@ def images_of(x: torch.Tensor, channels_first: bool) -> torch.Tensor:
     return x.unsqueeze(2) if x.ndim == 3 else x
 
 
-def restored(result: torch.Tensor, ndim: int, channels_first: bool) -> torch.Tensor:
+def restore_layout(result: torch.Tensor, ndim: int, channels_first: bool) -> torch.Tensor:
     """Undo :func:`images_of` for a tensor of ``ndim`` dimensions."""
     result = result.squeeze(2) if ndim == 3 else result
     return result if channels_first else result.movedim(1, -1)

@@ -173,7 +173,7 @@ class Overlap:
             return False
         return len(xs) == count or (self._carries_value() and xs[count].data_ptr() == self._value.data_ptr())
 
-    def finished(self, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def wait_for_means(self, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Wait, and return the means of the gradients, and of the value if it is among ``xs``."""
         self._start_all()
         if self._is_guess and self._sums[0][1].last():  # wrong: repeat with the right weights

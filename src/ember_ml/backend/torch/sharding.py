@@ -44,7 +44,7 @@ class Split:
         is_same = source is not None and source[0] is part and source[1] == part._version
         found = self._whole() if self._whole is not None and is_same else None
         if found is None:
-            found = _Gathered.apply(part, self) if part.requires_grad else self.gathered(part)
+            found = _Gathered.apply(part, self) if part.requires_grad else self.gather_whole(part)
             assert isinstance(found, torch.Tensor)
             self._remember(found, part)
         return found
@@ -63,10 +63,10 @@ class Split:
         self._whole = reference = weakref.ref(whole, forget)
         self._source = part, part._version
 
-    def gathered(self, part: torch.Tensor) -> torch.Tensor:
+    def gather_whole(self, part: torch.Tensor) -> torch.Tensor:
         return self._gather(part.detach())[: self.size].view(self.shape)
 
-    def scattered(self, gradient: torch.Tensor) -> torch.Tensor:
+    def scatter_gradient(self, gradient: torch.Tensor) -> torch.Tensor:
         return self._scatter(torch.nn.functional.pad(gradient.reshape(-1), (0, self._padding)))
 
 
@@ -78,11 +78,11 @@ class _Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, part: torch.Tensor, split: Split) -> torch.Tensor:
         ctx.split = split
-        return split.gathered(part)
+        return split.gather_whole(part)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return ctx.split.scattered(gradients[0]), None
+        return ctx.split.scatter_gradient(gradients[0]), None
 
 
 class _Note(NamedTuple):
@@ -105,7 +105,7 @@ def _pack(x: torch.Tensor) -> Any:
 def _unpack(x: Any) -> torch.Tensor:
     if not isinstance(x, _Note):
         return x
-    return torch.as_strided(x.split.gathered(x.part), x.shape, x.strides, x.offset)
+    return torch.as_strided(x.split.gather_whole(x.part), x.shape, x.strides, x.offset)
 
 
 def recording() -> AbstractContextManager[Any]:

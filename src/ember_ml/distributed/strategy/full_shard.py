@@ -126,7 +126,7 @@ class FullShardStrategy(Strategy):
         """The whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
         state = optimizer.current_tensors()
         return {
-            key: self._splits[_name_in(key)].gathered(x) if _name_in(key) in self._splits else x
+            key: self._splits[_name_in(key)].gather_whole(x) if _name_in(key) in self._splits else x
             for key, x in state.items()
         }
 

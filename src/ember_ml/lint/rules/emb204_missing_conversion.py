@@ -93,11 +93,11 @@ def _missing(node: Any, flow: Flow) -> Any:
     if not names:
         return []
     calls = (call for call in ast.walk(node) if isinstance(call, ast.Call) and call.args)
-    converted = {getattr(call.args[0], "id", None) for call in calls if _called(call) in _CONVERTERS}
+    converted = {getattr(call.args[0], "id", None) for call in calls if _find_callee(call) in _CONVERTERS}
     return [name for name in names if name not in converted]
 
 
-def _called(call: Any) -> Any:
+def _find_callee(call: Any) -> Any:
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 

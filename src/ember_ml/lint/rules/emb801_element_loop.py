@@ -67,7 +67,7 @@ class ElementLoop(Rule):
                     flow.report(self, node if isinstance(node, ast.For) else loop, _name(arg))
                     return
         elif name == "builtins.range" and loop.args and isinstance(node.target, ast.Name):
-            walked = _walked(loop.args[min(1, len(loop.args) - 1)])
+            walked = _find_walked(loop.args[min(1, len(loop.args) - 1)])
             if walked is None:
                 return
             known = value_of(walked).kind == TENSOR and value_of(walked).detail != "like"
@@ -84,7 +84,7 @@ def _name(node: Any) -> Any:
     return node.id if isinstance(node, ast.Name) else "a tensor"
 
 
-def _walked(node: Any) -> Any:
+def _find_walked(node: Any) -> Any:
     """``x`` in ``len(x)``, ``x.shape[0]`` and ``ops.shape(x)[0]``."""
     if isinstance(node, ast.Call) and len(node.args) == 1 and getattr(node.func, "id", "") == "len":
         node = node.args[0]

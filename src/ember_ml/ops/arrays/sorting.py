@@ -8,7 +8,7 @@ int64.
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml.backend.common.axes import axes_of, folded, reduced_shape
+from ember_ml.backend.common.axes import axes_of, fold_axes, reduced_shape
 from ember_ml.backend.common.quantiles import fractions, read_probabilities
 from ember_ml.core.dtypes import HALVES, find_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive
@@ -143,7 +143,7 @@ def nanquantile(x: TensorLike, q: DataLike, axis: AxisLike | None = None, keepdi
     outer, probabilities = read_probabilities(q)
     sizes = tuple(x.shape)
     axes = axes_of(axis, x.ndim)
-    order, together = folded(sizes, axes)
+    order, together = fold_axes(sizes, axes)
     shape = (*outer, *reduced_shape(sizes, axes, keepdims))
     if not together[-1]:
         return quantile(x, q, axis, keepdims)

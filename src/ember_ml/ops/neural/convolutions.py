@@ -25,7 +25,7 @@ from ember_ml.backend.common.convolution import (
     convolution,
     is_channels_first,
     transposed_convolution,
-    turned_back,
+    undo_transpose,
     windowed_convolution,
 )
 from ember_ml.dispatch.declare import derived, gradient
@@ -197,7 +197,7 @@ def _transpose_by_x(
 ) -> Tensor:
     how = strides, padding, output_padding, data_format, dilation_rate
     plan, first = transposed_convolution(_x.shape, kernel.shape, *how), is_channels_first(data_format, _x.ndim)
-    back = turned_back(plan, kernel.shape[:-2], _x.shape[2:] if first else _x.shape[1:-1])
+    back = undo_transpose(plan, kernel.shape[:-2], _x.shape[2:] if first else _x.shape[1:-1])
     seen = _seen(_last(g, first), plan)
     return _restored(conv(seen, kernel, back.strides, back.padding, "channels_last", back.dilations), first)
 
@@ -215,7 +215,7 @@ def _transpose_by_kernel(
     how = strides, padding, output_padding, data_format, dilation_rate
     plan, first = transposed_convolution(x.shape, _kernel.shape, *how), is_channels_first(data_format, x.ndim)
     x = _last(x, first)
-    back = turned_back(plan, _kernel.shape[:-2], x.shape[1:-1])
+    back = undo_transpose(plan, _kernel.shape[:-2], x.shape[1:-1])
     return kernel_gradient(x, _seen(_last(g, first), plan), Convolution(back, 1))
 
 

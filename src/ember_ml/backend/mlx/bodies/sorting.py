@@ -8,7 +8,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.common.axes import axes_of, axis_of, folded, reduced_shape
+from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes, reduced_shape
 from ember_ml.backend.common.quantiles import positions, read_probabilities
 from ember_ml.backend.mlx.bodies.reductions import in_float32
 from ember_ml.backend.mlx.vmap_rules import bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift
@@ -86,7 +86,7 @@ def top_k(x: mx.array, k: int, axis: int, sorted: bool) -> tuple[mx.array, mx.ar
 def _quantile(x: mx.array, q: Any, axis: Any, keepdims: bool) -> mx.array:
     outer, probabilities = read_probabilities(q)
     axes = axes_of(axis, x.ndim)
-    order, together = folded(x.shape, axes)
+    order, together = fold_axes(x.shape, axes)
     shape = (*outer, *reduced_shape(x.shape, axes, keepdims))
     n = together[-1]
     if not n:

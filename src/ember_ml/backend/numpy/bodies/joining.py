@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend.common.axes import axis_of
-from ember_ml.backend.common.padding import margins, padded, repeated
+from ember_ml.backend.common.padding import margins, pad_indices, repeat_indices
 from ember_ml.backend.common.shapes import as_shape, pad_pairs, sections
 
 concatenate = np.concatenate
@@ -40,7 +40,7 @@ def repeat(x: np.ndarray, repeats: Any, axis: int | None) -> np.ndarray:
         x, axis = x.reshape(-1), 0
     if type(repeats) is int and repeats >= 0:
         return np.repeat(x, repeats, axis)
-    return np.take(x, repeated(x.shape[axis_of(axis, x.ndim)], repeats), axis)
+    return np.take(x, repeat_indices(x.shape[axis_of(axis, x.ndim)], repeats), axis)
 
 
 def pad(x: np.ndarray, pad_width: Any, mode: str, constant_values: np.ndarray | None) -> np.ndarray:
@@ -61,7 +61,7 @@ def _extend_axis(x: np.ndarray, axis: int, before: int, after: int, mode: str) -
     if not (before or after):
         return x
     if ends is None:
-        return np.take(x, padded(x.shape[axis], before, after, mode), axis)
+        return np.take(x, pad_indices(x.shape[axis], before, after, mode), axis)
     front = (slice(None),) * axis
     first, last = (x[(*front, end)] if mode == "wrap" else np.flip(x[(*front, end)], axis) for end in ends)
     return np.concatenate((first, x, last), axis)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.common.axes import axes_of, axis_of, folded, reduced_shape
+from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes, reduced_shape
 from ember_ml.backend.common.quantiles import positions, read_probabilities
 from ember_ml.backend.numpy.bodies.reductions import in_float32, not_in_bfloat16
 
@@ -95,7 +95,7 @@ def _first_largest(rows: Array, k: int) -> Array:
 def _quantile(x: Array, q: Any, axis: Any, keepdims: bool) -> Array:
     outer, probabilities = read_probabilities(q)
     axes = axes_of(axis, x.ndim)
-    order, together = folded(x.shape, axes)
+    order, together = fold_axes(x.shape, axes)
     shape = (*outer, *reduced_shape(x.shape, axes, keepdims))
     n = together[-1]
     if not n:

@@ -133,7 +133,7 @@ def _float_floor_divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where(torch.isinf(x) | torch.isinf(y), torch.divide(x, y), torch.div(x, y, rounding_mode="floor"))
 
 
-def _fitting(native: Body) -> Body:
+def _reduce_first(native: Body) -> Body:
     """Return ``native``, a remainder, also where the quotient overflows: reduce by multiples of the divisor first."""
     # torch 2.13 on the CPU: NaN where the quotient overflows, of eight elements and more
 
@@ -148,8 +148,8 @@ def _fitting(native: Body) -> Body:
     return body
 
 
-_fmod = _fitting(torch.fmod)
-_remainder = _fitting(torch.remainder)
+_fmod = _reduce_first(torch.fmod)
+_remainder = _reduce_first(torch.remainder)
 
 
 def _float_mod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from ember_ml.backend.common.convolution import convolution, is_channels_first, transposed_convolution
-from ember_ml.backend.torch.channel_order import images_of, per_image, restored, sides
+from ember_ml.backend.torch.channel_order import images_of, per_image, restore_layout, sides
 from ember_ml.backend.torch.readable_values import is_mapped
 
 # torch 2.11 on CUDA: rounds the arguments of convolutions, and of nothing else, to TF32's 10 bits by default. The
@@ -46,7 +46,7 @@ def conv(
         per_image(sliding.dilations, 1),
         groups,
     )
-    return restored(result, x.ndim, first)
+    return restore_layout(result, x.ndim, first)
 
 
 def conv_transpose(
@@ -77,7 +77,7 @@ def conv_transpose(
         per_image(plan.dilations, 1),
     )
     rest = sides([(e - before, e - after) for (before, after), e in zip(plan.crops, even, strict=True)])
-    return restored(F.pad(result, rest) if any(rest) else result, x.ndim, first)
+    return restore_layout(F.pad(result, rest) if any(rest) else result, x.ndim, first)
 
 
 def _has_no_kernel(x: torch.Tensor) -> bool:

@@ -27,7 +27,7 @@ def _one(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         if x.numel():
             return native(x, n, axis, norm)
         lengths, axes = lengths_and_axes(x.shape, None if n is None else (n,), (axis,), native in _HALF_IN)
-        return _nothing(native, x, lengths, axes)
+        return _transform_empty(native, x, lengths, axes)
 
     return body
 
@@ -36,12 +36,12 @@ def _several(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]
     def body(x: torch.Tensor, s: Sequence[int] | None, axes: Sequence[int] | None, norm: str) -> torch.Tensor:
         check_norm(norm)
         lengths, found = lengths_and_axes(x.shape, s, axes, native in _HALF_IN)
-        return native(x, lengths, found, norm) if x.numel() else _nothing(native, x, lengths, found)
+        return native(x, lengths, found, norm) if x.numel() else _transform_empty(native, x, lengths, found)
 
     return body
 
 
-def _nothing(
+def _transform_empty(
     native: Callable[..., torch.Tensor], x: torch.Tensor, lengths: tuple[int, ...], axes: tuple[int, ...]
 ) -> torch.Tensor:
     """Return the transform of a tensor without elements: zeros, where padding adds elements at all."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ember_ml.backend.common.axes import axis_of
-from ember_ml.backend.common.padding import margins, padded, repeated
+from ember_ml.backend.common.padding import margins, pad_indices, repeat_indices
 from ember_ml.backend.common.shapes import as_shape, pad_pairs, sections
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.torch.unsigned import moved, unsigned
@@ -56,7 +56,7 @@ def _repeat(x: torch.Tensor, repeats: Any, axis: int | None) -> torch.Tensor:
         x, axis = x.reshape(-1), 0
     if type(repeats) is int and repeats >= 0:
         return torch.repeat_interleave(x, repeats, axis_of(axis, x.ndim))
-    return _take_positions(x, repeated(x.shape[axis_of(axis, x.ndim)], repeats), axis)
+    return _take_positions(x, repeat_indices(x.shape[axis_of(axis, x.ndim)], repeats), axis)
 
 
 repeat = ByDType(_repeat, moved(_repeat))
@@ -81,7 +81,7 @@ def _extend_axis(x: torch.Tensor, axis: int, before: int, after: int, mode: str)
     if not (before or after):
         return x
     if ends is None:
-        return _take_positions(x, padded(x.shape[axis], before, after, mode), axis)
+        return _take_positions(x, pad_indices(x.shape[axis], before, after, mode), axis)
     parts = [x.narrow(axis, end.start, end.stop - end.start) for end in ends]
     first, last = parts if mode == "wrap" else (part.flip(axis) for part in parts)
     return torch.cat((first, x, last), axis)

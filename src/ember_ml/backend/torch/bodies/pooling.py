@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from ember_ml.backend.common.convolution import Sliding, is_channels_first, pooling
 from ember_ml.backend.contract import ByDType
-from ember_ml.backend.torch.channel_order import images_of, per_image, restored, sides
+from ember_ml.backend.torch.channel_order import images_of, per_image, restore_layout, sides
 from ember_ml.backend.torch.half_precision import in_float32
 from ember_ml.backend.torch.unsigned import ordered
 from ember_ml.core import dtypes as dt
@@ -33,7 +33,7 @@ def _max_pool(
         images, even = F.pad(images, sides(plan.padding), value=-math.inf), 0
     function = F.max_pool3d if images.ndim == 5 else F.max_pool2d
     result = function(images, per_image(plan.window, 1), per_image(plan.strides, 1), even)
-    return restored(result, x.ndim, first)
+    return restore_layout(result, x.ndim, first)
 
 
 def _even(plan: Sliding, images: torch.Tensor) -> list[int] | None:
@@ -56,7 +56,7 @@ def _max_pool_integers(
     # torch 2.11 on CUDA: no pooling of integers
     plan, first = pooling(x.shape, pool_size, strides, padding, data_format), is_channels_first(data_format, x.ndim)
     images = F.pad(images_of(x, first), sides(plan.padding), value=torch.iinfo(x.dtype).min)
-    return restored(_by_dimension(images, plan, torch.amax), x.ndim, first)
+    return restore_layout(_by_dimension(images, plan, torch.amax), x.ndim, first)
 
 
 def _by_dimension(images: torch.Tensor, plan: Sliding, reduce: Callable[..., torch.Tensor]) -> torch.Tensor:
@@ -94,7 +94,7 @@ def _average_pool(
         around = sides(plan.padding)
         counts = sums(F.pad(torch.ones_like(images[:1, :1]), around))
         result = sums(F.pad(images, around)) / counts
-    return restored(result, x.ndim, first)
+    return restore_layout(result, x.ndim, first)
 
 
 average_pool = ByDType(_average_pool, in_float32(_average_pool))

@@ -54,7 +54,7 @@ def accumulating(native: Body) -> ByDType:
     return ByDType(native, dict.fromkeys(dt.HALVES | dt.UNSIGNED, body), body)
 
 
-def widened(x: Tensor) -> Tensor:
+def widen(x: Tensor) -> Tensor:
     """Cast integers and bools to int64."""
     return x if x.is_floating_point() or x.is_complex() else x.to(torch.int64)
 
@@ -63,7 +63,7 @@ def total(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     """Return the sum over any axes, one at a time where they are apart in memory."""
     axes = axes_of(axis, x.ndim)
     if not axes:
-        return widened(x)
+        return widen(x)
     if x.is_contiguous() and axes[-1] - axes[0] < len(axes):
         return torch.sum(x, axes, keepdims)
     for one in sorted(axes, key=lambda i: (-x.shape[i], -i)):
@@ -87,7 +87,7 @@ def _prod(x: Tensor, axis: Any, dtype: None, keepdims: bool) -> Tensor:
     if axis is None and not keepdims:
         return torch.prod(x)
     axes = axes_of(axis, x.ndim)
-    x = widened(x)
+    x = widen(x)
     for one in axes:
         x = torch.prod(x, one, True)
     return x if keepdims or not axes else x.squeeze(axes)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 
-from ember_ml.backend.common.axes import axes_of, axis_of, folded, reduced_shape
+from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes, reduced_shape
 from ember_ml.backend.common.quantiles import positions, read_probabilities
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.numpy.bodies import sorting as host
@@ -132,7 +132,7 @@ def _quantile(x: Tensor, q: Any, axis: Any, keepdims: bool) -> Tensor:
 def _rows(x: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, tuple[int, ...]]:
     """Fold the reduced axes into the last one; return that and the shape of the result."""
     axes = axes_of(axis, x.ndim)
-    order, together = folded(x.shape, axes)
+    order, together = fold_axes(x.shape, axes)
     return x.permute(order).reshape(together), reduced_shape(x.shape, axes, keepdims)
 
 

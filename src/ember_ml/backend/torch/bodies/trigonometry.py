@@ -51,7 +51,7 @@ def hypot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where(is_zero, 0, torch.hypot(torch.where(is_zero, 1, x), y))
 
 
-def _reaching(native: Body, odd: bool) -> Body:
+def _avoid_overflow(native: Body, odd: bool) -> Body:
     """Return ``native``, a hyperbolic function, also where half the exponential is finite and the whole is not."""
     # torch 2.13: infinite there
 
@@ -64,7 +64,7 @@ def _reaching(native: Body, odd: bool) -> Body:
     return body
 
 
-_sinh, _cosh = _reaching(torch.sinh, odd=True), _reaching(torch.cosh, odd=False)
+_sinh, _cosh = _avoid_overflow(torch.sinh, odd=True), _avoid_overflow(torch.cosh, odd=False)
 sinh = ByDType(torch.sinh, {dt.float32: _sinh, dt.float64: _sinh} | in_float32(_sinh))
 cosh = ByDType(torch.cosh, {dt.float32: _cosh, dt.float64: _cosh} | in_float32(_cosh))
 

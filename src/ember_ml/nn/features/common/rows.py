@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml.backend import value_checks as checks
-from ember_ml.backend.host_arrays import unboxed
+from ember_ml.backend.host_arrays import unbox_objects
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import EmberDType, float32, float64
 from ember_ml.errors import WrongData
@@ -55,7 +55,7 @@ def read_floats(X: TensorLike) -> tuple[Tensor, EmberDType]:
     """``X`` as a tensor to compute with, float32 or float64, and the dtype that results shall have."""
     if hasattr(X, "nnz") and hasattr(X, "toarray"):
         raise TypeError("sparse data is not supported; make it dense: X.toarray()")
-    numbers = unboxed(X)
+    numbers = unbox_objects(X)
     own = ops.dtype(numbers)
     if own.kind == "complex":
         raise WrongData("Complex data not supported: estimators take real numbers; pass the real and imaginary parts")
