@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 import ember_ml
-from ember_ml import cli
+from ember_ml import cli, ops
 from ember_ml.backend import installed_backends
 from ember_ml.backend import selection as backends
 from ember_ml.dispatch.declare import OPS
@@ -69,6 +70,8 @@ def test_without_arguments_it_lists_the_commands(command: Any) -> None:
         ["ops", "--family", "nonsense"],
         ["ops", "--backend", "tensorflow"],
         ["ops", "--status", "nonsense"],
+        ["ops", "--source", "nonsense"],
+        ["ops", "--source", "compile"],
         ["bench", "--group", "nonsense"],
         ["bench", "--size", "3"],
         ["bench", "--seconds", "fast"],
@@ -191,6 +194,25 @@ def test_gaps_come_with_a_reason(command: Any) -> None:
     if "mlx" in INSTALLED:
         assert {"backend": "mlx", "op": "*", "dtype": "complex128"}.items() <= gaps[0].items()
     assert command("ops", "--gaps").code == 0
+
+
+def test_source_is_the_code_that_runs(command: Any, backend: str) -> None:
+    entries = command("ops", "--source", "add", "--json").json
+    assert {(entry["op"], entry["backend"]) for entry in entries} == {("add", name) for name in INSTALLED}
+    shown = command("ops", "--source", "add", "--backend", backend).out
+    header, _, source = shown.partition("\n")
+    filename = ops.add.__code__.co_filename
+    assert header == f"# {filename}" == f"# <ember_ml add on {backend}>"
+    assert "".join(linecache.getlines(filename)).strip() == source.strip()
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    made = namespace["add"].__code__
+    assert (made.co_code, made.co_names) == (ops.add.__code__.co_code, ops.add.__code__.co_names)
+
+
+def test_source_knows_an_op_by_its_other_names(command: Any) -> None:
+    name, op = next((alias, op) for op in OPS.values() for alias in op.aliases if not op.is_plain)
+    assert f"def {op.name}(" in command("ops", "--source", name, "--backend", "numpy").out
 
 
 def test_deviations_name_library_and_version(command: Any) -> None:

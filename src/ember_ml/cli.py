@@ -170,11 +170,15 @@ def ops(
         bool, typer.Option("--deviations", help="Where a library deviates from the contract, and in which version.")
     ] = False,
     by_use: Annotated[bool, typer.Option("--by-use", help="Those first that the package calls most.")] = False,
+    source: Annotated[str | None, typer.Option(help="Only the Python code that runs for this op.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show every op and how each backend computes it: native, own body, derived, plain, or missing."""
     from ember_ml.dispatch import inventory as inv
 
+    if source is not None:
+        _show_source(source, _chosen_backends(backend), as_json)
+        return
     if family is not None:
         _choice(family, inv.families(), "family")
     if status is not None:
@@ -197,6 +201,23 @@ def ops(
         _print_json([asdict(entry) for entry in entries])
     else:
         _print_inventory(entries, modules)
+
+
+def _show_source(name: str, names: list[str], as_json: bool) -> None:
+    from ember_ml import ops
+    from ember_ml.dispatch.codegen import source_of
+    from ember_ml.dispatch.declare import OPS
+
+    found = OPS.get(name) or OPS.get(getattr(getattr(ops, name, None), "__name__", ""))
+    if found is None or found.is_plain:
+        reason = "computes no tensors and has no code of a backend" if found else "is no op; `ember-ml ops` lists them"
+        raise typer.BadParameter(f"{name!r} {reason}")
+    sources = {backend: source_of(found, backends.load(backend)) for backend in names}
+    if as_json:
+        _print_json([{"op": found.name, "backend": backend, "source": text} for backend, text in sources.items()])
+        return
+    for backend, text in sources.items():
+        typer.echo(f"# <ember_ml {found.name} on {backend}>\n{text}")
 
 
 def _show_gaps(modules: list[Any], as_json: bool) -> None:

@@ -6,6 +6,7 @@ import importlib
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import selection as backends
+from ember_ml.backend.contract import Backend, ByDType
 from ember_ml.backend.loading import ENTRY_POINT_GROUP, check_backend
 from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.inventory import inventory
@@ -159,3 +161,71 @@ def test_body_with_a_misspelt_name_is_a_broken_backend(counting: Any, monkeypatc
 def test_removed_plugin_is_unknown() -> None:
     with pytest.raises(UnknownBackend, match="counting"):
         ember_ml.set_backend("counting")
+
+
+# ── a body that raises runs once
+
+
+def _wrong() -> tuple[Any, Any]:
+    """Return two vectors that cannot be added."""
+    return ops.convert_to_tensor([1.0, 2.0]), ops.convert_to_tensor([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: ops.add(x, y),
+        lambda x, y: ops.add(EmberTensor(x), EmberTensor(y)),
+        lambda x, y: EmberTensor(x) + EmberTensor(y),
+        lambda x, y: ops.add(x, [1.0, 2.0, 3.0]),
+        lambda x, y: ops.grad(lambda t: ops.sum(ops.add(t, y)))(x),
+        lambda x, y: ops.grad(lambda t: ops.sum(t + y))(x),
+        lambda x, y: ops.grad(lambda t: ops.sum(ops.add(t, [1.0, 2.0, 3.0])))(x),
+        lambda x, y: ops.grad(lambda t: ops.sum(t + EmberTensor(y)))(EmberTensor(x)),
+    ],
+    ids=[
+        "native",
+        "portable",
+        "operator",
+        "list",
+        "recorded",
+        "recorded +",
+        "recorded list",
+        "recorded portable",
+    ],
+)
+@pytest.mark.parametrize("in_scope", [False, True])
+def test_body_that_raises_runs_once(counting: Any, call: Any, in_scope: bool) -> None:
+    if in_scope:
+        ember_ml.set_backend("numpy")
+    with ember_ml.use_backend("counting") if in_scope else nullcontext():
+        x, y = _wrong()
+        counting.calls.clear()
+        with pytest.raises(ValueError, match=r"ops\.add\(x=float32\(2,\), y=float32\(3,\)\) on counting"):
+            call(x, y)
+    assert counting.calls == {"add": 1}
+
+
+def test_general_body_runs_after_the_native_one_refused(counting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+
+    def refuse(x: Any) -> Any:
+        done.append("native")
+        raise TypeError("not this one")
+
+    def accept(x: Any) -> Any:
+        done.append("general")
+        return x
+
+    op = OPS["sqrt"]
+    for table in (op.bodies, op.codes):
+        table.pop("counting", None)
+    monkeypatch.setattr(counting.bodies, "sqrt", ByDType(refuse, general=accept))
+    try:
+        ember_ml.set_backend("counting")
+        x = ops.convert_to_tensor([4.0])
+        assert ops.sqrt(x).tolist() == [4.0]
+        assert done == ["native", "general"]
+    finally:
+        for table in (op.bodies, op.codes):
+            table.pop("counting", None)

@@ -85,7 +85,8 @@ class FastPath(NamedTuple):
 
     ``unary`` and ``binary`` are each one ``if`` statement whose tests are false for portable tensors: the branch for
     those is appended. ``sequence`` stands where ``{x}`` is known to be a list or tuple whose first item is a native
-    tensor. ``takes_numbers``: a function of the library takes a Python number for ``{y}``; Python code never gets one.
+    tensor; ``pair`` comes before it, where ``{x}`` has two items of any type, _first and _second. ``takes_numbers``: a
+    function of the library takes a Python number for ``{y}``; Python code never gets one.
     ``is_compiling`` is a condition, empty where it is never true: a compiler traces the Python code, and follows no
     weak references.
     """
@@ -109,6 +110,7 @@ class FastPath(NamedTuple):
         "    else:\n"
         "        return _BODY({args})"
     )
+    pair: str = ""
     takes_numbers: bool = True
     is_compiling: str = ""
 

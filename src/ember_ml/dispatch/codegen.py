@@ -164,8 +164,10 @@ def _hot_lines(op: Op, backend: Backend) -> list[str]:
         if roles or len(sequences) > 1:
             return []
         x = sequences[0]
-        is_list = "(type({x}) is list or type({x}) is tuple) and {x} and type({x}[0]) is _NATIVE"
-        template = f"if {is_list}:\n{_indent(path.sequence)}"
+        several = "if {x} and type({x}[0]) is _NATIVE:\n" + _indent(path.sequence)
+        if path.pair:
+            several = "if len({x}) == 2:\n    _first, _second = {x}\n" + _indent(path.pair) + several
+        template = "if type({x}) is list or type({x}) is tuple:\n" + _indent(several)
     elif len(roles) == 1:
         template, x = path.unary, tensors[0]
     elif len(tensors) == 2 == len(roles) and not _is_optional(op, tensors[1]):

@@ -48,8 +48,6 @@ _FOUR_BYTES = FastPath(
         "        return _BODY({number_args})"
     ),
     sequence=(
-        "if len({x}) == 2 and type({x}[1]) is _NATIVE and {x}[0].itemsize == 4 == {x}[1].itemsize:\n"
-        "    return _BODY({args})\n"
         "_dtype = {x}[0].dtype\n"
         "if _dtype in _OK:\n"
         "    for _item in {x}:\n"
@@ -57,6 +55,10 @@ _FOUR_BYTES = FastPath(
         "            break\n"
         "    else:\n"
         "        return _BODY({args})"
+    ),
+    pair=(
+        "if type(_first) is _NATIVE is type(_second) and _first.itemsize == 4 == _second.itemsize:\n"
+        "    return _BODY({args})"
     ),
 )
 # MLX 0.32: contractions take arrays only. They refuse integers, which have a body of their own.

@@ -48,7 +48,9 @@ _UFUNC = FastPath(
         "    if type({y}) is _NATIVE:\n"
         "        if _dtype is {y}.dtype and (_dtype is _F32 or _dtype in _OK):\n"
         "            _result = _BODY({args})\n"
-        "            return _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)\n"
+        "            if type(_result) is _NATIVE:\n"
+        "                return _result\n"
+        "            return _FINISH(_result, _BACKEND)\n"
         "    elif (type({y}) is float or type({y}) is int) and (_dtype is _F32 or _dtype in _OK):\n"
         "        _result = _BODY({args})\n"
         "        if _result.dtype is _dtype:\n"
@@ -73,8 +75,6 @@ _ARRAY = FastPath(
         "        return _result if type(_result) is _NATIVE else _FINISH(_result, _BACKEND)"
     ),
     sequence=(
-        "if len({x}) == 2 and type({x}[1]) is _NATIVE and {x}[0].dtype is _F32 is {x}[1].dtype:\n"
-        "    return _BODY({args})\n"
         "_dtype = {x}[0].dtype\n"
         "if _dtype in _OK:\n"
         "    for _item in {x}:\n"
@@ -82,6 +82,10 @@ _ARRAY = FastPath(
         "            break\n"
         "    else:\n"
         "        return _BODY({args})"
+    ),
+    pair=(
+        "if type(_first) is _NATIVE is type(_second) and _first.dtype is _F32 is _second.dtype:\n"
+        "    return _BODY({args})"
     ),
 )
 # NumPy 2.4: promotes float32 with float16, which a contraction must refuse; returns a scalar for vectors.

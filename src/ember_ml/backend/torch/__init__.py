@@ -64,8 +64,8 @@ _FAST = FastPath(
 # Two tensors are what is mostly joined. torch.cat and torch.stack promote as the contract does, so that they need no
 # test of dtypes; an axis that is not passed saves 80 ns.
 _JOINING = (
-    "if len({x}) == 2 and type({x}[1]) is _NATIVE and {x}[0].ndim == {x}[1].ndim:\n"
-    "    return _BODY({x}) if axis == 0 else _BODY({args})\n"
+    "if type(_first) is _NATIVE is type(_second) and _first.ndim == _second.ndim:\n"
+    "    return _BODY({x}) if axis == 0 else _BODY({args})"
 )
 # torch 2.13: these refuse Python numbers
 _NEEDS_TENSORS = frozenset(
@@ -91,7 +91,7 @@ def fast_path(op: Any, body: Any) -> FastPath:
     native = body.native if isinstance(body, ByDType) else body
     if native in _NEEDS_TENSORS:
         return path._replace(takes_numbers=False)
-    return path._replace(sequence=_JOINING + path.sequence) if native in (torch.cat, torch.stack) else path
+    return path._replace(pair=_JOINING) if native in (torch.cat, torch.stack) else path
 
 
 def is_native(x: Any) -> bool:
