@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ember_ml
-from ember_ml import nn
+from ember_ml import nn, ops, training
 from ember_ml import registry as default
 from ember_ml.config.plain_data import parse, text_of
 from ember_ml.config.registry import BackendContext, Registry
@@ -432,3 +432,38 @@ def test_the_documents_example(backend: str) -> None:
     model = ember_ml.config.registry.build({"type": "models/transformer_of_the_test", "hidden_size": 64})
     assert type(model) is TransformerModel
     assert model.hidden_size == 64
+
+
+def test_activations_have_the_names_of_their_functions() -> None:
+    named = {name.removeprefix("activations/") for name in default.names("activations/")}
+    assert {"relu", "relu6", "leaky_relu", "prelu", "silu", "hard_silu", "gelu", "selu", "celu", "elu", "glu"} <= named
+    assert not [name for name in default.names() if "re_lu" in name or "si_lu" in name or "swi_glu" in name]
+    assert {"layers/rms_norm", "layers/mlp", "layers/lstm", "layers/swiglu"} <= set(default.names("layers/"))
+
+
+def test_an_optimizer_of_ones_own_is_used_by_its_name(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(default._default, "_things", dict(default._default._things))
+
+    @default.register("optimizers/halving")
+    class Halving(training.optimizers.Optimizer):
+        def __init__(self) -> None:
+            super().__init__(1.0)
+
+        def rule(self, parameter: Any, gradient: Any, state: Any, scalars: Any) -> list[Any]:
+            return [ops.multiply(parameter, 0.5)]
+
+    model = nn.Linear(2, 1, bias=False).load_state_dict({"weight": [[2.0, 4.0]]})
+    trainer = training.Trainer(model, "halving", "mean_squared_error")
+    trainer.step((ops.ones((3, 2)), ops.ones((3, 1))))
+    assert type(trainer.optimizer) is Halving
+    assert ops.to_numpy(model.weight).tolist() == [[1.0, 2.0]]
+
+
+def test_names_of_every_kind_are_found_by_one_function() -> None:
+    assert type(default.get("losses", "huber_loss")) is training.losses.Huber
+    assert type(default.get("metrics", "accuracy")) is training.metrics.Accuracy
+    assert type(default.get("optimizers", "adam")) is training.optimizers.Adam
+    assert type(default.get("activations", "relu")) is nn.ReLU
+    assert default.get("ops", "relu") is ops.relu
+    thing = object()
+    assert default.get("losses", thing) is thing

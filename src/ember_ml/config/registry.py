@@ -46,6 +46,7 @@ __all__ = [
     "Registry",
     "build",
     "config_of",
+    "get",
     "load",
     "lookup",
     "names",
@@ -122,6 +123,17 @@ class Registry:
         if thing is None:
             raise UnknownName(_no_such_name(name, self.names()))
         return thing
+
+    def get(self, folder: str, thing: Any) -> Any:
+        """Return ``thing``, or if it is a name, what ``folder/thing`` stands for, with its own settings.
+
+        A class or a function that makes something is called without arguments; a registered function is returned.
+        """
+        if not isinstance(thing, str):
+            return thing
+        name = f"{folder}/{thing}"
+        found = self.lookup(name)
+        return found if name in self._functions else found()
 
     def __contains__(self, name: object) -> bool:
         self._import_all()
@@ -368,6 +380,16 @@ def lookup(name: str) -> Callable[..., Any]:
     'Cosine'
     """
     return _default.lookup(name)
+
+
+def get(folder: str, thing: Any) -> Any:
+    """Return ``thing``, or if it is a name, a new object of what is registered as ``folder/thing``.
+
+    >>> from ember_ml.config import registry
+    >>> registry.get("losses", "huber_loss")
+    Huber(reduction='mean', delta=1.0)
+    """
+    return _default.get(folder, thing)
 
 
 def build(config: Mapping[str, Any], backend_context: Any = None, source: str = "configuration") -> Any:

@@ -15,6 +15,7 @@ from ember_ml.nn.modules.sequential import Sequential
 
 def snake(name: str) -> str:
     """The name of a class in small letters, its words apart: ``LayerNorm`` is ``layer_norm``, ``MLP`` is ``mlp``."""
+    name = re.sub("P?ReLU|SiLU|SwiGLU", lambda word: word[0].capitalize(), name)  # words, in spite of their capitals
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 

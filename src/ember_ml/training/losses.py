@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.config.registry import lookup, register
+from ember_ml.config import registry
+from ember_ml.config.registry import register
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.training.sample_weights import beside, spread_weights
 from ember_ml.typing import Tensor, TensorLike
@@ -327,7 +328,7 @@ def get(loss: Any) -> Any:
     Huber(reduction='mean', delta=1.0)
     """
     if isinstance(loss, str):
-        return lookup(f"losses/{loss}")()
+        return registry.get("losses", loss)
     if callable(loss):
         return loss
     raise TypeError(f"a loss is a name or a function of target and prediction, not {loss!r}")

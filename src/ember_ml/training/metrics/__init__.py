@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml.config.registry import lookup
+from ember_ml.config import registry
 from ember_ml.training.metrics.base import Mean, Measure, Metric
 from ember_ml.training.metrics.classification import (
     F1,
@@ -58,7 +58,7 @@ def get(metric: Any) -> Any:
     TopKAccuracy(k=5)
     """
     if isinstance(metric, str):
-        return lookup(f"metrics/{metric}")()
+        return registry.get("metrics", metric)
     if isinstance(metric, Measure):
         return metric
     raise TypeError(f"a metric is a name or an object of a class of metrics, not {metric!r}")

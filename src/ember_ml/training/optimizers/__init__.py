@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ember_ml.config.registry import register
+from ember_ml.config import registry
 from ember_ml.training.optimizers.adaptive import Adagrad, Adam, AdamW, RMSprop
 from ember_ml.training.optimizers.base import Optimizer, clip_by_norm, global_norm
 from ember_ml.training.optimizers.matrix_wise import Adafactor, Muon
@@ -23,13 +23,14 @@ __all__ = [
     "global_norm",
 ]
 
-_NAMED = {cls.__name__.lower(): cls for cls in (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, RMSprop)}
-for _name, _cls in _NAMED.items():
-    register(f"optimizers/{_name}")(_cls)
+for _cls in (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, RMSprop):
+    registry.register(f"optimizers/{_cls.__name__.lower()}")(_cls)
 
 
 def get(optimizer: str | Optimizer) -> Optimizer:
     """The optimizer of that name with its own settings, or the optimizer itself.
+
+    Names are those of the classes in small letters, and what is registered as ``optimizers/<name>``.
 
     >>> from ember_ml.training import optimizers
     >>> optimizers.get("sgd").learning_rate
@@ -37,6 +38,9 @@ def get(optimizer: str | Optimizer) -> Optimizer:
     """
     if isinstance(optimizer, Optimizer):
         return optimizer
-    if not isinstance(optimizer, str) or optimizer.lower() not in _NAMED:
-        raise ValueError(f"there is no optimizer {optimizer!r}; there are {', '.join(_NAMED)}")
-    return _NAMED[optimizer.lower()]()
+    known = [name.removeprefix("optimizers/") for name in registry.names("optimizers/")]
+    if isinstance(optimizer, str):
+        for name in (optimizer, optimizer.lower()):
+            if name in known:
+                return registry.get("optimizers", name)
+    raise ValueError(f"there is no optimizer {optimizer!r}; there are {', '.join(known)}")
