@@ -17,9 +17,15 @@ exp = torch.exp
 exp2 = torch.exp2
 log = torch.log
 log2 = torch.log2
-log10 = torch.log10
 sqrt = torch.sqrt
 rsqrt = torch.rsqrt
+
+
+def log10(x: torch.Tensor) -> torch.Tensor:
+    # torch 2.11 on CUDA: some powers of ten in float32 have a logarithm that is not whole
+    if x.is_cuda and x.dtype is torch.float32:
+        return torch.log10(x.double()).float()
+    return torch.log10(x)
 
 
 def _of_distinct(native: Callable[..., torch.Tensor], base: float) -> Callable[..., torch.Tensor]:
