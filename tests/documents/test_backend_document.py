@@ -149,6 +149,13 @@ def test_from_imports_follow_the_switch(backend):
         assert type(add([1], [2])) is ember_ml.get_backend_module().tensor_type
 
 
+def test_ops_take_parameters(backend):
+    parameter = ember_ml.nn.Parameter([1.0, 2.0])
+    assert ops.to_numpy(ops.add(parameter, 1.0)).tolist() == [2.0, 3.0]
+    assert ops.shape(parameter) == (2,)
+    assert ops.item(ops.matmul(parameter, parameter)) == 5.0
+
+
 def test_backend_modules_have_the_functions(backend):
     module = ember_ml.get_backend_module()
     assert ops.item(getattr(module, "add")(1.0, 2.0)) == 3.0  # noqa: B009 - as the document reads it

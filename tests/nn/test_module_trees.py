@@ -83,8 +83,8 @@ class Bag(nn.Module):
 
     def forward(self, x: Any) -> Any:
         for weight in self.weights:
-            x = ops.multiply(x, weight.value)
-        return ops.add(x, self.named["shift"].value)
+            x = ops.multiply(x, weight)
+        return ops.add(x, self.named["shift"])
 
 
 def test_parameters_in_containers_belong_to_the_module(backend: str) -> None:

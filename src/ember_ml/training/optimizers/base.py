@@ -114,7 +114,11 @@ class Optimizer(Holder):
         if is_traced:
             self._is_traced = True
             numbers = self._numbers
-            assert numbers is not None
+            if numbers is None:  # nobody has told the compiler of this optimizer
+                raise TypeError(
+                    f"a compiled function updates by {type(self).__name__}, which it neither takes nor closes over, as "
+                    "where another optimizer holds it: run such updates without compile"
+                )
             # a slice is a view, where an index of MLX gathers
             scalars: Sequence[Any] = [ops.reshape(numbers.held[k : k + 1], ()) for k in range(numbers.shape[0])]
         else:
