@@ -16,7 +16,7 @@ import pytest
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import selection as backends
-from ember_ml.backend.contract import Backend, ByDType
+from ember_ml.backend.contract import ByDType
 from ember_ml.backend.loading import ENTRY_POINT_GROUP, check_backend
 from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.inventory import inventory

@@ -10,6 +10,7 @@ from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.dispatch.declare import plain
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.var import Var
+from ember_ml.tensor.variable import Variable
 from ember_ml.typing import TensorLike
 
 __all__ = ["dtype", "is_tensor", "item", "ndim", "shape", "size", "to_numpy"]
@@ -72,6 +73,7 @@ def dtype(x: TensorLike) -> EmberDType:
     """
     if type(x) is EmberTensor or type(x) is Var:
         return x.dtype
+    x = _read(x)
     owner = backend_of(x)
     return owner.dtype_of(x) if owner is not None else as_dtype(as_host(x, detach=True).dtype)
 
@@ -84,7 +86,7 @@ def item(x: TensorLike) -> Any:
     >>> ops.item(ops.array([[2.5]]))
     2.5
     """
-    host = as_host(x, detach=True)
+    host = as_host(_read(x), detach=True)
     if host.size != 1:
         raise ValueError(f"ops.item needs exactly one element, and this tensor has shape {host.shape}")
     return to_python(host.reshape(()))
@@ -100,9 +102,15 @@ def to_numpy(x: TensorLike) -> Any:
     >>> ops.to_numpy(ops.arange(3)).tolist()
     [0, 1, 2]
     """
-    return as_host(x, detach=True)
+    return as_host(_read(x), detach=True)
 
 
 def _with_facts(x: Any) -> Any:
-    """``x`` itself where it is a tensor, else the array that Python data describes."""
-    return x if is_tensor(x) else as_host(x, detach=True)
+    """Return ``x`` itself where it is a tensor, or the array that Python data describes."""
+    found = _read(x)
+    return found if is_tensor(found) else as_host(found, detach=True)
+
+
+def _read(x: Any) -> Any:
+    """Return the tensor of a parameter, and anything else as it is."""
+    return x.value if isinstance(x, Variable) else x
