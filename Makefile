@@ -9,9 +9,11 @@ DOCS_STAMP := $(VENV)/.set-up-docs
 BENCH_STAMP := $(VENV)/.set-up-bench
 # MLX has wheels for Linux and for Macs with Apple silicon; its extra is empty elsewhere
 EXTRAS := dev,torch,mlx,lsp,mpi,tables,plot
+FAST := tests/tensor tests/test_face.py tests/test_imports.py tests/test_trees.py tests/test_declarations.py \
+	tests/test_registry.py tests/lint/test_guidelines.py tests/autodiff/test_backward.py tests/behaviour/test_promotion.py
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup test test-long lint tables format demo bench docs docs-serve clean
+.PHONY: help setup test test-fast test-pythons test-long lint tables format demo bench docs docs-serve clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +29,12 @@ $(STAMP): pyproject.toml constraints.txt
 
 test: setup ## the whole suite, 20 examples per property
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not long" $(ARGS)
+
+test-fast: setup ## a part of every subject, in under a minute
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not long" -k "not compiled" $(FAST) $(ARGS)
+
+test-pythons: setup ## the tests on each other Python that is found (3.12, 3.13, 3.14), without PyTorch
+	$(BIN)/python utils/test_pythons.py -n $(JOBS) $(ARGS)
 
 test-long: setup ## 200 examples per property, fuzz and stress runs
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
@@ -74,4 +82,4 @@ docs-serve: $(DOCS_STAMP) ## serve the documentation on this machine
 	$(BIN)/mkdocs serve
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .emberlint_cache
+	rm -rf $(VENV) .venv-3.* site build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .emberlint_cache
