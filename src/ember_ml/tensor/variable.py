@@ -9,7 +9,7 @@ from typing import Any
 from ember_ml.backend import selection as backends
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import resolve_device
-from ember_ml.backend.host_arrays import as_host
+from ember_ml.backend.host_arrays import as_host, open_portable_with
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.var import Var
 
@@ -140,6 +140,16 @@ def own(value: Any, backend: Backend) -> Any:
     """A native tensor of ``backend`` that shares memory with nothing; on its device, if it has one there."""
     device = backend.device_of(value) if backend.is_native(value) else resolve_device(backend, None)
     return backend.from_host(as_host(value, detach=True), device, copy=True)
+
+
+def _open(value: Any) -> tuple[Any, Any] | None:
+    """Return the backend and the native tensor of a variable, by which ops and other libraries read it."""
+    if not isinstance(value, Variable):
+        return None
+    return (value.held.tape if type(value.held) is Var else value.home), value.held
+
+
+open_portable_with(_open)
 
 
 def values_of(variables: Sequence[Variable]) -> list[Any]:
