@@ -190,7 +190,8 @@ class Optimizer(Holder):
     ) -> list[Sequence[Tensor]]:
         """The new parameters and slots. Where the backend changes tensors in place, they are the old ones, changed."""
         backend = active()
-        gradients = self._clipped(gradients, square)
+        if self.max_norm is not None or self.max_value is not None:
+            gradients = self._clipped(gradients, square)
         kernels = backend.optimizer_kernels
         if kernels is not None and self.kernel in kernels.kernels and self._serves(kernels, parameters, backend):
             return kernels.kernels[self.kernel](parameters, gradients, *state, **self.settings(scalars))
