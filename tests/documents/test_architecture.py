@@ -198,7 +198,7 @@ def test_backend_equivalence():
 
 
 def test_casts_by_pytorchs_names(backend):
-    assert tensor.convert_to_tensor([1.0, 2.0]).long().dtype == tensor.int64
+    assert tensor.EmberTensor([1.0, 2.0]).long().dtype == tensor.int64
 
 
 def test_scatter_edge_cases():
