@@ -9,6 +9,7 @@ import mlx.core as mx
 from ember_ml.backend import value_checks as checks
 from ember_ml.backend.common.scatter import cells, check_shapes, partial_sums
 from ember_ml.backend.mlx.bodies.indexing import readable
+from ember_ml.backend.mlx.graph_probe import is_vectorizing
 
 _HALVES = (mx.float16, mx.bfloat16)
 
@@ -69,7 +70,7 @@ def segment_min(data: mx.array, segment_ids: mx.array, num_segments: int | None,
 
 
 def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None, sorted: bool) -> mx.array:
-    if not mx.issubdtype(data.dtype, mx.inexact):
+    if not mx.issubdtype(data.dtype, mx.inexact) or is_vectorizing():  # a rule cannot close over mapped ids
         return _reduce_segments("multiply", data, segment_ids, num_segments)
 
     # MLX 0.32: no gradient of a scattered product

@@ -23,6 +23,7 @@ from ember_ml.backend.common.indexing import (
 )
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.gradients import is_inside_transform
+from ember_ml.backend.torch.readable_values import is_mapped
 from ember_ml.core import dtypes as dt
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -160,6 +161,8 @@ def _index_update(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) -
         if _is_mask(mask):
             return x.masked_fill(mask.reshape(*mask.shape, *(1,) * (x.ndim - axis - mask.ndim)), values.reshape(()))
     if not how.advanced:
+        if is_mapped(values) and not is_mapped(x):  # torch 2.13: copies no mapped values into what is not mapped
+            return _update_by_number(x, key, values)
         result = x.clone()
         target = _basic(result, how.basic)
         target.copy_(values.reshape(shape_of_values(values.shape, target.shape)))

@@ -9,6 +9,7 @@ import torch
 from ember_ml.backend import value_checks as checks
 from ember_ml.backend.common.scatter import cells, check_shapes, partial_sums
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.readable_values import is_mapped
 from ember_ml.backend.torch.unsigned import UNSIGNED, from_ordered, to_ordered, unsigned
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -17,7 +18,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 def _check_ids(data: torch.Tensor, ids: torch.Tensor, count: int | None) -> tuple[torch.Tensor, int]:
     """Check the segment ids; return them and the number of segments."""
     ids = ids.to(torch.int64)
-    if torch.compiler.is_compiling() and count is not None:
+    if count is not None and (torch.compiler.is_compiling() or is_mapped(ids)):
         check_shapes(data.shape, ids.shape)
         return ids.clamp(0, count - 1), count
     if count is not None and checks.enabled and data.device.type == "cpu" and data.numel():
@@ -41,6 +42,8 @@ def _sum_rows(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor
     wide = data.to(torch.float32) if data.dtype in _HALVES else data
     is_exact = not (wide.dtype.is_floating_point or wide.dtype.is_complex)
     parts = 1 if is_exact else partial_sums(len(ids), count)
+    if is_mapped(ids) or is_mapped(wide):  # torch 2.13: adds no mapped rows to what is not mapped
+        return wide.new_zeros((count, *data.shape[1:])).index_add(0, ids, wide).to(data.dtype)
     if data.ndim > 1:
         sums = wide.new_zeros((parts, count, *data.shape[1:]))
         step = max(-(-len(ids) // parts), 1)
@@ -89,7 +92,7 @@ def _extreme(reduce: str, data: torch.Tensor, segment_ids: torch.Tensor, num_seg
 
 def _sizes(ids: torch.Tensor, count: int, ndim: int) -> torch.Tensor:
     """Return how many rows each segment has, shaped to broadcast with its rows."""
-    if torch.compiler.is_compiling():  # where the shape of bincount is unknown
+    if torch.compiler.is_compiling() or is_mapped(ids):  # where the shape of bincount is unknown
         sizes = ids.new_zeros((count,)).scatter_add(0, ids, torch.ones_like(ids))
     else:
         sizes = torch.bincount(ids, minlength=count)
