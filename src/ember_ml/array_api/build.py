@@ -15,6 +15,7 @@ from ember_ml.array_api.signatures import FFT, LINALG, MAIN
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import load
 from ember_ml.dispatch.bind_tensor import on_own_backend
+from ember_ml.dispatch.codegen import compile_function
 from ember_ml.dispatch.declare import OPS, Op
 from ember_ml.dispatch.slow_path import dispatch
 
@@ -41,26 +42,25 @@ def _function(signature: str, call: Callable[[Op, tuple[Any, ...]], Any], module
     op = OPS.get(name) or OPS[_OP_NAMES[name]]
     if op.is_plain:
         return op.function
-    names: dict[str, Any] = {"CALL": call, "OP": op}
+    names: dict[str, Any] = {"_CALL": call, "_OP": op}
     defaults = {p.name: p.default for p in op.signature.parameters.values()}
     given = _parameters(signature, op)
     parts = []
     for parameter in op.parameters:
         if parameter not in given:
-            names[f"DEFAULT_{parameter}"] = defaults[parameter]
-        parts.append(given.get(parameter, f"DEFAULT_{parameter}"))
-    exec(f"def {signature}:\n    return CALL(OP, ({', '.join(parts)},))", names)
-    function = names[name]
+            names[f"_DEFAULT_{parameter}"] = defaults[parameter]
+        parts.append(given.get(parameter, f"_DEFAULT_{parameter}"))
+    source = f"def {signature}:\n    return _CALL(_OP, ({', '.join(parts)},))\n"
+    function = compile_function(name, source, f"<ember_ml {name} of {module}>", names)
     function.__doc__, function.__module__ = op.declaration.__doc__, module
     return function
 
 
 def _parameters(signature: str, op: Op) -> dict[str, str]:
     """Return the standard's parameter for each parameter of the op."""
-    scope: dict[str, Any] = {}
-    exec(f"def {signature}: ...", scope)
-    given = {}
-    for index, parameter in enumerate(inspect.signature(scope[signature.partition("(")[0]]).parameters.values()):
+    name, given = signature.partition("(")[0], {}
+    declared = compile_function(name, f"def {signature}: ...\n", f"<ember_ml signature of {name}>", {})
+    for index, parameter in enumerate(inspect.signature(declared).parameters.values()):
         by_place = parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
         target = op.parameters[index] if by_place else parameter.name
         if target not in op.parameters:
