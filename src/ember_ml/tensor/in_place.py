@@ -20,6 +20,7 @@ from weakref import ref
 
 from ember_ml.backend.common.indexing import are_disjoint
 from ember_ml.backend.common.strides import Layout, describe, outline, positions, trace
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import is_active, use_backend
 from ember_ml.tensor.kinds import Kind, kind_of
 from ember_ml.tensor.var import Var
@@ -250,7 +251,7 @@ def change(tensor: Any, array: Any, kind: Kind, what: str) -> None:
         tensor._views = None
 
 
-def _propagate(tensor: Any, array: Any, backend: Any, what: str) -> list[tuple[Any, Any]]:
+def _propagate(tensor: Any, array: Any, backend: Backend, what: str) -> list[tuple[Any, Any]]:
     """The other tensors that change with ``tensor``, each with its new native value."""
     changes: list[tuple[Any, Any]] = []
     _read_views(tensor, array, None, changes, what)
