@@ -146,12 +146,12 @@ def _base_of(tensor: Any) -> Any:
 
 
 def _shorten(view: Any) -> None:
-    """Link a view of views directly to the first tensor of which it shows whole elements."""
+    """Link a view of views directly to the tensor that they show, where all of them show whole elements."""
     chain = [view]
     while (source := _source(chain[-1])) is not None and chain[-1]._base[1].keeps_elements:
         chain.append(source)
     top = chain.pop()
-    if len(chain) < 2:
+    if _source(top) is not None:  # the parts of complex numbers, bytes, and what was broadcast lie in another order
         return
     whole = part = outline(top.shape, top.itemsize)
     for tensor in reversed(chain):
