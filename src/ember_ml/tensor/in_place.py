@@ -151,7 +151,9 @@ def _shorten(view: Any) -> None:
     while (source := _source(chain[-1])) is not None and chain[-1]._base[1].keeps_elements:
         chain.append(source)
     top = chain.pop()
-    if _source(top) is not None:  # the parts of complex numbers, bytes, and what was broadcast lie in another order
+    if (
+        len(chain) < 2 or _source(top) is not None
+    ):  # the parts of complex numbers, bytes, and what was broadcast lie in another order
         return
     whole = part = outline(top.shape, top.itemsize)
     for tensor in reversed(chain):
