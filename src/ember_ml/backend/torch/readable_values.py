@@ -18,6 +18,8 @@ def values_are_read(x: torch.Tensor) -> bool:
 
 def is_mapped(x: torch.Tensor) -> bool:
     """Whether ``x`` stands for the samples of a vmap."""
+    if torch.compiler.is_compiling():  # torch 2.13: the compiler cannot trace the question
+        return False
     transforms: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
     while transforms.is_functorch_wrapped_tensor(x):
         if transforms.is_batchedtensor(x):
