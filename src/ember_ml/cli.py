@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import warnings
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -100,10 +101,14 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _active_facts() -> dict[str, Any]:
-    try:
-        return {"backend": backends.get_backend(), "chosen by": backends.chosen_by()}
-    except EmberError as error:
-        return {"problem": str(error)}
+    """Return the active backend and what chose it; a choice that could not be used is a problem."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            facts = {"backend": backends.get_backend(), "chosen by": backends.chosen_by()}
+        except EmberError as error:
+            return {"problem": str(error)}
+    return {**facts, "problem": str(warned[0].message)} if warned else facts
 
 
 def _backend_facts(name: str) -> dict[str, Any]:
@@ -123,9 +128,11 @@ def _print_doctor(facts: dict[str, Any]) -> None:
     versions = ", ".join(f"{name} {found}" for name, found in facts["versions"].items() if found)
     _show(f"Python {facts['python']} on {facts['system']}; {versions}")
     active = facts["active"]
-    if "problem" in active:
+    if "backend" not in active:
         _show(f"[bold red]No backend is active:[/] {escape(active['problem'])}")
     else:
+        if "problem" in active:
+            _show(f"[bold red]A choice was passed over:[/] {escape(active['problem'])}")
         _show(f"Active backend: [bold]{active['backend']}[/], chosen by {escape(active['chosen by'])}")
     table = Table("backend", "state", "devices (default first)", "dtypes it lacks", "notes")
     for entry in facts["backends"]:
