@@ -73,19 +73,19 @@ def test_loading_what_is_no_file_raises(backend: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("groups", [2, 3])
 def test_grouped_convolution_in_bfloat16(backend: str, groups: int) -> None:
     generator = ops.Generator(0)
-    x = ops.round(ops.random_normal((2, 8, 3, groups), seed=generator) * 4)
-    kernel = ops.round(ops.random_normal((3, 3, 1, groups * 3), seed=generator) * 4)  # small integers: sums are exact
+    x = ops.round(ops.multiply(ops.random_normal((2, 8, 3, groups), seed=generator), 4))
+    kernel = ops.round(ops.multiply(ops.random_normal((3, 3, 1, groups * 3), seed=generator), 4))  # sums are exact
     want = ops.conv(x, kernel, strides=(1, 2))
     got = ops.conv(ops.cast(x, "bfloat16"), ops.cast(kernel, "bfloat16"), strides=(1, 2))
     largest = ops.item(ops.max(ops.abs(want)))
-    assert ops.item(ops.max(ops.abs(ops.cast(got, "float32") - want))) <= largest * 2.0**-8
+    assert ops.item(ops.max(ops.abs(ops.subtract(ops.cast(got, "float32"), want)))) <= largest * 2.0**-8
 
 
 @pytest.mark.parametrize("name", ["irfft", "hfft"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_transform_of_an_empty_spectrum_is_zero(backend: str, name: str, axis: int) -> None:
     for _ in range(20):
-        ops.to_numpy(ops.ones(64) * 7.0)  # memory that is let go
+        ops.to_numpy(ops.multiply(ops.ones(64), 7.0))  # memory that is let go
         x = ops.zeros((0, 4) if axis == 0 else (4, 0), dtype="complex64")
         result = getattr(ops, name)(x, n=8, axis=axis)
         assert _list(result) == ops.to_numpy(ops.zeros((8, 4) if axis == 0 else (4, 8))).tolist()
@@ -98,7 +98,7 @@ def test_remainders_where_the_quotient_overflows(backend: str, count: int) -> No
     for dtype in ("float32", "float64"):
         x, y = (ops.array([pair[i] for pair in pairs], dtype=dtype) for i in (0, 1))
         if dtype == "float64":
-            x, y = x * 1e200, y * 1e-200
+            x, y = ops.multiply(x, 1e200), ops.multiply(y, 1e-200)
         exact = [math.fmod(a, b) for a, b in zip(_list(x), _list(y), strict=True)]
         assert _list(ops.fmod(x, y)) == exact
         want = [r + b if r and (r < 0) != (b < 0) else r for r, b in zip(exact, _list(y), strict=True)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import math
+import operator
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -308,8 +310,8 @@ class Trainer:
         if not pending:
             raise ValueError("there is nothing to evaluate: the data are empty")
         counts = [count if type(count) is int else ops.item(count) for _, count in pending]
-        total = sum(ops.item(loss) * count for (loss, _), count in zip(pending, counts, strict=True))
-        return {"loss": total / (sum(counts) or 1.0), **_read_results(kept)}
+        total = math.fsum(map(operator.mul, [ops.item(loss) for loss, _ in pending], counts))
+        return {"loss": total / (math.fsum(counts) or 1.0), **_read_results(kept)}
 
     def predict(self, x: Any, *, batch_size: int = 32) -> Any:
         """What the model gives for inputs, computed batch by batch and put together.
