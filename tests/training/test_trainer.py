@@ -104,6 +104,15 @@ def test_single_steps(backend: str) -> None:
     assert (made.steps, list(made.history["loss"])) == (5, losses)
 
 
+def test_a_step_trains_whatever_the_modes_were(backend: str) -> None:
+    made, batch = trainer(dropout=0.5), data()
+    made.step(batch)
+    for part in (made.model, made.model[2]):
+        part.eval()
+        made.step(batch)
+        assert all(module.training for _, module in made.model.named_modules())
+
+
 def test_weights_of_samples(backend: str) -> None:
     x, y = data()
     half = ops.cast(ops.less(ops.arange(48), 24), "float32")

@@ -29,7 +29,8 @@ def apply_model(model: Module, x: Any) -> Any:
 
 def count_samples(batch: Any) -> int:
     """Return the number of samples in a batch."""
-    shape = ops.shape(trees.flatten(batch)[0][0])
+    first = trees.flatten(batch)[0][0]
+    shape = first.shape if hasattr(first, "shape") else ops.shape(first)
     return shape[0] if shape else 1
 
 

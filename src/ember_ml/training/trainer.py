@@ -14,7 +14,7 @@ from os import PathLike
 from typing import Any, Self
 
 from ember_ml import ops
-from ember_ml.backend.selection import get_backend
+from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.distributed import heartbeat
 from ember_ml.nn.modules.module import Module
@@ -228,7 +228,7 @@ class Trainer:
             self._step.weight = size if weights is None else ops.item(ops.sum(weights))
         heartbeat.progress()
         loss, prediction = self._step(batch)
-        self.history.add_step(loss, size if self.strategy is None else self._count_whole_batch(size), get_backend())
+        self.history.add_step(loss, size if self.strategy is None else self._count_whole_batch(size), active().name)
         self.steps += 1
         if loader is not None:
             self.steps_in_epoch += 1
@@ -260,7 +260,8 @@ class Trainer:
 
     def step(self, batch: Any) -> Tensor:
         """Train on one batch, a tuple of inputs and targets; gives its loss before the update, a 0-d tensor."""
-        self.model.train()
+        if not self.model.trained_state().is_training:
+            self.model.train()
         return self._train_on(batch)
 
     def _callbacks(self) -> list[callback_kinds.Callback]:

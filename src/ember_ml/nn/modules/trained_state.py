@@ -31,15 +31,18 @@ class TrainedState:
         "_version",
         "buffers",
         "is_built",
+        "is_training",
         "named",
         "variables",
     )
 
     is_built: bool
+    is_training: bool
+    """Whether the module, and all in it, are set to be trained."""
 
     def __init__(self, module: Module) -> None:
         self._key: int | None = None
-        self._version = change_counter.current()
+        self._version = change_counter.count
         self._contents: list[Contents] = []
         self._modules: list[Module] = []
         self._root = type(module).__name__
@@ -47,12 +50,12 @@ class TrainedState:
         self.named: dict[str, Parameter] = {}
         self.buffers: list[Buffer] = []
         self.variables: list[Variable] = []
-        self.is_built = True
+        self.is_built = self.is_training = True
         self._add(module, "")
 
     def is_current(self) -> bool:
         """Whether no module has changed since, and no element of a list or dict of modules was replaced."""
-        return self._version == change_counter.current() and all(x.is_current() for x in self._contents)
+        return self._version == change_counter.count and all(map(Contents.is_current, self._contents))
 
     def _add(self, module: Module, prefix: str) -> None:
         """Add a module whose parts have names that start with ``prefix``."""
@@ -63,6 +66,8 @@ class TrainedState:
         self._modules.append(module)
         if not module.is_built:
             self.is_built = False
+        if not module.training:
+            self.is_training = False
         for name, variable in module.own_variables():
             if variable in seen:
                 continue
