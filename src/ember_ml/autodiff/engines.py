@@ -15,23 +15,9 @@ from ember_ml.backend.contract import Backend
 from ember_ml.core import trees
 from ember_ml.tensor.var import Var
 
-__all__ = ["engine_of", "run", "while_on"]
+__all__ = ["run", "while_on"]
 
 _tape_engine = cache(TapeEngine)
-
-
-def engine_of(backend: Backend, natives: Sequence[Any]) -> Engine:
-    """Return what differentiates by ``natives``: the backend's own engine where nothing is on the tape, else the tape.
-
-    Without any tensors it is the tape too: libraries refuse to differentiate by nothing.
-    """
-    own = backend.gradients
-    if not natives or own is None:
-        return _tape_engine(backend)
-    for x in natives:
-        if type(x) is Var:
-            return _tape_engine(backend)
-    return own
 
 
 class _Recorded(Exception):
@@ -39,12 +25,19 @@ class _Recorded(Exception):
 
 
 def run(method: str, flat: Callable[..., Any], backend: Backend, natives: Sequence[Any], *rest: Any) -> Any:
-    """Call ``method`` of the engine that differentiates by ``natives`` on ``flat``, a function of those."""
-    engine = engine_of(backend, natives)
-    own = backend.gradients
-    records_itself = own is not None and own.variable is not None
-    if backend.name not in tapes.live_on or type(engine) is TapeEngine or records_itself:
-        return getattr(engine, method)(flat, natives, *rest)
+    """Call ``method`` of the engine that differentiates by ``natives`` on ``flat``, a function of those.
+
+    It is the backend's own engine where nothing is on the tape, else the tape. Without any tensors it is the tape too:
+    libraries refuse to differentiate by nothing.
+    """
+    own: Engine | None = backend.gradients if natives else None
+    for x in natives:
+        if type(x) is Var:
+            own = None
+    if own is None:
+        return getattr(_tape_engine(backend), method)(flat, natives, *rest)
+    if backend.name not in tapes.live_on or own.variable is not None:
+        return getattr(own, method)(flat, natives, *rest)
 
     def checked(*variables: Any) -> Any:
         results = flat(*variables)
@@ -53,7 +46,7 @@ def run(method: str, flat: Callable[..., Any], backend: Backend, natives: Sequen
         return results
 
     try:
-        return getattr(engine, method)(checked, natives, *rest)
+        return getattr(own, method)(checked, natives, *rest)
     except _Recorded:  # it closes over variables of backward()
         return getattr(_tape_engine(backend), method)(flat, natives, *rest)
 

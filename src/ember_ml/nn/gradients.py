@@ -23,17 +23,20 @@ _UNCHANGED = nullcontext()
 
 
 def differentiate(
-    function: Callable[[], tuple[Any, list[Any]]],
+    function: Callable[[], tuple[Any, Any]],
     variables: Sequence[Variable],
     buffers: Sequence[Variable],
     backend: Backend,
-) -> tuple[Any, list[Any], Sequence[Any]]:
-    """The value of ``function``, what else it gives, and the gradients with respect to ``variables``, which it reads.
+    has_aux: bool,
+) -> tuple[Any, Any, Sequence[Any]]:
+    """Return the value of ``function`` and its second result, with the gradients with respect to ``variables``.
 
-    The value is a native 0-d tensor, the rest a list of native tensors. While the function runs, the variables hold
-    tensors that are being differentiated; afterwards they are as before. The buffers keep what the function gave them.
+    The function reads the variables and returns one number and anything else, which is None here without ``has_aux``;
+    the value is a native 0-d tensor. While the function runs, the variables hold tensors that are being differentiated;
+    afterwards they are as before. The buffers keep the tensors that the function assigned to them.
     """
-    natives, before = values_of(variables), values_of(buffers)
+    natives, before = values_of(variables), values_of(buffers) if buffers else []
+    outputs = Outputs(backend) if has_aux else None
     recording = variables[0].recording if variables else None
     kept, changed = keep([*variables, *buffers]), []
 
@@ -44,7 +47,9 @@ def differentiate(
             assign_all(buffers, before)
         try:
             with _UNCHANGED if recording is None else recording():
-                value, rest = function()
+                value, aux = function()
+                value = one_number(value, backend)
+                rest = [] if outputs is None else outputs.take(aux, strict=False)
             if not buffers:
                 return value, rest
             # out of the gradient as results: what an engine computes inside of it may mean nothing outside
@@ -55,13 +60,13 @@ def differentiate(
             put_back(kept)
 
     value, rest, gradients = run("value_and_gradients", flat, backend, natives)
-    if not buffers:
-        return value, rest, gradients
-    count = len(rest) - len(buffers)
-    for buffer, is_new, new in zip(buffers, changed, rest[count:], strict=True):
-        if is_new:
-            buffer.assign(new)
-    return value, rest[:count], gradients
+    if buffers:
+        count = len(rest) - len(buffers)
+        for buffer, is_new, new in zip(buffers, changed, rest[count:], strict=True):
+            if is_new:
+                buffer.assign(new)
+        rest = rest[:count]
+    return value, None if outputs is None else outputs.tree(rest), gradients
 
 
 def value_and_grad(
@@ -88,19 +93,18 @@ def value_and_grad(
         if not state.is_built:
             build(model, f, args, kwargs)
             state = model.trained_state()
-        backend, named, buffers = active(), state.named, state.buffers
-        outputs, is_portable = Outputs(backend), False
+        backend, is_portable = active(), False
 
-        def function() -> tuple[Any, list[Any]]:
+        def function() -> tuple[Any, Any]:
             nonlocal is_portable
             value, rest = f(*args, **kwargs) if has_aux else (f(*args, **kwargs), None)
             is_portable = type(value) is EmberTensor
-            return one_number(value, backend), outputs.take(rest, strict=False)
+            return value, rest
 
-        value, rest, gradients = differentiate(function, list(named.values()), buffers, backend)
+        variables = list(state.named.values())
+        value, rest, gradients = differentiate(function, variables, state.buffers, backend, has_aux)
         value = in_kind(value, is_portable, backend)
-        found = dict(zip(named, gradients, strict=True))
-        return ((value, outputs.tree(rest)) if has_aux else value), found
+        return ((value, rest) if has_aux else value), dict(zip(state.named, gradients, strict=True))
 
     return value_and_gradients
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import ember_ml
@@ -11,12 +12,11 @@ from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.nn.gradients import build, differentiate
 from ember_ml.nn.modules.module import Module
-from ember_ml.nn.modules.parameter import Parameter
+from ember_ml.nn.modules.trained_state import TrainedState
 from ember_ml.tensor.variable import values_of
 from ember_ml.training.batches import apply_model, split_batch
 from ember_ml.training.optimizers.base import Optimizer
 from ember_ml.training.precision import Precision
-from ember_ml.transforms.arguments import Outputs, one_number
 from ember_ml.typing import Tensor
 
 __all__ = ["Objective", "TrainingStep"]
@@ -40,12 +40,6 @@ class Objective:
         self._compiled_loss = ember_ml.compile(self.loss_of)
         self._compiled_gradients = ember_ml.compile(self.gradients)
 
-    def way(self, backend: Backend, is_compiled: bool) -> Callable[..., tuple[Tensor, Any, Sequence[Tensor]]]:
-        """How the gradients are computed."""
-        if not is_compiled or backend.compilation is None:
-            return self.gradients
-        return self._gradients_of_compiled if backend.compilation.differentiates_programs else self._compiled_gradients
-
     def loss_of(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any]:
         """The loss of a batch, times ``scale`` if it is given, and the predictions if they are wanted."""
         compute = apply_model if self.precision is None else self.precision.compute
@@ -55,26 +49,20 @@ class Objective:
         return value, prediction if self.gives_predictions else None
 
     def gradients(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any, Sequence[Tensor]]:
-        """The loss, the predictions and the gradients, in the order of the parameters."""
-        return self._differentiated(self.loss_of, x, y, weight, scale)
+        """Return the loss, the predictions and the gradients as :meth:`differentiate` does, not compiled."""
+        return self.differentiate(active(), self.model.trained_state(), False, x, y, weight, scale)
 
-    def _gradients_of_compiled(
-        self, x: Any, y: Any, weight: Any, scale: Any = None
+    def differentiate(
+        self, backend: Backend, state: TrainedState, is_compiled: bool, x: Any, y: Any, weight: Any, scale: Any
     ) -> tuple[Tensor, Any, Sequence[Tensor]]:
-        return self._differentiated(self._compiled_loss, x, y, weight, scale)
-
-    def _differentiated(
-        self, loss_of: Callable[..., Any], x: Any, y: Any, weight: Any, scale: Any
-    ) -> tuple[Tensor, Any, Sequence[Tensor]]:
-        backend, state = active(), self.model.trained_state()
-        outputs = Outputs(backend) if self.gives_predictions else None
-
-        def function() -> tuple[Any, list[Any]]:
-            value, prediction = loss_of(x, y, weight, scale)
-            return one_number(value, backend), [] if outputs is None else outputs.take(prediction, strict=False)
-
-        value, rest, gradients = differentiate(function, list(state.named.values()), state.buffers, backend)
-        return value, None if outputs is None else outputs.tree(rest), gradients
+        """Return the loss, the predictions and the gradients, in the order of the parameters in ``state``."""
+        loss_of: Callable[..., tuple[Tensor, Any]] = self.loss_of
+        if is_compiled and backend.compilation is not None:
+            if not backend.compilation.differentiates_programs:
+                return self._compiled_gradients(x, y, weight, scale)
+            loss_of = self._compiled_loss
+        function, variables = partial(loss_of, x, y, weight, scale), list(state.named.values())
+        return differentiate(function, variables, state.buffers, backend, self.gives_predictions)
 
 
 class TrainingStep:
@@ -136,10 +124,10 @@ class TrainingStep:
         if self.is_compiled and self._is_whole(backend):
             result = self._compiled_update(x, y, weight)
         elif self.strategy is None:
-            result = self._stepped(self.objective.way(backend, self.is_compiled), x, y, weight, state.named)
+            result = self._step(backend, state, x, y, weight)
         else:
             with self.strategy.random_stream():
-                result = self._stepped(self.objective.way(backend, self.is_compiled), x, y, weight, state.named)
+                result = self._step(backend, state, x, y, weight)
         if backend.laziness is not None:  # left to the next step, the graphs of all steps would pile up
             slots = [x for held in self.optimizer._state.values() for x in held.values()]
             backend.laziness.evaluate(result[0], *values_of(state.variables), *values_of(slots))
@@ -164,16 +152,15 @@ class TrainingStep:
         self.optimizer.apply(self.model.trained_state().named, gradients)
         return value, prediction
 
-    def _stepped(
-        self, gradients_of: Callable[..., Any], x: Any, y: Any, weight: Any, named: dict[str, Parameter]
-    ) -> tuple[Tensor, Any]:
+    def _step(self, backend: Backend, state: TrainedState, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
         scale = self.precision.scale if self.precision is not None else None
-        scales = () if scale is None else (ops.asarray(scale, dtype="float32"),)
+        factor = None if scale is None else ops.asarray(scale, dtype="float32")
+        arguments = backend, state, self.is_compiled, x, y, weight, factor
         if self.strategy is None or self.accumulate > 1:
-            value, prediction, gradients = gradients_of(x, y, weight, *scales)
+            value, prediction, gradients = self.objective.differentiate(*arguments)
         else:
             with self.strategy.overlapping(self.weight):
-                value, prediction, gradients = gradients_of(x, y, weight, *scales)
+                value, prediction, gradients = self.objective.differentiate(*arguments)
         if scale is not None:
             value = ops.divide(value, scale)
         if self.accumulate > 1:
@@ -188,9 +175,9 @@ class TrainingStep:
             if gradients is None:  # an overflow: this batch is left out
                 return value, prediction
         if self.strategy is not None:
-            self.strategy.apply(self.optimizer, named, gradients)
+            self.strategy.apply(self.optimizer, state.named, gradients)
         else:
-            self.optimizer.apply(named, gradients)
+            self.optimizer.apply(state.named, gradients)
         return value, prediction
 
     def _accumulated(self, gradients: Sequence[Tensor]) -> list[Tensor] | None:
