@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ember_ml.core.dtypes import HALVES, as_dtype, float32
+from ember_ml.core.dtypes import as_dtype, bfloat16, find_dtype, float16, float32
 from ember_ml.dispatch.declare import OPS
 from ember_ml.typing import Tensor
 
@@ -14,7 +14,8 @@ __all__ = ["in_float32", "is_half"]
 
 def is_half(x: Tensor) -> bool:
     """Whether ``x`` is of half precision."""
-    return as_dtype(x.dtype) in HALVES
+    dtype = find_dtype(x.dtype)
+    return dtype is float16 or dtype is bfloat16
 
 
 def in_float32(op: Callable[..., Tensor], *args: Any) -> Tensor:

@@ -108,9 +108,9 @@ class Optimizer(Holder):
 
         ``square`` is the sum of what :meth:`square_of` gives for all gradients, where those given are a part of them.
         """
-        variables = list(named.values())
-        state = self.state_of(named)
-        is_traced = active().is_tracing()
+        backend, variables = active(), list(named.values())
+        is_traced = backend.is_tracing()
+        state = self._find_slots(named, is_traced)
         if is_traced:
             self._is_traced = True
             numbers = self._numbers
@@ -122,16 +122,17 @@ class Optimizer(Holder):
             # a slice is a view, where an index of MLX gathers
             scalars: Sequence[Any] = [ops.reshape(numbers.held[k : k + 1], ()) for k in range(numbers.shape[0])]
         else:
+            scalars = self.scalars(self.step + 1, self.rate)
             self.step += 1
-            scalars = self.scalars(self.step, self._rate_before())
         try:
-            new, *slots = self.compute(values_of(variables), gradients, [values_of(x) for x in state], scalars, square)
+            held = [values_of(x) for x in state]
+            new, *slots = self._compute(backend, values_of(variables), gradients, held, scalars, square)
         except BaseException:
             self.step -= not is_traced  # which no update has been
             raise
         assign_all(variables, new)
-        for held, natives in zip(state, slots, strict=True):
-            assign_all(held, natives)
+        for slot, natives in zip(state, slots, strict=True):
+            assign_all(slot, natives)
 
     # what a compiled function needs to know
 
@@ -161,14 +162,9 @@ class Optimizer(Holder):
         for (slot, name), native in zip(slots, made, strict=True):  # while it was traced, they held traced tensors
             self._state[slot][name] = Variable(native)
 
-    def _rate_before(self) -> float:
-        rate = self.learning_rate
-        return float(rate(self.step - 1)) if callable(rate) else rate
-
-    def state_of(self, named: Mapping[str, Variable]) -> list[list[Variable]]:
-        """For each slot its variables, in the order of the parameters; those that are new are made."""
+    def _find_slots(self, named: Mapping[str, Variable], is_traced: bool) -> list[list[Variable]]:
+        """Return for each slot its variables, in the order of the parameters; make those that are missing."""
         found = []
-        is_traced = active().is_tracing()
         for slot, held in self._state.items():
             if len(held) < len(named) or any(name not in held for name in named):
                 for name, parameter in named.items():
@@ -180,16 +176,16 @@ class Optimizer(Holder):
             found.append([held[name] for name in named])
         return found
 
-    def compute(
+    def _compute(
         self,
+        backend: Backend,
         parameters: Sequence[Tensor],
         gradients: Sequence[Tensor],
         state: Sequence[Sequence[Tensor]],
         scalars: Sequence[Any],
-        square: Tensor | None = None,
+        square: Tensor | None,
     ) -> list[Sequence[Tensor]]:
-        """The new parameters and slots. Where the backend changes tensors in place, they are the old ones, changed."""
-        backend = active()
+        """Return the new parameters and slots: the old ones, changed, where the backend changes tensors in place."""
         if self.max_norm is not None or self.max_value is not None:
             gradients = self._clipped(gradients, square)
         kernels = backend.optimizer_kernels
@@ -202,7 +198,11 @@ class Optimizer(Holder):
         """Whether the backend's own way is right here: a compiler makes a better one of the rule than of a kernel."""
         if kernels.is_in_place and backend.is_tracing():
             return False
-        return kernels.takes_halves or not any(backend.dtype_of(x) in HALVES for x in parameters)
+        if not kernels.takes_halves:
+            for x in parameters:
+                if backend.dtype_of(x) in HALVES:
+                    return False
+        return True
 
     def _ruled(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
