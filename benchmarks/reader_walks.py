@@ -75,7 +75,7 @@ WALKS = {
     "layer_normalization": (_normalization, ("torch",)),
     "stft": (_stft, ("torch",)),
     "grad(sum(sin(x) * x))": (_gradient, ("numpy",)),
-    "Trainer.step, Linear + SGD": (_step, ("torch", "numpy")),
+    "Trainer.step, Linear + SGD": (_step, ("torch", "numpy", "mlx")),
 }
 
 
