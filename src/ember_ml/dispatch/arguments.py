@@ -104,6 +104,11 @@ class Call:
 
     __slots__ = ("backend", "device", "op", "portable")
 
+    backend: Backend
+    device: str | None
+    op: Op
+    portable: bool
+
     def __init__(self, op: Op, backend: Backend, portable: bool) -> None:
         self.op, self.backend, self.portable, self.device = op, backend, portable, None
 

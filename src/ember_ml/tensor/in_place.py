@@ -56,6 +56,12 @@ class ViewRule:
 
     __slots__ = ("decided", "keeps_elements", "name", "read", "write")
 
+    decided: ViewRule | None
+    keeps_elements: bool
+    name: str
+    read: Callable[..., Any]
+    write: Callable[..., Any] | None
+
     def __init__(
         self,
         name: str,

@@ -30,6 +30,9 @@ class Contents:
 
     __slots__ = ("container", "kept")
 
+    container: Any
+    kept: list[Any]
+
     def __init__(self, container: Any) -> None:
         self.container, self.kept = container, list(_elements(container))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.backend.common.convolution import is_channels_first
@@ -149,7 +149,9 @@ class BatchNorm(_Channels):
 
     running_mean: Any
     running_var: Any
-    ignored_in_states = ("num_batches_tracked",)  # torch 2.13 counts batches, for a momentum that this class lacks
+    ignored_in_states: ClassVar[tuple[str, ...]] = (
+        "num_batches_tracked",
+    )  # torch 2.13 counts batches, for a momentum that this class lacks
 
     def __init__(
         self,

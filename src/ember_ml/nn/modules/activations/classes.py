@@ -73,6 +73,8 @@ class PReLU(Activation):
     [[-1.0, -2.0], [2.0, 2.0]]
     """
 
+    weight: Parameter
+
     def __init__(self, weight: TensorLike = 0.25) -> None:
         self.weight = Parameter(ops.multiply(weight, 1.0))  # whole numbers become float32
 
