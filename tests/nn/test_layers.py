@@ -44,8 +44,9 @@ def state(layer: nn.Module) -> dict[str, list[float]]:
 
 
 def test_every_layer_has_a_case() -> None:
-    assert {name.partition(" ")[0] for name in CASES} >= {*channel_mixing.__all__}
-    for name in channel_mixing.__all__:
+    layers = {*channel_mixing.__all__} - {"ChannelMixingLayer"}  # the base class computes nothing
+    assert {name.partition(" ")[0] for name in CASES} >= layers
+    for name in layers:
         assert getattr(nn, name) is getattr(channel_mixing, name)
 
 

@@ -14,6 +14,7 @@ from ember_ml import ops
 from ember_ml.backend.named_results import LstsqResult, SlogdetResult
 from ember_ml.backend.selection import active
 from ember_ml.core import dtypes as dt
+from ember_ml.dispatch.arguments import bring
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import CONTRACTION, FACTORIZATION
 from ember_ml.ops.gradient_rules.helpers import adjoint, products_of_others
@@ -182,7 +183,7 @@ def _above_cutoff(s: Tensor, x: Tensor, rtol: float | Tensor | None) -> Tensor:
     if rtol is None:
         rtol = max(x.shape[-2:]) * ops.finfo(ops.dtype(s)).eps
     elif not isinstance(rtol, int | float):
-        rtol = ops.expand_dims(rtol, -1)
+        rtol = ops.expand_dims(bring(rtol, active()), -1)
     if s.shape[-1] == 0:
         return ops.greater(s, 0)
     return ops.greater(s, ops.multiply(ops.max(s, axis=-1, keepdims=True), rtol))

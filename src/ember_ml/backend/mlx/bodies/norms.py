@@ -27,14 +27,15 @@ def _vector_norm(x: mx.array, axis: AxisLike | None, keepdims: bool, ord: float)
     if x.size and ord > 0:  # to avoid overflow and underflow
         scale = mx.stop_gradient(reductions.max(size, axis, True))
         scale = mx.where(mx.logical_and(scale > 0, mx.isfinite(scale)), scale, 1)
-        result = _power_norm(size / scale, axis, keepdims, ord)
+        # squares need no absolute values, whose second derivative is lost at 0
+        result = _power_norm((x if ord == 2 else size) / scale, axis, keepdims, ord)
         return result * scale.reshape(result.shape)
-    return _power_norm(size, axis, keepdims, ord)
+    return _power_norm(x if ord == 2 else size, axis, keepdims, ord)
 
 
 def _power_norm(size: mx.array, axis: AxisLike | None, keepdims: bool, ord: float) -> mx.array:
     if ord == 2:
-        return _root(total(mx.square(size), axis, keepdims))
+        return _root(total(_squares(size), axis, keepdims))
     is_zero = size == 0
     powers = mx.where(is_zero, 0.0 if ord > 0 else math.inf, mx.power(mx.where(is_zero, 1, size), ord))
     whole = total(powers, axis, keepdims)

@@ -10,6 +10,7 @@ from ember_ml.backend.common.einsum import contract
 from ember_ml.backend.common.linalg import check_linear
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.empty_reductions import sum_along
+from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.backend.mlx.vmap_rules import bitwise_and, left_shift, right_shift
 from ember_ml.core import dtypes as dt
 
@@ -54,8 +55,10 @@ def _linear(x: mx.array, weight: mx.array, bias: mx.array | None) -> mx.array:
     check_linear(weight, bias)
     if bias is None:
         return mx.matmul(x, weight.T)
-    # MLX 0.32: addmm cannot flatten stacks of empty rows
-    return mx.addmm(bias, x, weight.T) if weight.size else mx.matmul(x, weight.T) + bias
+    # MLX 0.32: addmm cannot flatten stacks of empty rows, nor broadcast a bias that alone is mapped by vmap
+    if not weight.size or is_vectorizing():
+        return mx.matmul(x, weight.T) + bias
+    return mx.addmm(bias, x, weight.T)
 
 
 def _linear_integers(x: mx.array, weight: mx.array, bias: mx.array | None) -> mx.array:

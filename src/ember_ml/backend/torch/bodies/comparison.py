@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.readable_values import is_mapped
 from ember_ml.backend.torch.unsigned import ordered, unsigned
 from ember_ml.core import dtypes as dt
 
@@ -64,6 +65,9 @@ def allclose(x: torch.Tensor, y: torch.Tensor, rtol: float, atol: float, equal_n
 
 
 def _isin(x: torch.Tensor, test_elements: torch.Tensor, invert: bool) -> torch.Tensor:
+    if is_mapped(x) or is_mapped(test_elements):  # torch 2.13: has no batching rule, and says so
+        found = (x[..., None] == test_elements.reshape(-1)).any(-1)
+        return ~found if invert else found
     return torch.isin(x, test_elements.reshape(-1), invert=invert)  # torch 2.13: refuses strided elements
 
 
