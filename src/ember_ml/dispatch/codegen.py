@@ -32,7 +32,7 @@ from ember_ml.tensor.in_place import freeze, link
 from ember_ml.tensor.kinds import kinds_of
 from ember_ml.tensor.var import Var
 
-__all__ = ["bind", "code_for", "compile_function", "complete_bound", "source_of"]
+__all__ = ["bind", "code_for", "compile_function", "complete_bound", "install_code", "source_of"]
 
 _SLOW_ROLES = {INDICES, MASKS, KEY, VALUE, DATA}  # they have rules of their own, which dispatch applies
 _TENSOR_ROLES = (TENSOR, INDEX, MASK)
@@ -65,6 +65,11 @@ def code_for(op: Op, backend: Backend | None) -> CodeType:
         code = _compile(source.replace(f"def {op.name}(", "def op(", 1))
         found = op.codes[key] = code.replace(co_name=op.name, co_qualname=op.name, co_filename=filename)
     return found
+
+
+def install_code(op: Op, backend: Backend) -> None:
+    """Give the function of ``op`` the code for ``backend``."""
+    op.function.__code__ = code_for(op, backend)
 
 
 def source_of(op: Op, backend: Backend | None) -> str:

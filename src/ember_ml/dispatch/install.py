@@ -7,7 +7,7 @@ from types import FunctionType
 
 from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend
-from ember_ml.dispatch.codegen import code_for, complete_bound
+from ember_ml.dispatch.codegen import code_for, complete_bound, install_code
 from ember_ml.dispatch.declare import OPS, Op
 
 __all__ = ["start", "start_op"]
@@ -18,7 +18,7 @@ def _install(backend: Backend) -> None:
     complete_bound()
     for op in tuple(OPS.values()):
         if not op.is_plain:
-            op.function.__code__ = code_for(op, backend)
+            install_code(op, backend)
 
 
 def _prepare_scope(backend: Backend) -> None:
@@ -54,7 +54,7 @@ def start_op(op: Op) -> FunctionType:
     backend = selection.active()
     if selection.has_scope_here():
         return _function_on(op, backend)
-    op.function.__code__ = code_for(op, backend)
+    install_code(op, backend)
     return op.function
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.digests import digest_of
+from ember_ml.backend.common.digests import digest_of
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.selection import active, backend_of
 from ember_ml.core import trees

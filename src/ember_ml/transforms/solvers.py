@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.named_results import SolverResult
+from ember_ml.backend.common.named_results import SolverResult
 from ember_ml.backend.selection import active
 from ember_ml.dispatch.declare import plain
 from ember_ml.transforms.flat_vector import Packed

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.common.digests import digest_of
 from ember_ml.backend.contract import Backend
-from ember_ml.backend.digests import digest_of
 from ember_ml.backend.random.generator import Generator, default_generator, streaming
 from ember_ml.backend.selection import active
 from ember_ml.core import trees

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.common.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.common.unique import histogram_edges
-from ember_ml.backend.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import KEEP, NUMERIC, REAL, REAL_FLOATING
 from ember_ml.ops.arrays.conversion import asarray, cast

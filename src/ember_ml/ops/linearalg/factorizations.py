@@ -22,7 +22,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend import value_checks as checks
-from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
+from ember_ml.backend.common.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import as_dtype, int64
 from ember_ml.dispatch.declare import gradient, primitive

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.named_results import LstsqResult, SlogdetResult
+from ember_ml.backend.common.named_results import LstsqResult, SlogdetResult
 from ember_ml.backend.selection import active
 from ember_ml.core import dtypes as dt
 from ember_ml.dispatch.arguments import bring

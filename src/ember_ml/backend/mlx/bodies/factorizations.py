@@ -21,12 +21,12 @@ from ember_ml.backend.common.linalg import (
     check_square,
     order_step,
 )
+from ember_ml.backend.common.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx import complex_matrices as cm
 from ember_ml.backend.mlx.bodies.sorting import argsort
 from ember_ml.backend.mlx.empty_reductions import all_along, any_along
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
-from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.core import dtypes as dt
 from ember_ml.errors import LinAlgError, UnsupportedDType
 

@@ -9,12 +9,12 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml.backend.common.linalg import SINGULAR, check_square, check_system
+from ember_ml.backend.common.named_results import SlogdetResult
 from ember_ml.backend.mlx import complex_matrices as cm
 from ember_ml.backend.mlx.bodies.factorizations import lu_parts, or_nan, raise_if
 from ember_ml.backend.mlx.empty_reductions import any_along, product_along, sum_along
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.backend.mlx.vmap_rules import map_over_stacks, not_equal
-from ember_ml.backend.named_results import SlogdetResult
 
 
 def _columns(a: mx.array, b: mx.array) -> tuple[mx.array, mx.array]:

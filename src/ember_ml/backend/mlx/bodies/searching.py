@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mlx.core as mx
 
+from ember_ml.backend.common.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.common.unique import descends, unique_parts
 from ember_ml.backend.mlx.bodies.indexing import in_range, readable
 from ember_ml.backend.mlx.bodies.scatter import segment_sum
 from ember_ml.backend.mlx.empty_reductions import sum_along
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.backend.mlx.host_transfer import from_host
-from ember_ml.backend.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 
 
 def _unique(x: mx.array, index: bool, inverse: bool, counts: bool) -> list[mx.array]:

@@ -17,7 +17,7 @@ from ember_ml.backend.common.linalg import (
     check_square,
     order_step,
 )
-from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
+from ember_ml.backend.common.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.errors import LinAlgError
 
 __all__ = ["is_finite"]

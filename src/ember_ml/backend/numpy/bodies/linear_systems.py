@@ -8,7 +8,7 @@ import numpy as np
 
 from ember_ml.backend import value_checks as checks
 from ember_ml.backend.common.linalg import NOT_FINITE, SINGULAR, check_square, check_system
-from ember_ml.backend.named_results import LstsqResult, SlogdetResult
+from ember_ml.backend.common.named_results import LstsqResult, SlogdetResult
 from ember_ml.backend.numpy.bodies.factorizations import is_finite
 from ember_ml.errors import LinAlgError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ember_ml.backend.common.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.common.unique import descends, unique_parts
 from ember_ml.backend.host_arrays import host_dtypes
-from ember_ml.backend.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.numpy.bodies.indexing import in_range
 from ember_ml.backend.numpy.bodies.scatter import segment_sum
 from ember_ml.core.dtypes import bfloat16

@@ -15,7 +15,7 @@ from ember_ml.backend.common.linalg import (
     check_square,
     order_step,
 )
-from ember_ml.backend.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
+from ember_ml.backend.common.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.errors import LinAlgError
 

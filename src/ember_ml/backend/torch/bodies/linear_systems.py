@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from ember_ml.backend.common.linalg import NOT_FINITE, SINGULAR, check_matrix, check_square, check_system
+from ember_ml.backend.common.named_results import LstsqResult, SlogdetResult
 from ember_ml.backend.host_arrays import as_host
-from ember_ml.backend.named_results import LstsqResult, SlogdetResult
 from ember_ml.backend.torch.bodies.factorizations import is_finite, of_finite, or_nan, svd
 from ember_ml.backend.torch.gradients import is_inside_transform
 from ember_ml.backend.torch.readable_values import values_are_read

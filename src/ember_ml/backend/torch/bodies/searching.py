@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from ember_ml.backend.common.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.common.unique import descends, unique_parts
 from ember_ml.backend.contract import ByDType
-from ember_ml.backend.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.torch.bodies.indexing import in_range
 from ember_ml.backend.torch.bodies.scatter import segment_sum
 from ember_ml.backend.torch.readable_values import values_are_read

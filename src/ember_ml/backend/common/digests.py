@@ -14,7 +14,7 @@ __all__ = ["digest_of"]
 def digest_of(batch: Any) -> str:
     """Return a checksum of the arrays in nested containers; what is no array counts by its text.
 
-    >>> from ember_ml.backend.digests import digest_of
+    >>> from ember_ml.backend.common.digests import digest_of
     >>> digest_of([1.0, 2.0]) == digest_of([1.0, 2.0]), digest_of([1.0, 2.0]) == digest_of([2.0, 1.0])
     (True, False)
     """
