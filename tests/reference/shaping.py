@@ -64,6 +64,7 @@ spec(
 spec("expand_dims", _with_axis(extra=1), lambda x, axis: np.expand_dims(x, axis), 0)
 spec("matrix_transpose", _one(min_dims=2), lambda x: np.swapaxes(x, -1, -2), 0)
 spec("ravel", _one(), lambda x: np.ravel(x), 0)
+spec("flatten", _one(), lambda x: x.flatten(), 0)
 spec("copy", _one(), lambda x: np.copy(x), 0)
 spec("fliplr", _one(min_dims=2), lambda x: np.fliplr(x), 0)
 spec("flipud", _one(min_dims=1), lambda x: np.flipud(x), 0)

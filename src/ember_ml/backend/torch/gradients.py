@@ -247,7 +247,9 @@ def _jacobian_by_rows(function: Callable[..., Any], leaves: Sequence[torch.Tenso
 def vmap(
     function: Callable[..., Any], leaves: Sequence[torch.Tensor], axes: Sequence[int | None], out_axis: int
 ) -> list[torch.Tensor]:
-    return torch.func.vmap(function, tuple(axes), out_axis)(*leaves)
+    with warnings.catch_warnings():  # torch 2.13: tells that it loops over some functions, or copies for others
+        warnings.filterwarnings("ignore", "There is a performance drop|torch.searchsorted", UserWarning)
+        return torch.func.vmap(function, tuple(axes), out_axis)(*leaves)
 
 
 def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete: bool) -> Any:
