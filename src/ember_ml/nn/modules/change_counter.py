@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 __all__ = ["changed", "number_of"]
 
-count = 0
+count: int = 0
 """The number of changes so far; read it as an attribute of this module."""
 _numbers: dict[Hashable, int] = {}
 
