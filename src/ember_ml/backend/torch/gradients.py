@@ -247,6 +247,8 @@ def _jacobian_by_rows(function: Callable[..., Any], leaves: Sequence[torch.Tenso
 def vmap(
     function: Callable[..., Any], leaves: Sequence[torch.Tensor], axes: Sequence[int | None], out_axis: int
 ) -> list[torch.Tensor]:
+    if torch.compiler.is_dynamo_compiling():  # torch 2.13: Dynamo does not trace a change of the filters
+        return torch.func.vmap(function, tuple(axes), out_axis)(*leaves)
     with warnings.catch_warnings():  # torch 2.13: tells that it loops over some functions, or copies for others
         warnings.filterwarnings("ignore", "There is a performance drop|torch.searchsorted", UserWarning)
         return torch.func.vmap(function, tuple(axes), out_axis)(*leaves)
