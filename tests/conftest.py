@@ -1,6 +1,7 @@
 """Fixtures that every test shares: each test of behaviour runs on each installed backend."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # SciPy reads it when it is imported
@@ -9,6 +10,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has one core; threa
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # MKL adds up in an order that depends on the alignment of the memory; some tests compare bits
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+# JAX compiles each function anew for each shape: what was compiled before, by any worker, is read from this folder
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "ember_ml_jax_cache"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import pytest
 from hypothesis import HealthCheck, settings

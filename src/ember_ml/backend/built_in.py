@@ -32,6 +32,8 @@ class BuiltIn(NamedTuple):
     """Auto-detection takes the backend of the highest preference among those that are installed and suit."""
     suits: Callable[[], bool] = _always
     """Whether auto-detection may take the backend on this machine."""
+    tensors: str = ""
+    """The package of the tensors' classes, where it is another than the library's."""
     started_by: str = ""
     """What starts several ranks, or passes them each other's addresses, if not the launcher: ``mpi`` or ``ring``."""
 
@@ -42,6 +44,7 @@ BUILT_IN = {
         BuiltIn("numpy", "numpy", "numpy", 0, started_by="mpi"),
         BuiltIn("torch", "torch", "torch", 20),
         BuiltIn("mlx", "mlx.core", "mlx", 10, _on_apple_silicon, started_by="ring"),
+        BuiltIn("jax", "jax", "jax", 5, tensors="jaxlib"),
     )
 }
 HOST = "numpy"

@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 VARIABLE = "EMBER_ML_BACKEND"
+_PACKAGES = {entry.tensors or name: name for name, entry in BUILT_IN.items()} | {name: name for name in BUILT_IN}
 
 if "_loaded" not in globals():  # importlib.reload keeps all that was chosen
     _loaded: dict[str, Backend] = {}
@@ -104,10 +105,8 @@ def backend_of(x: Any) -> Backend | None:
         if base in _owners:
             owner = _owners[base]
             return owner if owner.is_native(x) else None
-    root = kind.__module__.partition(".")[0]
-    if root in BUILT_IN and root not in _loaded:
-        return load(root) if load(root).is_native(x) else None
-    return None
+    name = _PACKAGES.get(kind.__module__.partition(".")[0])
+    return load(name) if name is not None and load(name).is_native(x) else None
 
 
 def backend_file() -> Path:

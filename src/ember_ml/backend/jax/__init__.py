@@ -1,0 +1,158 @@
+"""The JAX backend: XLA on the CPU, CUDA or TPUs; immutable arrays, functions that are traced and compiled."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from ember_ml.backend.capabilities import deferred
+from ember_ml.backend.contract import FastPath, load_bodies
+from ember_ml.backend.devices import host_memory
+from ember_ml.backend.jax.gaps import gaps  # noqa: F401
+from ember_ml.backend.jax.host_transfer import (  # noqa: F401
+    cast,
+    device_named,
+    devices,
+    dtypes,
+    from_host,
+    name_of,
+    scalar,
+    to_host,
+)
+from ember_ml.backend.own_ops import op_on
+from ember_ml.core import dtypes as dt
+from ember_ml.core.dtypes import EmberDType, find_dtype
+
+name = key = "jax"
+is_tape = False
+tensor_type = type(jnp.zeros(()))
+weak_dtypes = frozenset({dt.float32, dt.float64})
+families = load_bodies(f"{__name__}.bodies")
+notes: dict[str, str] = {}
+gradients = None
+compilation = None
+control_flow = None
+optimizer_kernels = None
+recurrent = None
+random = None
+processes = None
+sharding = None
+bench_calls = deferred(f"{__name__}.bench_calls")
+tape_kernels = laziness = None
+
+_EMBER = {native: dtype for dtype, native in dtypes.items()}
+
+
+def fast_path(op: Any, body: Any) -> FastPath:
+    return FastPath()
+
+
+def is_native(x: Any) -> bool:
+    """Arrays, and what stands for them while a function is traced."""
+    return isinstance(x, jax.Array) and x.dtype in _EMBER
+
+
+def dtype_of(x: jax.Array) -> EmberDType:
+    found = _EMBER.get(x.dtype) or find_dtype(x.dtype)
+    if found is None:
+        raise TypeError(f"Ember ML has no dtype for {x.dtype}; cast the array first")
+    return found
+
+
+def device_of(x: jax.Array) -> str:
+    if isinstance(x, jax.core.Tracer):  # which is nowhere: the program that it is part of will run where we are
+        return initial_device()
+    return name_of(x.device)
+
+
+def finish(result: Any) -> Any:
+    return result
+
+
+_WRONG_VALUES = ("shape", "dimension", "broadcast", "permutation", "axis")
+
+
+def translate(error: Exception) -> Exception | None:
+    if isinstance(error, jax.errors.JaxRuntimeError):
+        text = str(error)
+        return MemoryError(text) if text.startswith("RESOURCE_EXHAUSTED") else ValueError(text)
+    if isinstance(error, jax.errors.JAXTypeError | jax.errors.JAXIndexError):
+        return None
+    if type(error) is TypeError and any(word in str(error) for word in _WRONG_VALUES):
+        return ValueError(str(error))
+    return None
+
+
+def to_dlpack(x: jax.Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    if copy is not False and device_of(x) == "cpu":
+        return to_host(x).copy().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+    return x.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def dlpack_device(x: jax.Array) -> tuple[Any, int]:
+    return x.__dlpack_device__()
+
+
+def to_device(x: jax.Array, device: str) -> jax.Array:
+    return jax.device_put(x, device_named(device))
+
+
+def available_devices() -> tuple[str, ...]:
+    return tuple(devices())
+
+
+def initial_device() -> str:
+    default = jax.config.jax_default_device
+    return name_of(default if isinstance(default, jax.Device) else jax.local_devices()[0])
+
+
+def set_device(device: str) -> None:
+    jax.config.update("jax_default_device", device_named(device))
+
+
+def device_scope(device: str) -> AbstractContextManager[Any]:
+    return jax.default_device(device_named(device))
+
+
+def synchronize(device: str | None) -> None:
+    jax.effects_barrier()
+    for one in devices().values() if device is None else (devices()[device],):
+        jnp.zeros((), device=one).block_until_ready()  # a device computes one thing after the other
+
+
+def memory_info(device: str) -> dict[str, int | None]:
+    found = devices()[device].memory_stats()
+    if not found:  # as on the CPU
+        return host_memory()
+    return {
+        "allocated": found.get("bytes_in_use"),
+        "peak": found.get("peak_bytes_in_use"),
+        "total": found.get("bytes_limit"),
+    }
+
+
+def is_tracing() -> bool:
+    return False
+
+
+def is_traced(x: jax.Array) -> bool:
+    return isinstance(x, jax.core.Tracer)
+
+
+def is_recorded(x: jax.Array) -> bool:
+    return False
+
+
+def __getattr__(name: str) -> Any:
+    """Find the ops, which are declared above all backends, as functions of this one."""
+    return op_on("jax", name)
+
+
+if TYPE_CHECKING:  # the type checker compares this module with the contract
+    from ember_ml.backend import jax as _this
+    from ember_ml.backend.contract import Backend
+
+    _checked: Backend = _this

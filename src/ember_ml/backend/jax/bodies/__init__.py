@@ -1,0 +1,1 @@
+"""The bodies of ops on JAX, one module for each family."""

@@ -1,0 +1,3 @@
+"""Activations, on JAX."""
+
+from __future__ import annotations

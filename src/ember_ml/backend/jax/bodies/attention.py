@@ -1,0 +1,3 @@
+"""Attention, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Bitwise, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Comparison, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Complex, on JAX."""
+
+from __future__ import annotations

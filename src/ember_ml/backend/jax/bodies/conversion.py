@@ -1,0 +1,3 @@
+"""Conversion, on JAX."""
+
+from __future__ import annotations

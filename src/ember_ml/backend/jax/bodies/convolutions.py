@@ -1,0 +1,3 @@
+"""Convolutions, on JAX."""
+
+from __future__ import annotations

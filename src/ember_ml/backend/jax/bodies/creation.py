@@ -1,0 +1,3 @@
+"""Creation, on JAX."""
+
+from __future__ import annotations

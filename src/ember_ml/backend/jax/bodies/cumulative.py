@@ -1,0 +1,3 @@
+"""Cumulative, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Exponential, on JAX."""
+
+from __future__ import annotations

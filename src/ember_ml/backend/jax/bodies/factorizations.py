@@ -1,0 +1,3 @@
+"""Factorizations, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Float bits, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Fourier, on JAX."""
+
+from __future__ import annotations

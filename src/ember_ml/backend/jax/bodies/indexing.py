@@ -1,0 +1,3 @@
+"""Indexing, on JAX."""
+
+from __future__ import annotations

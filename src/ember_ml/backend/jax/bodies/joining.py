@@ -1,0 +1,3 @@
+"""Joining, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Linear systems, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Losses, on JAX."""
+
+from __future__ import annotations

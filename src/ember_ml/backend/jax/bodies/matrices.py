@@ -1,0 +1,3 @@
+"""Matrices, on JAX."""
+
+from __future__ import annotations

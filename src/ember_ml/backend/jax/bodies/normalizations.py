@@ -1,0 +1,3 @@
+"""Normalizations, on JAX."""
+
+from __future__ import annotations

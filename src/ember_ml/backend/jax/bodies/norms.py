@@ -1,0 +1,3 @@
+"""Norms, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Pooling, on JAX."""
+
+from __future__ import annotations

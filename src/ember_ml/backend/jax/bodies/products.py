@@ -1,0 +1,3 @@
+"""Products, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Reductions, on JAX."""
+
+from __future__ import annotations

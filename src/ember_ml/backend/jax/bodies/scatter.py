@@ -1,0 +1,3 @@
+"""Scatter, on JAX."""
+
+from __future__ import annotations

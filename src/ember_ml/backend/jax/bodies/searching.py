@@ -1,0 +1,3 @@
+"""Searching, on JAX."""
+
+from __future__ import annotations

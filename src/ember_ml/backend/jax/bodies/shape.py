@@ -1,0 +1,3 @@
+"""Shape, on JAX."""
+
+from __future__ import annotations

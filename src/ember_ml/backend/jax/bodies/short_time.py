@@ -1,0 +1,3 @@
+"""Short time, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Sorting, on JAX."""
+
+from __future__ import annotations

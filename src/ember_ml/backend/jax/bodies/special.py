@@ -1,0 +1,3 @@
+"""Special, on JAX."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Trigonometry, on JAX."""
+
+from __future__ import annotations

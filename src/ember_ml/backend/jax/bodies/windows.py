@@ -1,0 +1,3 @@
+"""Windows, on JAX."""
+
+from __future__ import annotations

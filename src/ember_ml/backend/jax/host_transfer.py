@@ -1,0 +1,99 @@
+"""Transfer between NumPy arrays and JAX arrays, casts, and the names of devices."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ember_ml.backend.host_arrays import host_dtypes
+from ember_ml.core.dtypes import EmberDType
+
+__all__ = ["cast", "device_named", "devices", "dtypes", "from_host", "name_of", "scalar", "to_host"]
+
+# JAX 0.10: without this an int64 or float64 that was asked for becomes one of 32 bits, with a warning at most. The
+# switch for a block, jax.enable_x64, takes a fifth of a call again, and what was made inside it is narrowed outside.
+jax.config.update("jax_enable_x64", True)
+
+dtypes: dict[EmberDType, np.dtype] = host_dtypes
+_PLATFORMS = {"gpu": "cuda", "rocm": "cuda"}
+
+
+@cache
+def devices() -> dict[str, jax.Device]:
+    """Return the devices of this process by name: ``cpu``, then as many as there are of ``cuda:0`` or ``tpu:0``."""
+    found = {
+        f"cpu:{number}" if number else "cpu": device for number, device in enumerate(jax.local_devices(backend="cpu"))
+    }
+    for device in jax.local_devices():
+        if device.platform != "cpu":
+            kind = _PLATFORMS.get(device.platform, device.platform)
+            found[f"{kind}:{device.local_hardware_id or 0}"] = device
+    return found
+
+
+@cache
+def _names() -> dict[jax.Device, str]:
+    return {device: name for name, device in devices().items()}
+
+
+def device_named(device: str | None) -> jax.Device | None:
+    return None if device is None else devices()[device]
+
+
+def name_of(device: Any) -> str:
+    """Return the name of a device; of an array over several, that of the first."""
+    found = _names().get(device)
+    return _names()[min(device.device_set, key=lambda one: one.id)] if found is None else found
+
+
+def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> jax.Array:
+    """Copy a NumPy array to JAX."""
+    # JAX 0.10: device_put shares the memory of an aligned array, which then changes with it
+    return _checked(jnp.array(array, device=device_named(device)), array.dtype)
+
+
+def _checked(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    if x.dtype != dtype:
+        raise TypeError(
+            f"JAX made {x.dtype} where {dtype} was asked for: the program has switched off its 64-bit dtypes, which "
+            "this backend needs; remove jax.config.update('jax_enable_x64', False)"
+        )
+    return x
+
+
+def to_host(x: jax.Array) -> np.ndarray:
+    """Return a NumPy array that cannot be written to, in the same memory on the CPU."""
+    return np.asarray(x)
+
+
+def cast(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    if x.dtype == dtype:
+        return x
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        raise TypeError(f"{x.dtype} cannot become {dtype}; take real() or imag() first")
+    return _checked(_cast(x, dtype), dtype)
+
+
+@partial(jax.jit, static_argnums=1)
+def _cast(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    if jnp.issubdtype(x.dtype, jnp.floating) and dtype.kind in "iu":
+        return _saturate(x, dtype)
+    return x.astype(dtype)
+
+
+def _saturate(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    if x.dtype.itemsize < 4:
+        x = x.astype(jnp.float32)
+    info = np.iinfo(dtype)
+    result = jnp.where(jnp.isfinite(x), x, 0).astype(dtype)
+    result = jnp.where(x >= float(info.max), info.max, result)
+    result = jnp.where(x <= float(info.min), info.min, result)
+    return jnp.where(jnp.isnan(x), 0, result)
+
+
+def scalar(value: Any, dtype: np.dtype, device: str | None) -> jax.Array:
+    return _checked(jnp.array(value, dtype, device=device_named(device)), dtype)
