@@ -1,3 +1,29 @@
-"""Float bits, on JAX."""
+"""Signs, neighbours and exponents of floats on JAX."""
 
 from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ember_ml.backend.jax.jitting import jitted
+
+signbit = jitted(jnp.signbit)
+copysign = jitted(jnp.copysign)
+nextafter = jitted(jnp.nextafter)
+
+
+@jitted
+def ldexp(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Multiply in four steps, since the power of 2 alone may be out of range when the product is not."""
+    wide = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
+    limit = 4000 if x.dtype == jnp.float64 else 480
+    exponent = jnp.minimum(y, limit).astype(jnp.int64) if y.dtype.kind == "u" else jnp.clip(y.astype(jnp.int64), -limit, limit)
+    quarter = jnp.trunc(exponent / 4).astype(jnp.int64)
+    step = _power_of_two(quarter, wide.dtype)
+    return (wide * step * step * step * _power_of_two(exponent - 3 * quarter, wide.dtype)).astype(x.dtype)
+
+
+def _power_of_two(exponent: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    """Return 2 to the power of integers from the bits of the result, which must be a normal float32 or float64."""
+    bits, width, bias = (jnp.int64, 52, 1023) if dtype == jnp.float64 else (jnp.int32, 23, 127)
+    return ((exponent.astype(bits) + bias) << width).view(dtype)

@@ -1,3 +1,36 @@
-"""Trigonometry, on JAX."""
+"""Circular and hyperbolic functions on JAX."""
 
 from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ember_ml.backend.common import special as formulas
+from ember_ml.backend.contract import ByDType
+from ember_ml.backend.jax.half_precision import in_float32
+from ember_ml.backend.jax.jitting import jitted
+
+sin = jitted(jnp.sin)
+cos = jitted(jnp.cos)
+tan = jitted(jnp.tan)
+arcsin = jitted(jnp.arcsin)
+arccos = jitted(jnp.arccos)
+arctan = jitted(jnp.arctan)
+arctan2 = jitted(jnp.arctan2)
+sinh = jitted(jnp.sinh)
+cosh = jitted(jnp.cosh)
+tanh = jitted(jnp.tanh)
+arcsinh = jitted(jnp.arcsinh)
+arccosh = jitted(jnp.arccosh)
+arctanh = jitted(jnp.arctanh)
+hypot = ByDType(jitted(jnp.hypot), in_float32(jnp.hypot))
+deg2rad = ByDType(jitted(jnp.deg2rad), in_float32(jnp.deg2rad))
+rad2deg = ByDType(jitted(jnp.rad2deg), in_float32(jnp.rad2deg))
+
+
+@jitted
+def _sinc(x: jax.Array) -> jax.Array:
+    return formulas.sinc(jnp, jnp.sin, x)
+
+
+sinc = ByDType(_sinc, in_float32(_sinc))
