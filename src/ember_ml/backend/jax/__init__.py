@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from ember_ml.backend.capabilities import deferred
 from ember_ml.backend.contract import FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
+from ember_ml.backend.jax import random  # noqa: F401
 from ember_ml.backend.jax.gaps import gaps  # noqa: F401
 from ember_ml.backend.jax.host_transfer import (  # noqa: F401
     cast,
@@ -37,7 +38,7 @@ compilation = None
 control_flow = None
 optimizer_kernels = None
 recurrent = None
-random = None
+
 processes = None
 sharding = None
 bench_calls = deferred(f"{__name__}.bench_calls")

@@ -95,9 +95,7 @@ def _complex_power(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.where(y == 0, 1, jnp.power(x, y))
 
 
-power = ByDType(
-    jitted(jnp.power), dict.fromkeys(dt.SIGNED, _signed_power) | dict.fromkeys(dt.COMPLEX, _complex_power)
-)
+power = ByDType(jitted(jnp.power), dict.fromkeys(dt.SIGNED, _signed_power) | dict.fromkeys(dt.COMPLEX, _complex_power))
 
 
 @jitted

@@ -1,3 +1,51 @@
-"""Cumulative, on JAX."""
+"""Running sums and correlation, on JAX."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ember_ml.backend.common.axes import axis_of
+from ember_ml.backend.common.signal import overhang
+from ember_ml.backend.contract import Body
+from ember_ml.backend.jax.bodies.reductions import wide_dtype
+from ember_ml.backend.jax.half_precision import widen
+from ember_ml.backend.jax.host_transfer import cast
+from ember_ml.backend.jax.jitting import static
+
+
+def _running(native: Callable[..., jax.Array]) -> Body:
+    @static(1)
+    def compiled(x: jax.Array, axis: int | None) -> jax.Array:
+        wide = widen(x).astype(wide_dtype(widen(x).dtype))
+        result = native(wide, axis)
+        return result if x.dtype.kind in "iub" else result.astype(x.dtype)
+
+    def body(x: jax.Array, axis: int | None, dtype: np.dtype | None) -> jax.Array:
+        if dtype is not None:
+            x = cast(x, dtype)
+        result = compiled(x, None if axis is None else axis_of(axis, x.ndim))
+        return result if dtype is None else cast(result, dtype)
+
+    return body
+
+
+cumsum = _running(jnp.cumsum)
+cumprod = _running(jnp.cumprod)
+
+
+def correlate(x: jax.Array, y: jax.Array, mode: str) -> jax.Array:
+    overhang(x.shape, y.shape, mode)  # which checks both
+    return _correlate(x, y, mode)
+
+
+@static(2)
+def _correlate(x: jax.Array, y: jax.Array, mode: str) -> jax.Array:
+    if x.shape[0] < y.shape[0]:
+        return jnp.conj(_correlate(y, x, mode))[::-1]
+    wide = jnp.pad(widen(x), overhang(x.shape, y.shape, mode))
+    places = np.arange(wide.shape[0] - y.shape[0] + 1)[:, None] + np.arange(y.shape[0])
+    return jnp.sum(wide[places] * jnp.conj(widen(y)), -1, dtype=wide.dtype).astype(x.dtype)

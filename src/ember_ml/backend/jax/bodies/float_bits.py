@@ -17,7 +17,9 @@ def ldexp(x: jax.Array, y: jax.Array) -> jax.Array:
     """Multiply in four steps, since the power of 2 alone may be out of range when the product is not."""
     wide = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
     limit = 4000 if x.dtype == jnp.float64 else 480
-    exponent = jnp.minimum(y, limit).astype(jnp.int64) if y.dtype.kind == "u" else jnp.clip(y.astype(jnp.int64), -limit, limit)
+    exponent = (
+        jnp.minimum(y, limit).astype(jnp.int64) if y.dtype.kind == "u" else jnp.clip(y.astype(jnp.int64), -limit, limit)
+    )
     quarter = jnp.trunc(exponent / 4).astype(jnp.int64)
     step = _power_of_two(quarter, wide.dtype)
     return (wide * step * step * step * _power_of_two(exponent - 3 * quarter, wide.dtype)).astype(x.dtype)

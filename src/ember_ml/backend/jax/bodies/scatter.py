@@ -1,3 +1,102 @@
-"""Scatter, on JAX."""
+"""Scatter: reduce rows into segments, on JAX."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ember_ml.backend import value_checks as checks
+from ember_ml.backend.common.axes import axis_of
+from ember_ml.backend.common.scatter import cells, check_shapes, partial_sums
+from ember_ml.backend.contract import Body
+from ember_ml.backend.jax.bodies.indexing import readable
+from ember_ml.backend.jax.half_precision import widen
+from ember_ml.backend.jax.jitting import static
+
+
+def _check_ids(data: jax.Array, ids: jax.Array, count: int | None) -> tuple[jax.Array, int]:
+    """Check the segment ids; return them and the number of segments."""
+    # JAX 0.10: drops rows whose id is out of range
+    values = readable(ids) if checks.enabled or count is None else None
+    if values is None:
+        if count is None:
+            raise ValueError("the number of cells cannot be found from ids that are traced; say how many there are")
+        check_shapes(data.shape, ids.shape)
+        if count == 0 and ids.size:
+            raise IndexError("there are ids but no cells")
+        return jnp.clip(ids.astype(jnp.int64), 0, max(count - 1, 0)), count
+    low, high = (int(values.min()), int(values.max())) if ids.size else (0, -1)
+    count, is_inside = cells(data.shape, ids.shape, count, low, high)
+    return ids if is_inside else jnp.clip(ids.astype(jnp.int64), 0, count - 1), count
+
+
+def _with_checked_ids(reduce: Any) -> Body:
+    def body(data: jax.Array, segment_ids: jax.Array, num_segments: int | None, sorted: bool) -> jax.Array:
+        ids, count = _check_ids(data, segment_ids, num_segments)
+        return reduce(data, ids, count)
+
+    return body
+
+
+@static(2)
+def _sum(data: jax.Array, ids: jax.Array, count: int) -> jax.Array:
+    shape = (count, *data.shape[1:])
+    wide = widen(data)
+    parts = partial_sums(ids.size, count) if wide.dtype.kind in "fc" else 1
+    if parts > 1:
+        step = -(-ids.size // parts)
+        ids = ids.astype(jnp.int64) + jnp.arange(ids.size) // step * count
+    sums = jnp.zeros((parts * count, *data.shape[1:]), wide.dtype).at[ids].add(wide)
+    return (sums.reshape(parts, *shape).sum(axis=0) if parts > 1 else sums).astype(data.dtype)
+
+
+@static(2)
+def _mean(data: jax.Array, ids: jax.Array, count: int) -> jax.Array:
+    wide = widen(data)
+    sizes = jnp.maximum(_sizes(ids, count, data.ndim), 1)
+    return (_sum(wide, ids, count) / sizes.astype(wide.dtype)).astype(data.dtype)
+
+
+def _sizes(ids: jax.Array, count: int, ndim: int) -> jax.Array:
+    """Return how many rows each segment has, shaped to broadcast with its rows."""
+    return jnp.zeros((count,), jnp.int64).at[ids].add(1).reshape(count, *(1,) * (ndim - 1))
+
+
+def _reducing(name: str) -> Body:
+    @static(2)
+    def reduce(data: jax.Array, ids: jax.Array, count: int) -> jax.Array:
+        wide = widen(data)
+        cell = jnp.full((count, *data.shape[1:]), _start(name, wide), wide.dtype).at[ids]
+        found = getattr(cell, name)(wide)
+        return jnp.where(_sizes(ids, count, data.ndim) == 0, 0, found).astype(data.dtype)
+
+    return _with_checked_ids(reduce)
+
+
+def _start(name: str, x: jax.Array) -> Any:
+    """Return the identity of the reduction."""
+    if name == "multiply":
+        return 1
+    if x.dtype.kind == "f":
+        return -jnp.inf if name == "max" else jnp.inf
+    if x.dtype.kind == "b":
+        return name == "min"
+    return jnp.iinfo(x.dtype).min if name == "max" else jnp.iinfo(x.dtype).max
+
+
+segment_sum = _with_checked_ids(_sum)
+segment_mean = _with_checked_ids(_mean)
+segment_max = _reducing("max")
+segment_min = _reducing("min")
+segment_prod = _reducing("multiply")
+
+
+def one_hot(x: jax.Array, num_classes: int, axis: int, dtype: Any) -> jax.Array:
+    return _one_hot(x, num_classes, axis_of(axis, x.ndim + 1), jnp.dtype(jnp.float32) if dtype is None else dtype)
+
+
+@static(1, 2, 3)
+def _one_hot(x: jax.Array, num_classes: int, axis: int, dtype: Any) -> jax.Array:
+    return jnp.moveaxis(x[..., None] == jnp.arange(num_classes), -1, axis).astype(dtype)

@@ -1,3 +1,86 @@
-"""Sorting, on JAX."""
+"""Sorting and order statistics, on JAX. Its sort is stable, with NaN last."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes, reduced_shape
+from ember_ml.backend.common.quantiles import positions, read_probabilities
+from ember_ml.backend.jax.half_precision import widen
+from ember_ml.backend.jax.jitting import static
+
+
+def sort(x: jax.Array, axis: int, descending: bool, stable: bool) -> jax.Array:
+    axis = axis_of(axis, x.ndim or 1)
+    return _sort(x, axis, bool(descending)) if x.ndim else x
+
+
+@static(1, 2)
+def _sort(x: jax.Array, axis: int, descending: bool) -> jax.Array:
+    result = jnp.sort(x, axis)
+    return jnp.flip(result, axis) if descending else result
+
+
+def argsort(x: jax.Array, axis: int, descending: bool, stable: bool) -> jax.Array:
+    axis = axis_of(axis, x.ndim or 1)
+    return _argsort(x, axis, bool(descending)) if x.ndim else jnp.zeros((), jnp.int64)
+
+
+@static(1, 2)
+def _argsort(x: jax.Array, axis: int, descending: bool) -> jax.Array:
+    x = jax.lax.stop_gradient(x)
+    if descending:  # flip, sort ascending, flip: equal elements keep their order
+        found = jnp.flip(jnp.argsort(jnp.flip(x, axis), axis), axis).astype(jnp.int64)
+        return x.shape[axis] - 1 - found
+    return jnp.argsort(x, axis).astype(jnp.int64)
+
+
+def argpartition(x: jax.Array, kth: int, axis: int) -> jax.Array:
+    axis = axis_of(axis, x.ndim)
+    axis_of(kth, x.shape[axis])  # which checks it
+    return _argsort(x, axis, False)
+
+
+def top_k(x: jax.Array, k: int, axis: int, sorted: bool) -> tuple[jax.Array, jax.Array]:
+    axis = axis_of(axis, x.ndim)
+    n = x.shape[axis]
+    if not 0 <= k <= n:
+        raise ValueError(f"there are {n} elements along axis {axis}, of which {k} cannot be taken")
+    return _top_k(x, k, axis)
+
+
+@static(1, 2)
+def _top_k(x: jax.Array, k: int, axis: int) -> tuple[jax.Array, jax.Array]:
+    indices = jax.lax.slice_in_dim(_argsort(x, axis, True), 0, k, axis=axis)
+    return jnp.take_along_axis(x, indices, axis), indices
+
+
+def quantile(x: jax.Array, q: Any, axis: Any, keepdims: bool) -> jax.Array:
+    outer, probabilities = read_probabilities(q)
+    return _quantile(x, outer, tuple(probabilities), axes_of(axis, x.ndim), bool(keepdims))
+
+
+@static(1, 2, 3, 4)
+def _quantile(
+    x: jax.Array, outer: tuple[int, ...], probabilities: tuple[float, ...], axes: tuple[int, ...], keepdims: bool
+) -> jax.Array:
+    order, together = fold_axes(x.shape, axes)
+    shape = (*outer, *reduced_shape(x.shape, axes, keepdims))
+    if not together[-1]:
+        return jnp.full(shape, jnp.nan, x.dtype)
+    below, above, weight = positions(together[-1], list(probabilities))
+    part = jnp.sort(widen(x).transpose(order).reshape(together), -1)
+    low, high = part[..., np.array(below, int)], part[..., np.array(above, int)]
+    weights = np.array(weight, part.dtype)
+    between = low * (1 - weights) + high * weights
+    result = jnp.where(low == high, low, between)  # the mean of equal infinities is NaN
+    result = jnp.where(jnp.isnan(part[..., -1:]), part[..., -1:], result)
+    return jnp.moveaxis(result, -1, 0).reshape(shape).astype(x.dtype)
+
+
+def median(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
+    return quantile(x, 0.5, axis, keepdims)

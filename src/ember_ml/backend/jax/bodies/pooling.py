@@ -1,3 +1,0 @@
-"""Pooling, on JAX."""
-
-from __future__ import annotations

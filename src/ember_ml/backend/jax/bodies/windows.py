@@ -1,3 +1,0 @@
-"""Windows, on JAX."""
-
-from __future__ import annotations
