@@ -11,7 +11,14 @@ import jax.numpy as jnp
 from ember_ml.backend.capabilities import deferred
 from ember_ml.backend.contract import FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.jax import random  # noqa: F401
+from ember_ml.backend.jax import (  # noqa: F401
+    compilation,
+    control_flow,
+    gradients,
+    optimizer_kernels,
+    random,
+    recurrent,
+)
 from ember_ml.backend.jax.gaps import gaps  # noqa: F401
 from ember_ml.backend.jax.host_transfer import (  # noqa: F401
     cast,
@@ -23,6 +30,7 @@ from ember_ml.backend.jax.host_transfer import (  # noqa: F401
     scalar,
     to_host,
 )
+from ember_ml.backend.jax.tracing import is_recorded, is_traced, is_tracing  # noqa: F401
 from ember_ml.backend.own_ops import op_on
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, find_dtype
@@ -33,12 +41,6 @@ tensor_type = type(jnp.zeros(()))
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
 notes: dict[str, str] = {}
-gradients = None
-compilation = None
-control_flow = None
-optimizer_kernels = None
-recurrent = None
-
 processes = None
 sharding = None
 bench_calls = deferred(f"{__name__}.bench_calls")
@@ -133,18 +135,6 @@ def memory_info(device: str) -> dict[str, int | None]:
         "peak": found.get("peak_bytes_in_use"),
         "total": found.get("bytes_limit"),
     }
-
-
-def is_tracing() -> bool:
-    return False
-
-
-def is_traced(x: jax.Array) -> bool:
-    return isinstance(x, jax.core.Tracer)
-
-
-def is_recorded(x: jax.Array) -> bool:
-    return False
 
 
 def __getattr__(name: str) -> Any:

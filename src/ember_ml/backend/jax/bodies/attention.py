@@ -1,3 +1,82 @@
-"""Attention, on JAX."""
+"""Attention on JAX: the formula as one program, or cuDNN's kernel on CUDA where it fits."""
 
 from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ember_ml.backend.common.attention import attend, check_attention, scale_of
+from ember_ml.backend.jax.half_precision import narrow_as, widen
+from ember_ml.backend.jax.jitting import static
+
+_HALVES = (jnp.float16.dtype, jnp.bfloat16.dtype)
+_WIDEST_HEAD = 128  # JAX 0.10: cuDNN takes wider heads on some GPUs only
+
+
+def dot_product_attention(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    bias: jax.Array | None,
+    mask: jax.Array | None,
+    scale: float | None,
+    is_causal: bool,
+) -> jax.Array:
+    check_attention(query.shape, key.shape, value.shape, bias, mask)
+    compute = _by_cudnn if _has_kernel(query, key, value, bias, mask, is_causal) else _by_formula
+    return compute(query, key, value, bias, mask, scale_of(scale, query.shape), is_causal)
+
+
+def _has_kernel(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    bias: jax.Array | None,
+    mask: jax.Array | None,
+    is_causal: bool,
+) -> bool:
+    """Whether cuDNN's kernel computes this: half precision on CUDA, the last query at the last key, all keys seen."""
+    if query.dtype not in _HALVES or jax.default_backend() != "gpu" or bias is not None or mask is not None:
+        return False
+    width = query.shape[-1]
+    fits = width == value.shape[-1] and width % 8 == 0 and width <= _WIDEST_HEAD and query.size and key.size
+    return bool(fits) and (not is_causal or query.shape[1] == key.shape[1])
+
+
+@static(5, 6)
+def _by_cudnn(
+    query: jax.Array, key: jax.Array, value: jax.Array, bias: None, mask: None, scale: float, is_causal: bool
+) -> jax.Array:
+    return jax.nn.dot_product_attention(query, key, value, scale=scale, is_causal=is_causal, implementation="cudnn")
+
+
+class _Functions:
+    """The functions of the formula, with products of full precision."""
+
+    matmul = staticmethod(partial(jnp.matmul, precision=lax.Precision.HIGHEST))
+    stop_gradient = staticmethod(lax.stop_gradient)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(jnp, name)
+
+
+@static(5, 6)
+def _by_formula(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    bias: jax.Array | None,
+    mask: jax.Array | None,
+    scale: float,
+    is_causal: bool,
+) -> jax.Array:
+    if is_causal:
+        queries, keys = query.shape[1], key.shape[1]
+        past = jnp.tri(queries, keys, keys - queries, dtype=bool)
+        mask = past if mask is None else mask & past
+    wide = [None if x is None else widen(x) for x in (query, key, value, bias)]
+    return narrow_as(attend(_Functions(), *wide, mask, scale), query)

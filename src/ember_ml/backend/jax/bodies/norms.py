@@ -1,3 +1,43 @@
-"""Norms, on JAX."""
+"""Norms, on JAX: scaled, so that powers neither overflow nor vanish."""
 
 from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ember_ml.backend.jax.half_precision import narrow_as, widen
+from ember_ml.backend.jax.jitting import static
+from ember_ml.typing import AxisLike
+
+
+def vector_norm(x: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
+    if not isinstance(ord, int | float):
+        raise ValueError(f"the order of a vector norm is a number, not {ord!r}")
+    return _vector_norm(x, axis if axis is None or isinstance(axis, int) else tuple(axis), keepdims, ord)
+
+
+@static(1, 2, 3)
+def _vector_norm(x: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
+    size = widen(jnp.abs(x))
+    return narrow_as(_norm_of_sizes(size, axis, keepdims, ord), jnp.abs(x))
+
+
+def _norm_of_sizes(size: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
+    if math.isinf(ord):
+        return (jnp.max if ord > 0 else jnp.min)(size, axis, keepdims=keepdims)
+    if ord == 0:
+        return jnp.sum(size != 0, axis, dtype=size.dtype, keepdims=keepdims)
+    if ord == 1:
+        return jnp.sum(size, axis, keepdims=keepdims)
+    if ord < 0:
+        return jnp.sum(size**ord, axis, keepdims=keepdims) ** (1 / ord)
+    scale = lax.stop_gradient(jnp.max(size, axis, keepdims=True, initial=0))
+    scale = jnp.where((scale > 0) & jnp.isfinite(scale), scale, 1)
+    if ord == 2:
+        scaled = jnp.sqrt(jnp.sum(jnp.square(size / scale), axis, keepdims=keepdims))
+    else:
+        scaled = jnp.sum((size / scale) ** ord, axis, keepdims=keepdims) ** (1 / ord)
+    return scaled * scale.reshape(scaled.shape)
