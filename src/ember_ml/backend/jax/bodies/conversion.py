@@ -21,5 +21,5 @@ stop_gradient = jitted(lax.stop_gradient)
 @static(1)
 def view(x: jax.Array, dtype: np.dtype) -> jax.Array:
     # JAX 0.10: takes no view of bools
-    x = x.astype(jnp.uint8) if x.dtype == bool else x
-    return x.view(jnp.uint8) != 0 if dtype == bool else x.view(dtype)
+    x = x.astype(jnp.uint8) if x.dtype.kind == "b" else x
+    return x.view(jnp.uint8) != 0 if dtype.kind == "b" else x.view(dtype)
