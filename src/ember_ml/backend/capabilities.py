@@ -84,6 +84,8 @@ class Gradients(Engine, Protocol):
 
     sees_arguments_only: bool
     """Whether a checkpointed function's gradient reaches its arguments alone, not the arrays that it closes over."""
+    refuses_captured: bool
+    """Whether a function with a gradient of its own may not close over arrays that are being differentiated."""
 
     @property
     def ruled_inside_gradients(self) -> frozenset[str]:
@@ -134,11 +136,16 @@ class TapeKernels(Protocol):
 class Compilation(Protocol):
     """A compiler of functions."""
 
+    compiles_steps: bool
+    """Whether steps of training are compiled unless the user says otherwise, since eager calls cost far more."""
     differentiates_programs: bool
     """Whether a compiled program can be differentiated, and better so than gradients that are compiled themselves."""
 
-    def build(self, function: Any) -> Flat:
-        """Compile ``function`` of native tensors; it returns a tree of tensors, and a note that is passed on."""
+    def build(self, function: Any, donated: int = 0) -> Flat:
+        """Compile ``function`` of native tensors; it returns a tree of tensors, and a note that is passed on.
+
+        Nobody needs the first ``donated`` tensors after a call: the program may use their memory for its results.
+        """
         ...
 
     def from_python(self, data: Any, dtype: Any, device: str | None) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.autodiff.captured_tensors import Closure, open_closure
 from ember_ml.autodiff.engines import run, while_on
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.random.generator import bookmark, streaming
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
@@ -329,12 +330,15 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(f)
     def with_own_gradient(*args: Any) -> Any:
-        backend = active()
-        leaves, outputs = Leaves(args, backend), Outputs(backend)
+        backend, closure = active(), Closure([], lambda _: f, True)
+        if backend.gradients is not None and backend.gradients.refuses_captured:
+            closure = open_closure(f, lambda x: _is_recorded(x, backend))
+        leaves, outputs = Leaves((args, closure.tensors), backend), Outputs(backend)
 
         def flat(*natives: Any) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
             with while_on(backend):
-                result, rule = f(*leaves.tree(natives))
+                given, held = leaves.tree(natives)
+                result, rule = closure.rebuild(held)(*given)
                 results = outputs.take(result, strict=True)
 
             def pull(gradients: Sequence[Any]) -> list[Any]:
@@ -342,6 +346,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                     tree = outputs.tree(gradients)
                     found = rule(*tree) if isinstance(tree, tuple) else rule(tree)
                     parts = _of_arguments(found if len(args) > 1 else (found,), args, name)
+                    parts += [None] * len(closure.tensors)
                     return [fitted(part, x, backend, name) for part, x in zip(parts, natives, strict=True)]
 
             return results, pull
@@ -349,6 +354,11 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         return outputs.tree(list(run("custom", flat, backend, leaves.natives)))
 
     return with_own_gradient
+
+
+def _is_recorded(x: Any, backend: Backend) -> bool:
+    native = x._array if type(x) is EmberTensor else x
+    return backend.is_native(native) and backend.is_recorded(native)
 
 
 def _of_arguments(found: Any, args: tuple[Any, ...], name: str) -> list[Any]:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ember_ml.backend.jax.tracing import is_differentiating
+from ember_ml.backend.jax.tracing import is_differentiating, is_tracing
 from ember_ml.core import dtypes as dt
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "jacobian",
     "pullback",
     "pushforward",
+    "refuses_captured",
     "ruled",
     "ruled_inside_gradients",
     "sees_arguments_only",
@@ -36,7 +37,8 @@ __all__ = [
 ]
 
 stop_gradient = lax.stop_gradient
-sees_arguments_only = False
+sees_arguments_only = True
+refuses_captured = True
 variable = None
 
 # JAX 0.10: no gradient of eigenvectors, of complete or wide QR, of full SVD; NaN for equal eigenvalues
@@ -130,7 +132,16 @@ def vmap(function: Callable[..., Any], leaves: Arrays, axes: Sequence[int | None
 
 
 def checkpoint(function: Callable[..., Any], leaves: Arrays, is_complete: bool) -> Any:
-    return jax.checkpoint(function)(*leaves)
+    """Return the outputs: eagerly by a second run of the function, in a program by a second run of its part of it."""
+    if not is_complete or is_tracing():
+        return jax.checkpoint(function)(*leaves)
+    if _state.forward:  # where nothing is kept
+        return function(*leaves)
+
+    def pull(variables: Arrays, gradients: Arrays, outputs: Arrays) -> Sequence[jax.Array]:
+        return pullback(function, variables)[1](gradients)
+
+    return _ruled_backward(function, pull, leaves)
 
 
 def custom(function: Callable[..., Any], leaves: Arrays) -> Sequence[jax.Array]:
@@ -153,7 +164,7 @@ def _ruled_backward(function: Callable[..., Any], pull: Callable[..., Any], leav
     given = jax.custom_vjp(function)
 
     def forward(*variables: jax.Array) -> Any:
-        outputs = function(*variables)
+        outputs = given(*variables)  # so that a second derivative uses the rule too
         return outputs, (variables, outputs)
 
     def backward(saved: Any, gradients: Arrays) -> tuple[Any, ...]:
@@ -177,7 +188,7 @@ def _ruled_forward(function: Callable[..., Any], pull: Callable[..., Any], leave
 
     @given.defjvp
     def _(primals: Arrays, tangents: Arrays) -> Any:
-        outputs = function(*primals)
+        outputs = given(*primals)
         live = [place for place, y in enumerate(outputs) if jnp.issubdtype(y.dtype, jnp.inexact)]
         inputs = [place for place, x in enumerate(primals) if jnp.issubdtype(x.dtype, jnp.inexact)]
 

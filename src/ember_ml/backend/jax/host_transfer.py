@@ -67,7 +67,8 @@ def _checked(x: jax.Array, dtype: np.dtype) -> jax.Array:
 
 def to_host(x: jax.Array) -> np.ndarray:
     """Return a NumPy array that cannot be written to, in the same memory on the CPU."""
-    return np.asarray(x)
+    known = x.to_concrete_value() if isinstance(x, jax.core.Tracer) else x  # that of one which is differentiated
+    return np.asarray(x if known is None else known)
 
 
 def cast(x: jax.Array, dtype: np.dtype) -> jax.Array:

@@ -14,8 +14,17 @@ from ember_ml.backend.random.generator import TracedGenerator, default_generator
 from ember_ml.core import trees
 from ember_ml.core.dtypes import as_dtype
 
-__all__ = ["build", "differentiates_programs", "follows_python", "from_python", "is_tracing", "run_uncompiled"]
+__all__ = [
+    "build",
+    "compiles_steps",
+    "differentiates_programs",
+    "follows_python",
+    "from_python",
+    "is_tracing",
+    "run_uncompiled",
+]
 
+compiles_steps = False
 differentiates_programs = False
 
 _state = threading.local()
@@ -89,6 +98,6 @@ class _Program:
         return form.structure(leaves), form.note
 
 
-def build(function: Callable[..., Any]) -> Callable[..., Any]:
+def build(function: Callable[..., Any], donated: int = 0) -> Callable[..., Any]:
     """Compile a ``function`` of tensors, whose result is a tree of arrays and other values."""
     return _Program(function)

@@ -18,6 +18,7 @@ __all__ = [
     "jacobian",
     "pullback",
     "pushforward",
+    "refuses_captured",
     "ruled",
     "ruled_inside_gradients",
     "sees_arguments_only",
@@ -30,6 +31,7 @@ __all__ = [
 
 stop_gradient = mx.stop_gradient
 sees_arguments_only = True
+refuses_captured = False
 variable = None
 
 _NEVER = """

@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
-__all__ = ["build", "differentiates_programs", "follows_python", "from_python", "run_uncompiled"]
+__all__ = ["build", "compiles_steps", "differentiates_programs", "follows_python", "from_python", "run_uncompiled"]
 
+compiles_steps = False
 differentiates_programs = True
 _numbers = count(1)
 follows_python = torch.compiler.is_dynamo_compiling
@@ -29,7 +30,7 @@ def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
 run_uncompiled._torchdynamo_disable = True  # type: ignore[attr-defined]
 
 
-def build(function: FunctionType) -> Callable[..., Any]:
+def build(function: FunctionType, donated: int = 0) -> Callable[..., Any]:
     """Compile a ``function`` of tensors; without a C++ compiler it runs uncompiled, with one warning."""
     # torch 2.13: counts recompilations per code object and learns which lengths vary per name; hence one per program
     code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")

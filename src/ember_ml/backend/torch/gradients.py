@@ -23,6 +23,7 @@ __all__ = [
     "jacobian",
     "pullback",
     "pushforward",
+    "refuses_captured",
     "ruled",
     "ruled_inside_gradients",
     "sees_arguments_only",
@@ -36,6 +37,7 @@ __all__ = [
 
 stop_gradient = torch.Tensor.detach
 sees_arguments_only = False
+refuses_captured = False
 # torch 2.13: the derivative forward of scattered products is 0, and that of least squares wrong
 _WRONG = dt.FLOATS | dt.COMPLEX
 without_gradient: dict[str, frozenset[dt.EmberDType]] = {"lstsq": _WRONG, "segment_prod": _WRONG}
