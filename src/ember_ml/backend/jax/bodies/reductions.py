@@ -73,6 +73,13 @@ def _index(native: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     return find
 
 
+def _logic(native: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+    def reduce(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
+        return native(x != 0, axis, keepdims=keepdims)  # JAX 0.10: looks at the real part alone
+
+    return reduce
+
+
 def _count(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
     return jnp.sum(x != 0, axis, dtype=jnp.int64, keepdims=keepdims)
 
@@ -114,6 +121,6 @@ max = _over_axes(_extreme(jnp.max))
 min = _over_axes(_extreme(jnp.min))
 argmax = _over_axes(_index(jnp.argmax))
 argmin = _over_axes(_index(jnp.argmin))
-all = _over_axes(_extreme(jnp.all))
-any = _over_axes(_extreme(jnp.any))
+all = _over_axes(_logic(jnp.all))
+any = _over_axes(_logic(jnp.any))
 count_nonzero = _over_axes(_count)
