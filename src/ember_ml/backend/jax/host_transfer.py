@@ -12,10 +12,11 @@ import numpy as np
 from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.core.dtypes import EmberDType
 
-__all__ = ["cast", "device_named", "devices", "dtypes", "from_host", "name_of", "scalar", "to_host"]
+__all__ = ["cast", "checked", "device_named", "devices", "dtypes", "from_host", "name_of", "scalar", "to_host"]
 
 # JAX 0.10: without this an int64 or float64 that was asked for becomes one of 32 bits, with a warning at most. The
-# switch for a block, jax.enable_x64, takes a fifth of a call again, and what was made inside it is narrowed outside.
+# switch for a block, jax.enable_x64, makes calls longer by a fifth to a third, and outside of the block JAX narrows what
+# was made inside: 2**40 + 1 is 1.
 jax.config.update("jax_enable_x64", True)
 
 dtypes: dict[EmberDType, np.dtype] = host_dtypes
@@ -53,14 +54,15 @@ def name_of(device: Any) -> str:
 def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> jax.Array:
     """Copy a NumPy array to JAX."""
     # JAX 0.10: device_put shares the memory of an aligned array, which then changes with it
-    return _checked(jnp.array(array, device=device_named(device)), array.dtype)
+    return checked(jnp.array(array, device=device_named(device)), array.dtype)
 
 
-def _checked(x: jax.Array, dtype: np.dtype) -> jax.Array:
+def checked(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Return ``x``, or raise where it has another dtype than was asked for."""
     if x.dtype != dtype:
         raise TypeError(
             f"JAX made {x.dtype} where {dtype} was asked for: the program has switched off its 64-bit dtypes, which "
-            "this backend needs; remove jax.config.update('jax_enable_x64', False)"
+            "this backend needs; remove jax.config.update('jax_enable_x64', False), or call Ember ML outside of jax.enable_x64(False)"
         )
     return x
 
@@ -76,7 +78,7 @@ def cast(x: jax.Array, dtype: np.dtype) -> jax.Array:
         return x
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"{x.dtype} cannot become {dtype}; take real() or imag() first")
-    return _checked(_cast(x, dtype), dtype)
+    return checked(_cast(x, dtype), dtype)
 
 
 @partial(jax.jit, static_argnums=1)
@@ -97,4 +99,4 @@ def _saturate(x: jax.Array, dtype: np.dtype) -> jax.Array:
 
 
 def scalar(value: Any, dtype: np.dtype, device: str | None) -> jax.Array:
-    return _checked(jnp.array(value, dtype, device=device_named(device)), dtype)
+    return checked(jnp.array(value, dtype, device=device_named(device)), dtype)

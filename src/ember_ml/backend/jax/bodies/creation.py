@@ -11,7 +11,7 @@ import numpy as np
 
 from ember_ml.backend.common.ranges import host_arange
 from ember_ml.backend.common.shapes import as_shape, grid
-from ember_ml.backend.jax.host_transfer import device_named, from_host
+from ember_ml.backend.jax.host_transfer import checked, device_named, from_host
 from ember_ml.backend.jax.jitting import static
 from ember_ml.core.dtypes import find_dtype
 
@@ -19,11 +19,13 @@ _FLOAT = np.dtype(np.float32)
 
 
 def zeros(shape: Any, dtype: np.dtype | None, device: str) -> jax.Array:
-    return jnp.zeros(as_shape(shape), dtype or _FLOAT, device=device_named(device))
+    dtype = dtype or _FLOAT
+    return checked(jnp.zeros(as_shape(shape), dtype, device=device_named(device)), dtype)
 
 
 def ones(shape: Any, dtype: np.dtype | None, device: str) -> jax.Array:
-    return jnp.ones(as_shape(shape), dtype or _FLOAT, device=device_named(device))
+    dtype = dtype or _FLOAT
+    return checked(jnp.ones(as_shape(shape), dtype, device=device_named(device)), dtype)
 
 
 empty = zeros  # JAX has no uninitialized arrays

@@ -21,11 +21,11 @@ def ldexp(x: jax.Array, y: jax.Array) -> jax.Array:
         jnp.minimum(y, limit).astype(jnp.int64) if y.dtype.kind == "u" else jnp.clip(y.astype(jnp.int64), -limit, limit)
     )
     quarter = jnp.trunc(exponent / 4).astype(jnp.int64)
-    step = _power_of_two(quarter, wide.dtype)
-    return (wide * step * step * step * _power_of_two(exponent - 3 * quarter, wide.dtype)).astype(x.dtype)
+    step = power_of_two(quarter, wide.dtype)
+    return (wide * step * step * step * power_of_two(exponent - 3 * quarter, wide.dtype)).astype(x.dtype)
 
 
-def _power_of_two(exponent: jax.Array, dtype: jnp.dtype) -> jax.Array:
+def power_of_two(exponent: jax.Array, dtype: jnp.dtype) -> jax.Array:
     """Return 2 to the power of integers from the bits of the result, which must be a normal float32 or float64."""
     bits, width, bias = (jnp.int64, 52, 1023) if dtype == jnp.float64 else (jnp.int32, 23, 127)
     return ((exponent.astype(bits) + bias) << width).view(dtype)
