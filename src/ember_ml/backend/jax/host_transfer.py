@@ -14,8 +14,8 @@ from ember_ml.core.dtypes import EmberDType
 
 __all__ = ["cast", "checked", "device_named", "devices", "dtypes", "from_host", "name_of", "scalar", "to_host"]
 
-# JAX 0.10: without this an int64 or float64 that was asked for becomes one of 32 bits, with a warning at most. The
-# switch for a block, jax.enable_x64, makes calls longer by a fifth to a third, and outside of the block JAX narrows what
+# JAX 0.10: without this an int64 or float64 that was asked for becomes one of 32 bits, with a warning at most.
+# The switch for a block, jax.enable_x64, makes calls longer by a fifth to a third, and outside of it JAX narrows what
 # was made inside: 2**40 + 1 is 1.
 jax.config.update("jax_enable_x64", True)
 
@@ -62,7 +62,7 @@ def checked(x: jax.Array, dtype: np.dtype) -> jax.Array:
     if x.dtype != dtype:
         raise TypeError(
             f"JAX made {x.dtype} where {dtype} was asked for: the program has switched off its 64-bit dtypes, which "
-            "this backend needs; remove jax.config.update('jax_enable_x64', False), or call Ember ML outside of jax.enable_x64(False)"
+            "this backend needs; remove jax.config.update('jax_enable_x64', False), or leave jax.enable_x64(False) first"
         )
     return x
 
