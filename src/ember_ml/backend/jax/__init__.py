@@ -23,10 +23,11 @@ from ember_ml.backend.jax.gaps import gaps  # noqa: F401
 from ember_ml.backend.jax.host_transfer import (  # noqa: F401
     cast,
     device_named,
+    device_of,
     devices,
     dtypes,
     from_host,
-    name_of,
+    initial_device,
     scalar,
     to_host,
 )
@@ -65,12 +66,6 @@ def dtype_of(x: jax.Array) -> EmberDType:
     return found
 
 
-def device_of(x: jax.Array) -> str:
-    if isinstance(x, jax.core.Tracer):  # which is nowhere: the program that it is part of will run where we are
-        return initial_device()
-    return name_of(x.device)
-
-
 def finish(result: Any) -> Any:
     return result
 
@@ -105,11 +100,6 @@ def to_device(x: jax.Array, device: str) -> jax.Array:
 
 def available_devices() -> tuple[str, ...]:
     return tuple(devices())
-
-
-def initial_device() -> str:
-    default = jax.config.jax_default_device
-    return name_of(default if isinstance(default, jax.Device) else jax.local_devices()[0])
 
 
 def set_device(device: str) -> None:

@@ -12,7 +12,21 @@ import numpy as np
 from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.core.dtypes import EmberDType
 
-__all__ = ["cast", "checked", "device_named", "devices", "dtypes", "from_host", "name_of", "scalar", "to_host"]
+__all__ = [
+    "cast",
+    "checked",
+    "device_named",
+    "device_of",
+    "devices",
+    "dtypes",
+    "from_host",
+    "initial_device",
+    "known",
+    "like",
+    "name_of",
+    "scalar",
+    "to_host",
+]
 
 # JAX 0.10: without this an int64 or float64 that was asked for becomes one of 32 bits, with a warning at most.
 # The switch for a block, jax.enable_x64, makes calls longer by a fifth to a third, and outside of it JAX narrows what
@@ -51,6 +65,31 @@ def name_of(device: Any) -> str:
     return _names()[min(device.device_set, key=lambda one: one.id)] if found is None else found
 
 
+def known(x: jax.Array) -> jax.Array:
+    """Return the value of an array that is differentiated eagerly; any other as it is."""
+    if isinstance(x, jax.core.Tracer):
+        value = x.to_concrete_value()
+        return x if value is None else value
+    return x
+
+
+def device_of(x: jax.Array) -> str:
+    x = known(x)
+    if isinstance(x, jax.core.Tracer):  # which is nowhere: the program that it is part of will run where we are
+        return initial_device()
+    return name_of(x.device)
+
+
+def initial_device() -> str:
+    default = jax.config.jax_default_device
+    return name_of(default if isinstance(default, jax.Device) else jax.local_devices()[0])
+
+
+def like(x: jax.Array, array: np.ndarray) -> jax.Array:
+    """Return an array that was computed on the host where ``x`` is."""
+    return from_host(array, device_of(x))
+
+
 def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> jax.Array:
     """Copy a NumPy array to JAX."""
     # JAX 0.10: device_put shares the memory of an aligned array, which then changes with it
@@ -62,7 +101,7 @@ def checked(x: jax.Array, dtype: np.dtype) -> jax.Array:
     if x.dtype != dtype:
         raise TypeError(
             f"JAX made {x.dtype} where {dtype} was asked for: the program has switched off its 64-bit dtypes, which "
-            "this backend needs; remove jax.config.update('jax_enable_x64', False), or leave jax.enable_x64(False) first"
+            "this backend needs; remove jax.config.update('jax_enable_x64', False), or end jax.enable_x64(False) first"
         )
     return x
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from ember_ml.backend import value_checks as checks
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.jax.bodies.indexing import readable
 from ember_ml.backend.jax.half_precision import in_float32
 from ember_ml.backend.jax.jitting import jitted, static
 from ember_ml.core import dtypes as dt
@@ -80,7 +80,8 @@ fmod = ByDType(_float_fmod, dict.fromkeys(dt.INTEGERS, _integer_fmod) | in_float
 
 
 def _signed_power(x: jax.Array, y: jax.Array) -> jax.Array:
-    if checks.enabled and not isinstance(y, jax.core.Tracer) and y.size and np.asarray(y).min() < 0:
+    values = readable(y) if checks.enabled else None
+    if values is not None and values.size and values.min() < 0:
         raise ValueError("integers have no negative integer powers; cast to a float dtype first")
     return _integer_power(x, y)
 

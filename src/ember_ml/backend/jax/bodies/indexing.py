@@ -21,7 +21,7 @@ from ember_ml.backend.common.indexing import (
     plan,
     shape_of_values,
 )
-from ember_ml.backend.jax.host_transfer import from_host, name_of
+from ember_ml.backend.jax.host_transfer import known, like
 from ember_ml.backend.jax.jitting import jitted, static
 
 
@@ -31,6 +31,7 @@ def _is_mask(item: jax.Array) -> bool:
 
 def readable(x: jax.Array) -> np.ndarray | None:
     """Return the values of ``x`` as a NumPy view, or None while they are traced and cannot be read."""
+    x = known(x)
     return None if isinstance(x, jax.core.Tracer) else np.asarray(x)
 
 
@@ -66,11 +67,6 @@ def _places(mask: jax.Array) -> np.ndarray:
     if values is None:
         raise ValueError("a mask that is traced selects an unknown number of elements; use ops.where instead")
     return np.flatnonzero(values)
-
-
-def like(x: jax.Array, found: np.ndarray) -> jax.Array:
-    """Return an array that was computed on the host where ``x`` is."""
-    return from_host(found, None if isinstance(x, jax.core.Tracer) else name_of(x.device))
 
 
 class _Basic(tuple[Any, ...]):

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 
 from ember_ml.backend.common.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from ember_ml.backend.common.unique import descends, unique_parts
-from ember_ml.backend.jax.bodies.indexing import in_range, like, readable
+from ember_ml.backend.jax.bodies.indexing import in_range, readable
 from ember_ml.backend.jax.bodies.scatter import segment_sum
+from ember_ml.backend.jax.host_transfer import like
 from ember_ml.backend.jax.jitting import static
 
 
