@@ -30,6 +30,7 @@ from ember_ml.backend.jax.host_transfer import (  # noqa: F401
     initial_device,
     scalar,
     to_host,
+    translate_failure,
 )
 from ember_ml.backend.jax.tracing import is_recorded, is_traced, is_tracing  # noqa: F401
 from ember_ml.backend.own_ops import op_on
@@ -75,8 +76,7 @@ _WRONG_VALUES = ("shape", "dimension", "broadcast", "permutation", "axis")
 
 def translate(error: Exception) -> Exception | None:
     if isinstance(error, jax.errors.JaxRuntimeError):
-        text = str(error)
-        return MemoryError(text) if text.startswith("RESOURCE_EXHAUSTED") else ValueError(text)
+        return translate_failure(error)
     if isinstance(error, jax.errors.JAXTypeError | jax.errors.JAXIndexError):
         return None
     if type(error) is TypeError and any(word in str(error) for word in _WRONG_VALUES):

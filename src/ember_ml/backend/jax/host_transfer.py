@@ -26,6 +26,7 @@ __all__ = [
     "name_of",
     "scalar",
     "to_host",
+    "translate_failure",
 ]
 
 # JAX 0.10: without this an int64 or float64 that was asked for becomes one of 32 bits, with a warning at most.
@@ -108,8 +109,16 @@ def checked(x: jax.Array, dtype: np.dtype) -> jax.Array:
 
 def to_host(x: jax.Array) -> np.ndarray:
     """Return a NumPy array that cannot be written to, in the same memory on the CPU."""
-    known = x.to_concrete_value() if isinstance(x, jax.core.Tracer) else x  # that of one which is differentiated
-    return np.asarray(x if known is None else known)
+    try:
+        return np.asarray(known(x))
+    except jax.errors.JaxRuntimeError as error:  # of what was computed in the meantime
+        raise translate_failure(error) from error
+
+
+def translate_failure(error: jax.errors.JaxRuntimeError) -> Exception:
+    """Return the contract's exception for one that XLA raised while it computed."""
+    text = str(error)
+    return MemoryError(text) if text.startswith("RESOURCE_EXHAUSTED") else ValueError(text)
 
 
 def cast(x: jax.Array, dtype: np.dtype) -> jax.Array:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ember_ml.backend.common.axes import axes_of, count_along
+from ember_ml.backend.common.axes import axes_of, axis_of, count_along
 from ember_ml.backend.contract import Body
 from ember_ml.backend.jax.half_precision import widen
 from ember_ml.backend.jax.host_transfer import cast
@@ -17,8 +17,10 @@ from ember_ml.backend.jax.jitting import static
 
 
 def _hashable(axis: Any, ndim: int) -> Any:
-    """Return ``axis`` as a constant of a compiled function, several axes counted from the front."""
-    return axis if axis is None or type(axis) is int else axes_of(axis, ndim)
+    """Return ``axis`` as a constant of a compiled function, counted from the front."""
+    if axis is None:
+        return None
+    return axes_of(axis, ndim) if isinstance(axis, tuple | list) else axis_of(axis, ndim)
 
 
 def wide_dtype(dtype: np.dtype) -> np.dtype:
