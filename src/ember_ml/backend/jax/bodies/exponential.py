@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.jax.bodies.float_bits import power_of_two
 from ember_ml.backend.jax.half_precision import in_float32
 from ember_ml.backend.jax.jitting import jitted
+from ember_ml.core import dtypes as dt
 
 exp = jitted(jnp.exp)
 expm1 = jitted(jnp.expm1)
 log = jitted(jnp.log)
-log2 = ByDType(jitted(jnp.log2), in_float32(jnp.log2))
-log10 = ByDType(jitted(jnp.log10), in_float32(jnp.log10))
 log1p = jitted(jnp.log1p)
 sqrt = jitted(jnp.sqrt)
 rsqrt = jitted(lax.rsqrt)
 cbrt = jitted(jnp.cbrt)
 logaddexp = ByDType(jitted(jnp.logaddexp), in_float32(jnp.logaddexp))
 logaddexp2 = ByDType(jitted(jnp.logaddexp2), in_float32(jnp.logaddexp2))
+
+
+def _logarithm(native: Callable[..., jax.Array], base: int, least: int, most: int) -> ByDType:
+    """Return a body by ``native``, and exactly for the powers of ``base`` from ``least`` to ``most`` in float64."""
+    # JAX 0.10: divides by the logarithm of the base, so that some powers have one that is not whole
+    powers = np.array([float(base) ** place if base == 2 else float(f"1e{place}") for place in range(least, most + 1)])
+
+    @jitted
+    def body(x: jax.Array) -> jax.Array:
+        result = native(x)
+        nearest = lax.stop_gradient(jnp.round(result))
+        with np.errstate(over="ignore"):
+            known = jnp.asarray(powers.astype(x.dtype))
+        is_power = x == known[jnp.clip(jnp.nan_to_num(nearest), least, most).astype(jnp.int32) - least]
+        return result + lax.stop_gradient(jnp.where(is_power, nearest - result, 0))
+
+    return ByDType(body, dict.fromkeys(dt.COMPLEX, jitted(native)) | in_float32(native))
+
+
+log2 = _logarithm(jnp.log2, 2, -1022, 1023)
+log10 = _logarithm(jnp.log10, 10, -307, 308)
 
 
 @jitted
