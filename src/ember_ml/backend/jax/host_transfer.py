@@ -109,10 +109,13 @@ def checked(x: jax.Array, dtype: np.dtype) -> jax.Array:
 
 def to_host(x: jax.Array) -> np.ndarray:
     """Return a NumPy array that cannot be written to, in the same memory on the CPU."""
+    x = known(x)
     try:
-        return np.asarray(known(x))
-    except jax.errors.JaxRuntimeError as error:  # of what was computed in the meantime
+        if not isinstance(x, jax.core.Tracer):
+            x.block_until_ready()  # JAX 0.10: reading what failed to compute ends the process
+    except jax.errors.JaxRuntimeError as error:
         raise translate_failure(error) from error
+    return np.asarray(x)
 
 
 def translate_failure(error: jax.errors.JaxRuntimeError) -> Exception:

@@ -21,7 +21,7 @@ from ember_ml.backend.common.indexing import (
     plan,
     shape_of_values,
 )
-from ember_ml.backend.jax.host_transfer import known, like
+from ember_ml.backend.jax.host_transfer import known, like, to_host
 from ember_ml.backend.jax.jitting import jitted, static
 
 
@@ -31,8 +31,7 @@ def _is_mask(item: jax.Array) -> bool:
 
 def readable(x: jax.Array) -> np.ndarray | None:
     """Return the values of ``x`` as a NumPy view, or None while they are traced and cannot be read."""
-    x = known(x)
-    return None if isinstance(x, jax.core.Tracer) else np.asarray(x)
+    return None if isinstance(known(x), jax.core.Tracer) else to_host(x)
 
 
 def in_range(index: jax.Array, size: int, wraps: bool = True) -> jax.Array:
