@@ -22,7 +22,6 @@ square = jitted(jnp.square)
 reciprocal = jitted(jnp.reciprocal)
 negative = jitted(jnp.negative)
 abs = jitted(jnp.abs)
-sign = jitted(jnp.sign)
 maximum = jitted(jnp.maximum)
 minimum = jitted(jnp.minimum)
 ceil = jitted(jnp.ceil)
@@ -30,6 +29,11 @@ floor = jitted(jnp.floor)
 trunc = jitted(jnp.trunc)
 fmax = jitted(jnp.fmax)
 fmin = jitted(jnp.fmin)
+
+
+@jitted
+def sign(x: jax.Array) -> jax.Array:
+    return jnp.where(x == 0, 0, jnp.sign(x))  # JAX 0.10: -0 for -0
 
 
 def positive(x: jax.Array) -> jax.Array:

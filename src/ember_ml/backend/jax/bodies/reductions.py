@@ -1,4 +1,4 @@
-"""Reductions, on JAX. XLA adds in blocks, so that sums of float32 lose no digits, and widens half precision."""
+"""Reductions, on JAX. XLA adds in blocks, so that sums of float32 lose no digits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ember_ml.backend.common.axes import axes_of, axis_of, count_along
 from ember_ml.backend.contract import Body
-from ember_ml.backend.jax.half_precision import widen
+from ember_ml.backend.jax.half_precision import HALVES, widen
 from ember_ml.backend.jax.host_transfer import cast
 from ember_ml.backend.jax.jitting import static
 
@@ -29,12 +29,16 @@ def wide_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def _accumulating(native: Callable[..., jax.Array]) -> Body:
-    compiled = static(1, 2, 3)(lambda x, axis, dtype, keepdims: native(x, axis, dtype, keepdims=keepdims))
+    @static(1, 2)
+    def compiled(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
+        wide = widen(x)
+        result = native(wide, axis, wide_dtype(wide.dtype), keepdims=keepdims)
+        return result.astype(x.dtype) if x.dtype in HALVES else result
 
     def body(x: jax.Array, axis: Any, dtype: np.dtype | None, keepdims: bool) -> jax.Array:
         if dtype is not None and dtype != x.dtype:
             x = cast(x, dtype)
-        result = compiled(x, _hashable(axis, x.ndim), wide_dtype(x.dtype), keepdims)
+        result = compiled(x, _hashable(axis, x.ndim), keepdims)
         return result if dtype is None else cast(result, dtype)
 
     return body
