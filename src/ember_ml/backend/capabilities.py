@@ -152,6 +152,10 @@ class Compilation(Protocol):
         """Return a native tensor of numbers in nested lists while a function is traced."""
         ...
 
+    def argument(self, numbers: Sequence[float], device: str) -> Any:
+        """Return numbers as an argument of a program that is read there alone, in float32."""
+        ...
+
     def follows_python(self) -> bool:
         """Whether the compiler follows Python's code now, rather than running it on tensors that it traces."""
         ...

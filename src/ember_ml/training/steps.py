@@ -17,6 +17,7 @@ from ember_ml.tensor.variable import values_of
 from ember_ml.training.batches import apply_model, split_batch
 from ember_ml.training.optimizers.base import Optimizer
 from ember_ml.training.precision import Precision
+from ember_ml.transforms.compilation import Compiled
 from ember_ml.typing import Tensor
 
 __all__ = ["Objective", "TrainingStep"]
@@ -74,7 +75,7 @@ class TrainingStep:
 
     accumulate: int
     count: int
-    is_compiled: bool
+    is_compiled: bool | None
     is_prepared: bool
     loss: Any
     model: Module
@@ -88,7 +89,7 @@ class TrainingStep:
         model: Module,
         optimizer: Optimizer,
         loss: Any,
-        compile: bool = False,
+        compile: bool | None = None,
         precision: Precision | None = None,
         accumulate: int = 1,
         strategy: Any = None,
@@ -103,7 +104,7 @@ class TrainingStep:
         self.weight: float | None = None
         """What this process's part of the batch counts for beside the others, where several processes share one."""
         self.is_prepared = strategy is None
-        self._compiled_update = ember_ml.compile(self._updated)
+        self._compiled_update = Compiled(self._updated, replaces=True)
 
     def __call__(self, batch: Any) -> tuple[Tensor, Any]:
         """The loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted.
@@ -121,13 +122,15 @@ class TrainingStep:
             state = self.model.trained_state()
         if not state.named:
             raise ValueError("there is nothing to train: the model has no parameters, or all of them are frozen")
-        if self.is_compiled and self._is_whole(backend):
+        is_compiled = self._compiles(backend)
+        if is_compiled and self._is_whole(backend):
+            self.optimizer.make_slots(state.named)  # which the program takes and gives
             result = self._compiled_update(x, y, weight)
         elif self.strategy is None:
-            result = self._step(backend, state, x, y, weight)
+            result = self._step(backend, state, is_compiled, x, y, weight)
         else:
             with self.strategy.random_stream():
-                result = self._step(backend, state, x, y, weight)
+                result = self._step(backend, state, is_compiled, x, y, weight)
         if backend.laziness is not None:  # left to the next step, the graphs of all steps would pile up
             slots = [x for held in self.optimizer._state.values() for x in held.values()]
             backend.laziness.evaluate(result[0], *values_of(state.variables), *values_of(slots))
@@ -142,20 +145,31 @@ class TrainingStep:
         self.strategy.prepare(self.model, self.optimizer)
         self.is_prepared = True
 
+    def _compiles(self, backend: Backend) -> bool:
+        """Whether the step is compiled: as the user says, or else where the backend gains most by it."""
+        if self.is_compiled is not None:
+            return self.is_compiled
+        return backend.compilation is not None and backend.compilation.compiles_steps
+
     def _is_whole(self, backend: Backend) -> bool:
-        """Whether the update belongs into the compiled program: not where it changes tensors in place."""
+        """Whether the update belongs into the compiled program: not where it changes tensors in place, nor one of an
+        optimizer that applies others, of whose tensors the compiler knows nothing.
+        """
         simple = self.accumulate == 1 and self.strategy is None and self.precision is None
-        return simple and (backend.optimizer_kernels is None or not backend.optimizer_kernels.is_in_place)
+        is_known = type(self.optimizer).apply is Optimizer.apply
+        return simple and is_known and (backend.optimizer_kernels is None or not backend.optimizer_kernels.is_in_place)
 
     def _updated(self, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
         value, prediction, gradients = self.objective.gradients(x, y, weight)
         self.optimizer.apply(self.model.trained_state().named, gradients)
         return value, prediction
 
-    def _step(self, backend: Backend, state: TrainedState, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
+    def _step(
+        self, backend: Backend, state: TrainedState, is_compiled: bool, x: Any, y: Any, weight: Any
+    ) -> tuple[Tensor, Any]:
         scale = self.precision.scale if self.precision is not None else None
         factor = None if scale is None else ops.asarray(scale, dtype="float32")
-        arguments = backend, state, self.is_compiled, x, y, weight, factor
+        arguments = backend, state, is_compiled, x, y, weight, factor
         if self.strategy is None or self.accumulate > 1:
             value, prediction, gradients = self.objective.differentiate(*arguments)
         else:

@@ -36,16 +36,16 @@ class Trainer:
     """Trains a model: the same steps, with the same numbers, on every backend, which may change between any two steps.
 
     ``optimizer``, ``loss`` and ``metrics`` are objects or their names. ``compile`` compiles the step where the backend
-    can. ``precision`` "bfloat16" or "float16" computes in half precision with parameters in float32. ``accumulate`` is
-    the number of batches that make one update. ``seed`` decides the order of the data. ``progress`` shows a bar; by
-    default where the standard error stream is a terminal.
+    can; by default on JAX, whose eager calls cost many times as much. ``precision`` "bfloat16" or "float16" computes in
+    half precision with parameters in float32. ``accumulate`` is the number of batches that make one update. ``seed``
+    decides the order of the data. ``progress`` shows a bar; by default where the standard error stream is a terminal.
 
     Args:
         model: The module to train.
         optimizer: An optimizer or its name.
         loss: A loss, its name, or a function of target and prediction.
         metrics: Metrics or their names.
-        compile: Whether the step is compiled.
+        compile: Whether the step is compiled; None: where the backend gains most by it, on JAX.
         callbacks: What to do at certain moments; see :class:`Callback`.
         precision: "bfloat16" or "float16", or None for the dtype of the parameters.
         accumulate: The number of batches per update.
@@ -69,7 +69,7 @@ class Trainer:
 
     accumulate: int
     callbacks: list[callback_kinds.Callback]
-    compile: bool
+    compile: bool | None
     epoch: int
     history: History
     loss: Any
@@ -90,7 +90,7 @@ class Trainer:
         optimizer: str | optimizers.Optimizer = "adam",
         loss: Any = "mean_squared_error",
         metrics: Sequence[Any] = (),
-        compile: bool = False,
+        compile: bool | None = None,
         callbacks: Sequence[callback_kinds.Callback] = (),
         precision: str | None = None,
         accumulate: int = 1,

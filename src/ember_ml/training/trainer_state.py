@@ -259,7 +259,7 @@ def described(state: Mapping[str, Any], path: str | PathLike[str], given: Mappin
     if not isinstance(config, dict):
         raise CheckpointError(f"the checkpoint in {path} does not say what was trained; pass model=, optimizer= ...")
     found: dict[str, Any] = {name: config.get(name) for name in ("compile", "precision", "accumulate")}
-    is_right = type(found["compile"]) is bool and found["precision"] in (None, "bfloat16", "float16")
+    is_right = found["compile"] in (None, False, True) and found["precision"] in (None, "bfloat16", "float16")
     if not is_right or type(found["accumulate"]) is not int or found["accumulate"] < 1:
         raise CheckpointError(f"the checkpoint in {path} describes no trainer: it has the settings {found!r:.200}")
     with streaming(Generator(0)):  # the values come from the file

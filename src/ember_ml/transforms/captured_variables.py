@@ -75,8 +75,8 @@ class State:
             variables = list(dict.fromkeys(variables))
         return cls(holders, variables, (tuple(keys), len(variables)))
 
-    def threaded(self, flat: Callable[..., Any]) -> Callable[..., Any]:
-        """``flat``, with the tensors of the variables as first arguments; it also gives those that it changed."""
+    def threaded(self, flat: Callable[..., Any], gives_all: bool = False) -> Callable[..., Any]:
+        """``flat``, with the tensors of the variables as first arguments; it also gives those that changed, or all."""
         if not self.variables:
             return flat
         variables, holders, count = self.variables, self.holders, len(self.variables)
@@ -90,10 +90,11 @@ class State:
             result, portable = flat(*natives[count:])
             done = tuple([holder.end_trace() for holder in holders])
             held = [variable.held for variable in variables]
-            changed = tuple([i for i in range(count) if held[i] is not given[i]])
+            changed = tuple([i for i in range(count) if gives_all or held[i] is not given[i]])
             made = [[variable.held for variable in holder.made_in_trace()] for holder in holders]
             return (result, [held[i] for i in changed], made), (portable, changed, done)
 
+        with_state.__name__ = flat.__name__
         return with_state
 
     def run(self, program: Callable[..., Any], natives: list[Any]) -> tuple[Any, tuple[bool, ...]]:

@@ -20,18 +20,22 @@ from ember_ml.tensor.in_place import end_trace, start_trace
 from ember_ml.tensor.var import Var
 from ember_ml.transforms.captured_variables import Holder, State, holders_in
 
-__all__ = ["compile"]
+__all__ = ["Compiled", "compile"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MANY = 32
 """As many values of its Python arguments a function is compiled for before it is said that this costs time."""
 
 
-class _Compiled:
-    """A function that is compiled for the active backend when it is called."""
+class Compiled:
+    """A function that is compiled for the active backend when it is called.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    With ``replaces`` every tensor of its modules and optimizers is one that it has computed after a call, and a program
+    may use the memory of those before it.
+    """
+
+    def __init__(self, function: Callable[..., Any], replaces: bool = False) -> None:
+        self.function, self.replaces = function, replaces
         self.programs: dict[Any, Callable[..., Any]] = {}
         self.lock = threading.Lock()
         self.has_warned = False
@@ -48,7 +52,7 @@ class _Compiled:
         found: Any = sys.modules.get(getattr(self.function, "__module__", ""))
         for part in name.split("."):
             found = getattr(found, part, None)
-        return name if found is self else (_Compiled, (self.function,))
+        return name if found is self else (Compiled, (self.function, self.replaces))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         backend = active()
@@ -130,16 +134,17 @@ class _Compiled:
             portable = tuple(type(x) is EmberTensor for x in found)
             return form([x._array if type(x) is EmberTensor else x for x in found]), portable
 
+        name = flat.__name__ = getattr(function, "__name__", "the function")
         with self.lock:
             if len(self.programs) >= MANY and not self.has_warned:
                 self.has_warned = True
-                name = getattr(function, "__name__", "the function")
                 warnings.warn(
                     f"{name} was compiled for {MANY} different values of its Python arguments; each costs a "
                     "compilation, so pass what changes as a tensor",
                     stacklevel=4,
                 )
-            return self.programs.setdefault(key, engine.build(state.threaded(flat)))
+            donated = len(state.variables) if self.replaces else 0
+            return self.programs.setdefault(key, engine.build(state.threaded(flat, self.replaces), donated))
 
 
 _NATIVE, _PORTABLE = "native", "portable"
@@ -169,4 +174,4 @@ def compile(f: F) -> F:
     >>> ops.to_numpy(double(ops.array([1.0, 2.0]))).tolist()
     [2.0, 4.0]
     """
-    return _Compiled(f)  # type: ignore[return-value]
+    return Compiled(f)  # type: ignore[return-value]

@@ -16,7 +16,15 @@ from ember_ml.core import trees
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.errors import UnsupportedOp
 
-__all__ = ["build", "compiles_steps", "differentiates_programs", "follows_python", "from_python", "run_uncompiled"]
+__all__ = [
+    "argument",
+    "build",
+    "compiles_steps",
+    "differentiates_programs",
+    "follows_python",
+    "from_python",
+    "run_uncompiled",
+]
 
 differentiates_programs = False
 compiles_steps = True
@@ -41,6 +49,10 @@ def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
 
 def from_python(data: Any, dtype: np.dtype | None, device: str | None) -> jax.Array:
     return from_host(as_host(data, None if dtype is None else as_dtype(dtype)), device)
+
+
+def argument(numbers: Sequence[float], device: str) -> np.ndarray:
+    return np.array(numbers, np.float32)  # which a program takes at a fifth of what making an array of JAX's costs
 
 
 class _Form(NamedTuple):
@@ -105,7 +117,7 @@ class _Program:
             raise UnsupportedOp(
                 "a function that JAX compiles, vectorizes or computes again asked for the value of a tensor, which is "
                 "not known while it is traced: choose with ops.where or ops.cond, loop with ops.while_loop or "
-                "ops.scan, and take what decides about Python code as a Python value"
+                "ops.scan, and take what decides about Python code as a Python value; a Trainer takes compile=False"
             ) from error
         leaves, structure = trees.flatten(result)
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]

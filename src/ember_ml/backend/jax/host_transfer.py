@@ -15,6 +15,7 @@ from ember_ml.core.dtypes import EmberDType
 __all__ = [
     "cast",
     "checked",
+    "default_device",
     "device_named",
     "device_of",
     "devices",
@@ -24,6 +25,7 @@ __all__ = [
     "known",
     "like",
     "name_of",
+    "placement",
     "scalar",
     "to_host",
     "translate_failure",
@@ -60,6 +62,23 @@ def device_named(device: str | None) -> jax.Device | None:
     return None if device is None else devices()[device]
 
 
+@cache
+def _first() -> jax.Device:
+    return jax.local_devices()[0]
+
+
+def default_device() -> jax.Device:
+    """Return the device on which JAX makes new arrays."""
+    chosen = jax.config.jax_default_device
+    return chosen if isinstance(chosen, jax.Device) else _first()
+
+
+def placement(device: str | None) -> jax.Device | None:
+    """Return the device for a new array: None for the default one, since naming it takes JAX ten times as long."""
+    found = device_named(device)
+    return None if found is default_device() else found
+
+
 def name_of(device: Any) -> str:
     """Return the name of a device; of an array over several, that of the first."""
     found = _names().get(device)
@@ -82,8 +101,7 @@ def device_of(x: jax.Array) -> str:
 
 
 def initial_device() -> str:
-    default = jax.config.jax_default_device
-    return name_of(default if isinstance(default, jax.Device) else jax.local_devices()[0])
+    return name_of(default_device())
 
 
 def like(x: jax.Array, array: np.ndarray) -> jax.Array:
@@ -94,7 +112,7 @@ def like(x: jax.Array, array: np.ndarray) -> jax.Array:
 def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> jax.Array:
     """Copy a NumPy array to JAX."""
     # JAX 0.10: device_put shares the memory of an aligned array, which then changes with it
-    return checked(jnp.array(array, device=device_named(device)), array.dtype)
+    return checked(jnp.array(array, device=placement(device)), array.dtype)
 
 
 def checked(x: jax.Array, dtype: np.dtype) -> jax.Array:
@@ -150,4 +168,4 @@ def _saturate(x: jax.Array, dtype: np.dtype) -> jax.Array:
 
 
 def scalar(value: Any, dtype: np.dtype, device: str | None) -> jax.Array:
-    return checked(jnp.array(value, dtype, device=device_named(device)), dtype)
+    return checked(jnp.array(value, dtype, device=placement(device)), dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -15,6 +15,7 @@ from ember_ml.core import trees
 from ember_ml.core.dtypes import as_dtype
 
 __all__ = [
+    "argument",
     "build",
     "compiles_steps",
     "differentiates_programs",
@@ -45,6 +46,10 @@ def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
 
 def from_python(data: Any, dtype: mx.Dtype | None, device: str | None) -> mx.array:
     return from_host(as_host(data, None if dtype is None else as_dtype(dtype)), device)
+
+
+def argument(numbers: Sequence[float], device: str) -> mx.array:
+    return mx.array(numbers, dtype=mx.float32)
 
 
 class _Form(NamedTuple):

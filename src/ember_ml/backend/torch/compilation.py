@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from types import FunctionType
 from typing import Any
 
 import torch
 
-__all__ = ["build", "compiles_steps", "differentiates_programs", "follows_python", "from_python", "run_uncompiled"]
+__all__ = [
+    "argument",
+    "build",
+    "compiles_steps",
+    "differentiates_programs",
+    "follows_python",
+    "from_python",
+    "run_uncompiled",
+]
 
 compiles_steps = False
 differentiates_programs = True
@@ -20,6 +28,10 @@ follows_python = torch.compiler.is_dynamo_compiling
 
 def from_python(data: Any, dtype: torch.dtype | None, device: str | None) -> torch.Tensor:
     return torch.tensor(data, dtype=dtype, device=device)  # torch.compile traces no way over NumPy
+
+
+def argument(numbers: Sequence[float], device: str) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=torch.float32, device=device)
 
 
 def run_uncompiled(function: Callable[..., None], *args: Any) -> None:

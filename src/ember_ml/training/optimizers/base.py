@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from ember_ml import ops
 from ember_ml.backend.capabilities import OptimizerKernels
 from ember_ml.backend.contract import Backend
+from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES
 from ember_ml.nn.modules.module import Module
@@ -134,17 +135,23 @@ class Optimizer(Holder):
         for slot, natives in zip(state, slots, strict=True):
             assign_all(slot, natives)
 
+    def make_slots(self, named: Mapping[str, Variable]) -> None:
+        """Make the slots of these parameters now that have none, rather than in the first update."""
+        self._find_slots(named, False)
+
     # what a compiled function needs to know
 
     def held(self) -> tuple[list[Variable], Hashable] | None:
         """The slots, and the scalars of the next update, which a compiled function takes as a tensor."""
-        if not self.step:
-            return None  # the first update makes the slots
+        if self.slots and not any(self._state.values()):
+            return None  # the first update makes them
         numbers = [float(x) for x in self.scalars(self.step + 1, self.rate)]
-        if self._numbers is None:
+        backend = active()
+        if self._numbers is None or backend.compilation is None:
             self._numbers = Variable(numbers)
         else:
-            self._numbers.value = numbers
+            device = resolve_device(backend, None)
+            self._numbers.held, self._numbers.home = backend.compilation.argument(numbers, device), backend
         return [self._numbers, *(x for held in self._state.values() for x in held.values())], id(self)
 
     def begin_trace(self) -> None:

@@ -9,10 +9,7 @@ from jax import lax
 
 from ember_ml.backend.jax.jitting import jitted, static
 
-
-def copy(x: jax.Array) -> jax.Array:
-    """Nothing can change an array: sharing it is as good as a copy."""
-    return x
+copy = jnp.copy  # in memory of its own: an update of parameters uses that of the old ones again
 
 
 stop_gradient = jitted(lax.stop_gradient)

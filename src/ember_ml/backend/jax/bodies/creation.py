@@ -11,7 +11,7 @@ import numpy as np
 
 from ember_ml.backend.common.ranges import host_arange
 from ember_ml.backend.common.shapes import as_shape, grid
-from ember_ml.backend.jax.host_transfer import checked, device_named, from_host
+from ember_ml.backend.jax.host_transfer import checked, from_host, placement
 from ember_ml.backend.jax.jitting import static
 from ember_ml.core.dtypes import find_dtype
 
@@ -20,12 +20,12 @@ _FLOAT = np.dtype(np.float32)
 
 def zeros(shape: Any, dtype: np.dtype | None, device: str) -> jax.Array:
     dtype = dtype or _FLOAT
-    return checked(jnp.zeros(as_shape(shape), dtype, device=device_named(device)), dtype)
+    return checked(jnp.zeros(as_shape(shape), dtype, device=placement(device)), dtype)
 
 
 def ones(shape: Any, dtype: np.dtype | None, device: str) -> jax.Array:
     dtype = dtype or _FLOAT
-    return checked(jnp.ones(as_shape(shape), dtype, device=device_named(device)), dtype)
+    return checked(jnp.ones(as_shape(shape), dtype, device=placement(device)), dtype)
 
 
 empty = zeros  # JAX has no uninitialized arrays
@@ -35,7 +35,7 @@ def eye(n_rows: Any, n_cols: Any, k: int, dtype: np.dtype | None, device: str) -
     rows, columns = shape = as_shape((n_rows, n_rows if n_cols is None else n_cols))
     if not -rows < k < columns:  # JAX 0.10: k must fit 32 bits
         return zeros(shape, dtype, device)
-    return jnp.eye(rows, columns, operator.index(k), dtype or _FLOAT, device=device_named(device))
+    return jnp.eye(rows, columns, operator.index(k), dtype or _FLOAT, device=placement(device))
 
 
 def arange(start: Any, stop: Any, step: Any, dtype: np.dtype | None, device: str) -> jax.Array:
