@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "ember_ml"
 PECULIAR = {
     "tensor/ember_tensor.py": {"mlx"},  # __mlx_array__, which MLX asks for
     "distributed/start_agents.py": {"torch"},  # NumPy's ranks meet over PyTorch's gloo
-    "bench/calls.py": {"numpy", "torch"},  # the backends of Keras
+    "bench/calls.py": {"numpy", "torch", "jax"},  # the backends of Keras
 }
 # What a new backend adds to, beside its folder and pyproject.toml; docs/new-backend.md says so.
 PLACES = {"backend/built_in.py": {*BUILT_IN, "mlx.core"}, **{f"array_api/{name}.py": {name} for name in BUILT_IN}}

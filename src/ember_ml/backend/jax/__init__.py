@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,8 @@ def finish(result: Any) -> Any:
     return result
 
 
-_WRONG_VALUES = ("shape", "dimension", "broadcast", "permutation", "axis")
+# JAX 0.10: raises TypeError for shapes that do not fit
+_WRONG_SHAPES = re.compile("incompatible shapes|annot (reshape|concatenate|broadcast|stack)|requires|isn't a permutation")
 
 
 def translate(error: Exception) -> Exception | None:
@@ -79,7 +81,7 @@ def translate(error: Exception) -> Exception | None:
         return translate_failure(error)
     if isinstance(error, jax.errors.JAXTypeError | jax.errors.JAXIndexError):
         return None
-    if type(error) is TypeError and any(word in str(error) for word in _WRONG_VALUES):
+    if type(error) is TypeError and _WRONG_SHAPES.search(str(error)):
         return ValueError(str(error))
     return None
 

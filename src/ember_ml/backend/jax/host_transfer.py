@@ -160,10 +160,10 @@ def _cast(x: jax.Array, dtype: np.dtype) -> jax.Array:
 def _saturate(x: jax.Array, dtype: np.dtype) -> jax.Array:
     if x.dtype.itemsize < 4:
         x = x.astype(jnp.float32)
-    info = np.iinfo(dtype)
+    low, high = (dtype.type(end) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
     result = jnp.where(jnp.isfinite(x), x, 0).astype(dtype)
-    result = jnp.where(x >= float(info.max), info.max, result)
-    result = jnp.where(x <= float(info.min), info.min, result)
+    result = jnp.where(x >= float(high), high, result)
+    result = jnp.where(x <= float(low), low, result)
     return jnp.where(jnp.isnan(x), 0, result)
 
 

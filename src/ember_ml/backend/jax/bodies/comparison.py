@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from ember_ml.backend.jax.bodies.float_bits import is_true
 from ember_ml.backend.jax.half_precision import widen
 from ember_ml.backend.jax.jitting import jitted, static
 
@@ -20,10 +21,10 @@ isnan = jitted(jnp.isnan)
 isneginf = jitted(jnp.isneginf)
 isposinf = jitted(jnp.isposinf)
 isreal = jitted(jnp.isreal)
-logical_and = jitted(jnp.logical_and)
-logical_or = jitted(jnp.logical_or)
-logical_xor = jitted(jnp.logical_xor)
-logical_not = jitted(jnp.logical_not)
+logical_and = jitted(lambda x, y: is_true(x) & is_true(y))
+logical_or = jitted(lambda x, y: is_true(x) | is_true(y))
+logical_xor = jitted(lambda x, y: is_true(x) ^ is_true(y))
+logical_not = jitted(lambda x: ~is_true(x))
 where = jitted(jnp.where)
 
 

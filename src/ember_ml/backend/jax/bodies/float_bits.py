@@ -12,6 +12,16 @@ copysign = jitted(jnp.copysign)
 nextafter = jitted(jnp.nextafter)
 
 
+def is_true(x: jax.Array) -> jax.Array:
+    """Return where elements are not 0; NaN is not."""
+    if x.dtype.kind == "c":
+        return is_true(x.real) | is_true(x.imag)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return x != 0
+    # JAX 0.10 on the CPU: takes subnormal numbers for 0
+    return jax.lax.stop_gradient(x).view(f"uint{8 * x.dtype.itemsize}") << 1 != 0
+
+
 @jitted
 def ldexp(x: jax.Array, y: jax.Array) -> jax.Array:
     """Multiply in four steps, since the power of 2 alone may be out of range when the product is not."""

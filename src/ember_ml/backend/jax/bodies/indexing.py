@@ -21,8 +21,12 @@ from ember_ml.backend.common.indexing import (
     plan,
     shape_of_values,
 )
+from ember_ml.backend.jax.bodies.float_bits import is_true
 from ember_ml.backend.jax.host_transfer import known, like, to_host
 from ember_ml.backend.jax.jitting import jitted, static
+
+
+_is_true = jitted(is_true)
 
 
 def _is_mask(item: jax.Array) -> bool:
@@ -259,7 +263,7 @@ def _put_along(
 def nonzero(x: jax.Array) -> tuple[jax.Array, ...]:
     if x.ndim == 0:
         raise ValueError("nonzero needs at least one dimension")
-    return tuple(like(x, part) for part in np.unravel_index(_places(x if _is_mask(x) else x != 0), x.shape))
+    return tuple(like(x, part) for part in np.unravel_index(_places(x if _is_mask(x) else _is_true(x)), x.shape))
 
 
 def argwhere(x: jax.Array) -> jax.Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ember_ml.backend.common.axes import axes_of, axis_of, count_along
 from ember_ml.backend.contract import Body
+from ember_ml.backend.jax.bodies.float_bits import is_true
 from ember_ml.backend.jax.half_precision import HALVES, widen
 from ember_ml.backend.jax.host_transfer import cast
 from ember_ml.backend.jax.jitting import static
@@ -55,7 +56,7 @@ def _over_axes(native: Callable[..., jax.Array]) -> Body:
 
 
 def _mean(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
-    return jnp.mean(x, axis, keepdims=keepdims)
+    return jnp.mean(widen(x), axis, keepdims=keepdims).astype(x.dtype)
 
 
 def _logsumexp(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
@@ -81,13 +82,13 @@ def _index(native: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
 
 def _logic(native: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     def reduce(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
-        return native(x != 0, axis, keepdims=keepdims)  # JAX 0.10: looks at the real part alone
+        return native(is_true(x), axis, keepdims=keepdims)  # JAX 0.10: looks at the real part alone
 
     return reduce
 
 
 def _count(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
-    return jnp.sum(x != 0, axis, dtype=jnp.int64, keepdims=keepdims)
+    return jnp.sum(is_true(x), axis, dtype=jnp.int64, keepdims=keepdims)
 
 
 @static(1, 2, 3)

@@ -25,7 +25,7 @@ def reshape(x: jax.Array, shape: Any) -> jax.Array:
 
 
 def transpose(x: jax.Array, axes: Any) -> jax.Array:
-    return _transpose(x, None if axes is None else tuple(axes))
+    return _transpose(x, None if axes is None else as_axes(axes, x.ndim))
 
 
 def swapaxes(x: jax.Array, axis1: int, axis2: int) -> jax.Array:
