@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from array import array
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -140,7 +141,7 @@ class Optimizer(Holder):
         """The slots, and the scalars of the next update, which a compiled function takes as a tensor."""
         if not self.step:
             return None  # the first update makes the slots
-        numbers = [float(x) for x in self.scalars(self.step + 1, self.rate)]
+        numbers = array("f", self.scalars(self.step + 1, self.rate))  # converts faster than a list
         if self._numbers is None:
             self._numbers = Variable(numbers)
         else:
