@@ -1,4 +1,4 @@
-"""Callbacks: what happens beside training, between its steps and epochs."""
+"""Callbacks: run code between the steps and epochs of training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml.training import shared_checkpoints
-from ember_ml.training.state_checks import count, number, table
+from ember_ml.training.state_checks import check_count, check_number, check_table
 from ember_ml.typing import Tensor
 
 if TYPE_CHECKING:
@@ -29,27 +29,27 @@ class Callback:
     """
 
     def begin(self, trainer: Trainer) -> None:
-        """Before the first step of ``fit``."""
+        """Run before the first step of ``fit``."""
 
     def after_step(self, trainer: Trainer) -> None:
-        """After each step; ``trainer.steps`` counts them."""
+        """Run after each step; ``trainer.steps`` counts them."""
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        """After each epoch, with its loss, its metrics and those of the validation, as :meth:`Trainer.evaluate`."""
+        """Run after each epoch, with its loss, its metrics and those of the validation."""
 
     def end(self, trainer: Trainer) -> None:
-        """After the last step of ``fit``, also where an error ended it."""
+        """Run after the last step of ``fit``, also where an error ended it."""
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps of the callback: plain data."""
+        """Return the plain data that a checkpoint saves of the callback."""
         return {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps of the callback besides: tensors by name."""
+        """Return the tensors by name that a checkpoint saves of the callback."""
         return {}
 
     def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Go on from what :meth:`state` and :meth:`tensors` gave."""
+        """Continue from what :meth:`state` and :meth:`tensors` returned."""
 
 
 class OnEpoch(Callback):
@@ -127,8 +127,8 @@ class EarlyStopping(Callback):
         return self._kept or {}
 
     def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        table(state, "EarlyStopping", "best", "waited")
-        self.best, self.waited = _best(state), count(state, "waited")
+        check_table(state, "EarlyStopping", "best", "waited")
+        self.best, self.waited = _read_best(state), check_count(state, "waited")
         self._kept = {name: ops.copy(x) for name, x in tensors.items()} or None
 
 
@@ -206,7 +206,7 @@ class Checkpoint(Callback):
         if self.monitor is not None:
             self.check_monitor(values)
             value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
-            if value < self.best:  # NaN is not
+            if value < self.best:  # False for NaN
                 self.best = value
                 trainer.save(self.path)
         elif self.every_steps is None and trainer.epoch % self.every_epochs == 0:
@@ -216,11 +216,11 @@ class Checkpoint(Callback):
         return {"best": self.best if math.isfinite(self.best) else None}
 
     def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        self.best = _best(table(state, "Checkpoint", "best"))
+        self.best = _read_best(check_table(state, "Checkpoint", "best"))
 
 
-def _best(state: dict[str, Any]) -> float:
-    return math.inf if state["best"] is None else number(state, "best")
+def _read_best(state: dict[str, Any]) -> float:
+    return math.inf if state["best"] is None else check_number(state, "best")
 
 
 class CSVLog(Callback):

@@ -26,7 +26,7 @@ from ember_ml.typing import Tensor
 
 try:
     import fcntl
-except ImportError:  # where the system is none of Unix's kind
+except ImportError:  # not a Unix system
     fcntl = None
 
 __all__ = ["exists", "read", "write"]
@@ -38,7 +38,7 @@ _NEEDED = ("model", "optimizer")
 _PARTS = (*_NEEDED, "gradients", "callbacks")
 _FILE = re.compile(rf"({'|'.join(_PARTS)})-[0-9]{{1,20}}(-[0-9]{{1,9}})?\.safetensors")
 _DRAFT = re.compile(rf"\.({_FILE.pattern}|{re.escape(_STATE)})\.[0-9a-f]{{12}}")
-"""What a file is called while it is written; one is left behind where a process is killed."""
+"""The suffix of a file while it is written; such a file is left behind where a process is killed."""
 _LARGEST = 1 << 30
 """No state in JSON is larger than this; a damaged folder must not fill the memory."""
 _TRIES = 10
@@ -46,7 +46,7 @@ _PATIENCE, _PAUSE = 60.0, 0.02  # seconds to wait for other writers, in all and 
 
 
 def exists(path: str | PathLike[str]) -> bool:
-    """Whether the folder ``path`` holds a checkpoint, damaged or not."""
+    """Return whether the folder ``path`` holds a checkpoint, damaged or not."""
     return os.path.lexists(Path(path) / _STATE)
 
 
@@ -87,7 +87,7 @@ class _Lock:
             try:
                 fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                if time.monotonic() > until:  # whoever may read the folder can lock it, and for ever
+                if time.monotonic() > until:  # any process that may read the folder can lock it forever
                     raise TimeoutError(
                         error.errno, f"another process has locked the folder for {_PATIENCE:.0f} s"
                     ) from error
@@ -126,7 +126,7 @@ def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Map
 
 
 def _fresh_name(folder: Path, part: str, step: int) -> str:
-    """A name for a tensor file that no checkpoint uses yet: what is there must stay until the new one is whole."""
+    """Return an unused name for a tensor file: the present one must stay until the new checkpoint is whole."""
     name, count = f"{part}-{step}.safetensors", 1
     while os.path.lexists(folder / name):
         name, count = f"{part}-{step}-{count}.safetensors", count + 1
@@ -143,14 +143,14 @@ def _signature(text: str) -> str:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove the tensor files that ``state.json`` does not name, and what writers that died have left."""
+    """Remove the tensor files that ``state.json`` does not name, and those that killed writers left behind."""
     try:
         used = {entry["name"] for entry in _document(folder / _STATE)["files"].values()}
     except CheckpointError:
-        if exists(folder):  # what cannot be read may be mended, and is not thrown away
+        if exists(folder):  # a damaged checkpoint may be repaired by hand, so keep its files
             return
         used = set()
-    with suppress(OSError):  # the checkpoint is whole; what cannot be removed does no harm
+    with suppress(OSError):  # the checkpoint is whole; a file that is left over does no harm
         for name in os.listdir(folder):
             if (_FILE.fullmatch(name) and name not in used) or _DRAFT.fullmatch(name):
                 with suppress(OSError):
@@ -158,7 +158,7 @@ def _remove_unused(folder: Path) -> None:
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """The parts of tensors and the plain state of the checkpoint in the folder ``path``.
+    """Return the parts of tensors and the plain state of the checkpoint in the folder ``path``.
 
     A folder without one, or with one that is damaged, raises ``CheckpointError``; nothing in it is ever executed. Where
     another process replaces the checkpoint meanwhile, it is the new one.
@@ -205,7 +205,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _is_file(part: str, entry: Any) -> bool:
-    """Whether an entry names a file of the folder itself, and its checksum."""
+    """Return whether an entry names a file of the folder itself, and its checksum."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         return False
     found = _FILE.fullmatch(entry["name"])

@@ -1,4 +1,4 @@
-"""What a run of training has seen: its losses and metrics, step by step and epoch by epoch."""
+"""The history of a training run: losses and metrics, by step and by epoch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.training import state_checks as plain
+from ember_ml.training.state_checks import check_count, check_measures, check_number, check_numbers, check_table
 
 __all__ = ["Curve", "History"]
 
@@ -47,7 +47,7 @@ class History(Mapping[str, Curve]):
     def add_step(self, loss: Any, size: int, backend: str) -> None:
         """Note the loss of a step, which need not be computed yet, and which backend computed it."""
         if not self.switches or self.switches[-1][1] != backend:
-            self.flush()  # while its tensors are still those of the active backend
+            self.flush()  # read the pending losses before another backend's are added
             self.switches.append((len(self["loss"]), backend))
         self._pending.append((loss, size))
         if len(self._pending) >= _UNREAD:  # each is a tensor that takes memory
@@ -79,7 +79,7 @@ class History(Mapping[str, Curve]):
         return curve[-1] if curve else None
 
     def end_epoch(self, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """Note what is known at the end of an epoch, and give it with the mean loss."""
+        """Record the values of an epoch; return them with the mean loss."""
         self.flush()
         mean = self._sum / self._weight if self._weight else float("nan")
         self._curves["loss"].epochs.append(mean)
@@ -107,7 +107,7 @@ class History(Mapping[str, Curve]):
         return len(self._curves)
 
     def state(self) -> dict[str, Any]:
-        """The history as plain data."""
+        """Return the history as plain data."""
         self.flush()
         curves = {name: {"values": list(curve), "epochs": curve.epochs} for name, curve in self._curves.items()}
         switches = [list(pair) for pair in self.switches]
@@ -115,15 +115,15 @@ class History(Mapping[str, Curve]):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> History:
-        """The history of which :meth:`state` gave this data."""
+        """Return the history whose :meth:`state` is ``state``."""
         made = cls()
-        plain.table(state, "a history", "curves", "sum", "weight", "switches", "times")
-        for name, curve in plain.table(state["curves"], "curves").items():
-            plain.table(curve, f"the curve {name!r:.60}", "values", "epochs")
-            made._curves[name] = Curve(plain.measures(curve, "values"), plain.measures(curve, "epochs"))
-        made._sum, made._weight = plain.number(state, "sum"), plain.count(state, "weight")
-        made.switches = [_switch(pair) for pair in state["switches"]]
-        made.times = plain.numbers(state, "times")
+        check_table(state, "a history", "curves", "sum", "weight", "switches", "times")
+        for name, curve in check_table(state["curves"], "curves").items():
+            check_table(curve, f"the curve {name!r:.60}", "values", "epochs")
+            made._curves[name] = Curve(check_measures(curve, "values"), check_measures(curve, "epochs"))
+        made._sum, made._weight = check_number(state, "sum"), check_count(state, "weight")
+        made.switches = [_read_switch(pair) for pair in state["switches"]]
+        made.times = check_numbers(state, "times")
         return made
 
     def plot(self, path: str | PathLike[str]) -> None:
@@ -137,7 +137,7 @@ class History(Mapping[str, Curve]):
         return f"<History of {curves or 'nothing yet'}>"
 
 
-def _switch(pair: Any) -> tuple[int, str]:
+def _read_switch(pair: Any) -> tuple[int, str]:
     if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int or not isinstance(pair[1], str):
         raise ValueError(f"a switch is the number of steps before and the name of a backend, not {pair!r:.60}")
     return pair[0], pair[1]

@@ -1,4 +1,4 @@
-"""Pictures of training."""
+"""Plots of a training history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def draw(history: History, path: str | PathLike[str]) -> None:
 
 
 def figure_of(history: History) -> Any:
-    """The curves of a history as a figure of Matplotlib: the loss of each step above, what epochs gave below.
+    """Return the curves of a history as a Matplotlib figure: the loss by step above, the values by epoch below.
 
     Steps have the color of the backend that computed them, and a line where another one took over.
     """
@@ -46,7 +46,7 @@ def figure_of(history: History) -> Any:
 
 
 def _has_tables(curve: Any) -> bool:
-    """Whether the values are tensors, as confusion matrices, which no curve shows."""
+    """Return whether the values are tensors, such as confusion matrices, which no curve can show."""
     return bool(curve) and isinstance(curve[0], list)
 
 

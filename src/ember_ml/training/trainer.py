@@ -18,10 +18,9 @@ from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.distributed import heartbeat
 from ember_ml.nn.modules.module import Module
-from ember_ml.training import callbacks as callback_kinds
-from ember_ml.training import checkpoints, losses, optimizers, shared_checkpoints, trainer_state
-from ember_ml.training import metrics as metric_kinds
+from ember_ml.training import checkpoints, losses, metrics, optimizers, shared_checkpoints, trainer_state
 from ember_ml.training.batches import apply_model, count_samples, inputs_of, iterate_batches, split_batch
+from ember_ml.training.callbacks import Callback, Checkpoint, EarlyStopping, Progress
 from ember_ml.training.data import DataLoader
 from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts
@@ -68,7 +67,7 @@ class Trainer:
     """
 
     accumulate: int
-    callbacks: list[callback_kinds.Callback]
+    callbacks: list[Callback]
     compile: bool
     epoch: int
     history: History
@@ -91,7 +90,7 @@ class Trainer:
         loss: Any = "mean_squared_error",
         metrics: Sequence[Any] = (),
         compile: bool = False,
-        callbacks: Sequence[callback_kinds.Callback] = (),
+        callbacks: Sequence[Callback] = (),
         precision: str | None = None,
         accumulate: int = 1,
         strategy: Any = None,
@@ -107,8 +106,8 @@ class Trainer:
         self.model = model
         self.optimizer = optimizers.get(optimizer)
         self.loss = losses.get(loss) if isinstance(loss, str) else loss
-        self.metrics = _named_metrics(metrics)
-        self.callbacks = _checked_callbacks(callbacks)
+        self.metrics = _name_metrics(metrics)
+        self.callbacks = _check_callbacks(callbacks)
         self.precision = None if precision is None else Precision(precision)
         self.compile, self.accumulate, self.strategy, self.seed, self.progress = (
             compile,
@@ -148,7 +147,7 @@ class Trainer:
         validation: Any = None,
         weight: Any = None,
     ) -> History:
-        """Train until ``epochs`` epochs are done, those before this call included, and give the history.
+        """Train until ``epochs`` epochs are done, those before this call included, and return the history.
 
         The data are inputs and targets, with a ``weight`` for each sample perhaps, or a loader or iterable of batches.
         ``validation`` is a tuple or loader of the same kind, evaluated after each epoch. Called again, or after
@@ -164,7 +163,8 @@ class Trainer:
         self.should_stop = False
         with ExitStack() as ending:
             ending.callback(self._leave)
-            for callback in sorted(callbacks, key=_is_checkpoint, reverse=True):  # which may bring all to another place
+            # a checkpoint that resumes changes the state that the other callbacks see
+            for callback in sorted(callbacks, key=_is_checkpoint, reverse=True):
                 callback.begin(self)
                 ending.callback(callback.end, self)
             self._data = loader
@@ -175,30 +175,28 @@ class Trainer:
                 self._epoch(loader, callbacks, validation, batch_size)
         return self.history
 
-    def _check_monitors(self, callbacks: list[callback_kinds.Callback], is_validated: bool) -> None:
+    def _check_monitors(self, callbacks: list[Callback], is_validated: bool) -> None:
         """Find a misspelt monitor before the first epoch, unless another callback may add values of its own."""
         names = ["loss", *self.metrics]
         names += [f"val_{name}" for name in names] if is_validated else []
-        if all(type(callback).__module__ == callback_kinds.__name__ for callback in callbacks):
+        if all(type(callback).__module__ == Callback.__module__ for callback in callbacks):
             for callback in callbacks:
-                if isinstance(callback, callback_kinds.EarlyStopping | callback_kinds.Checkpoint):
+                if isinstance(callback, EarlyStopping | Checkpoint):
                     callback.check_monitor(names)
 
     def _leave(self) -> None:
         self._data = None
         self.model.train()
 
-    def _epoch(
-        self, loader: DataLoader, callbacks: list[callback_kinds.Callback], validation: Any, batch_size: int
-    ) -> None:
+    def _epoch(self, loader: DataLoader, callbacks: list[Callback], validation: Any, batch_size: int) -> None:
         start = time.perf_counter()
         self.model.train()
-        self.steps_per_epoch = _length(loader)
+        self.steps_per_epoch = _count_batches(loader)
         if not self.steps_in_epoch:
             self.history.begin_epoch()
             for metric in self.metrics.values():
                 metric.reset()
-        # a checkpoint may be of the moment between the last step of an epoch and its end
+        # a checkpoint may have been saved between the last step of an epoch and its end
         is_over = bool(self.steps_in_epoch) and loader.state()["batch"] == 0
         for batch in () if is_over else loader:
             with self._interrupts.held:
@@ -209,7 +207,7 @@ class Trainer:
                 return
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
-        values = _read_results(self._merged(self.metrics))
+        values = _read_results(self._merge_metrics(self.metrics))
         if validation is not None:
             found = self.evaluate(validation, batch_size=batch_size)
             values |= {f"val_{name}": value for name, value in found.items()}
@@ -239,15 +237,15 @@ class Trainer:
         return loss
 
     def _count_whole_batch(self, size: int) -> int:
-        """The number of samples in the batch of which this process has a part."""
+        """Return the number of samples in the batch of which this process has a part."""
         state = {} if self._data is None else self._data.state()
         rows, batch_size = state.get("rows"), state.get("batch_size")
         if rows is None or batch_size is None:
             return size * self.strategy.world_size
         return min(batch_size, rows - self.steps_in_epoch * batch_size)
 
-    def _merged(self, metrics: dict[str, Any]) -> dict[str, Any]:
-        """The metrics over the parts of all processes."""
+    def _merge_metrics(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        """Return the metrics, merged over all processes."""
         if self.strategy is None:
             return metrics
         merged = {name: copy.deepcopy(metric) for name, metric in metrics.items()}
@@ -259,17 +257,17 @@ class Trainer:
         return merged
 
     def step(self, batch: Any) -> Tensor:
-        """Train on one batch, a tuple of inputs and targets; gives its loss before the update, a 0-d tensor."""
+        """Train on one batch, a tuple of inputs and targets; return its loss before the update, a 0-d tensor."""
         if not self.model.trained_state().is_training:
             self.model.train()
         return self._train_on(batch)
 
-    def _callbacks(self) -> list[callback_kinds.Callback]:
+    def _callbacks(self) -> list[Callback]:
         is_main = self.strategy is None or self.strategy.is_main
         shows = is_main and (sys.stderr.isatty() if self.progress is None else self.progress)
-        # what a checkpoint holds is the state after all others have done their part
+        # checkpoints come last, so that they save what the other callbacks changed
         own = sorted(self.callbacks, key=_is_checkpoint)
-        return [*own, callback_kinds.Progress()] if shows else own
+        return [*own, Progress()] if shows else own
 
     def _loader(self, x: Any, y: Any, weight: Any, batch_size: int, shuffle: bool) -> DataLoader:
         if weight is not None and y is None:
@@ -278,17 +276,17 @@ class Trainer:
             loader = x
         else:
             data = x if y is None else (x, y) if weight is None else (x, y, weight)
-            if type(data) is list:  # of batches; a loader would take it for one array
+            if type(data) is list:  # a list of batches, which a loader would take for one array
                 data = partial(iter, data)
             is_iterable = y is None and not isinstance(x, tuple | dict)  # its items are batches already
             size, mixed = (None, False) if is_iterable else (batch_size, shuffle)
             loader = DataLoader(data, batch_size=size, shuffle=mixed, seed=self.seed)
         return loader if self.strategy is None else self.strategy.shard(loader)
 
-    # use
+    # using the model
 
     def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 32) -> dict[str, Any]:
-        """The loss and the metrics on inputs and targets, or on a loader, list of batches or tuple, by name.
+        """Return the loss and the metrics on inputs and targets, or on a loader, list of batches or tuple, by name.
 
         All are numbers but for metrics whose result is a tensor, as a confusion matrix: nested lists. Where samples
         have weights, the loss is the mean by those, however they are put into batches.
@@ -299,7 +297,7 @@ class Trainer:
         for metric in kept.values():
             metric.reset()
         pending: list[tuple[Tensor, Any]] = []  # losses, and what they count for: read when all are computed
-        with _evaluating(self.model):
+        with _EvaluationMode(self.model):
             for batch in iterate_batches(x, y, batch_size):
                 heartbeat.progress()
                 inputs, target, weight = split_batch(batch)
@@ -315,12 +313,12 @@ class Trainer:
         return {"loss": total / (math.fsum(counts) or 1.0), **_read_results(kept)}
 
     def predict(self, x: Any, *, batch_size: int = 32) -> Any:
-        """What the model gives for inputs, computed batch by batch and put together.
+        """Return the model's outputs for inputs, computed batch by batch and concatenated.
 
         Several inputs are a tuple, or a dict by name. Of the batches of a loader the first part is the inputs.
         """
         parts = iterate_batches(x, None, batch_size)
-        with _evaluating(self.model):
+        with _EvaluationMode(self.model):
             found = [apply_model(self.model, part if isinstance(x, tuple) else inputs_of(part)) for part in parts]
         if not found:
             raise ValueError("there is nothing to predict: the data are empty")
@@ -343,7 +341,7 @@ class Trainer:
         shared_checkpoints.write(self.strategy, path, tensors, state)
 
     def config(self) -> dict[str, Any]:
-        """The settings of the trainer as plain data; None for what cannot be described."""
+        """Return the settings of the trainer as plain data; None for what cannot be described."""
         return trainer_state.config_of(self)
 
     def restore(self, path: str | PathLike[str]) -> Self:
@@ -356,47 +354,47 @@ class Trainer:
 
     @classmethod
     def load(cls, path: str | PathLike[str], model: Module | None = None, **settings: Any) -> Trainer:
-        """A trainer that goes on from the checkpoint in the folder ``path``.
+        """Return a trainer that goes on from the checkpoint in the folder ``path``.
 
         The model, optimizer, loss and metrics are built as the checkpoint describes them. A model, or anything else
         that has no registered name, must be given, and anything else may be.
         """
         tensors, state = checkpoints.read(path)
         given: dict[str, Any] = settings if model is None else {"model": model, **settings}
-        made = cls(**{**trainer_state.described(state, path, given), **given})
+        made = cls(**{**trainer_state.read_settings(state, path, given), **given})
         if made.strategy is not None:
             tensors, state = shared_checkpoints.read(made.strategy, path)
         trainer_state.restore(made, path, tensors, state)
         return made
 
 
-def _named_metrics(given: Sequence[Any]) -> dict[str, Any]:
+def _name_metrics(given: Sequence[Any]) -> dict[str, Any]:
     if isinstance(given, str):
         raise TypeError(f"metrics is a list of metrics or names: [{given!r}]")
     found: dict[str, Any] = {}
     for metric in given:
-        made = metric_kinds.get(metric)
+        made = metrics.get(metric)
         if made.name in found:
             raise ValueError(f"two metrics are called {made.name!r}: set the attribute name of one to another name")
         found[made.name] = made
     return found
 
 
-def _checked_callbacks(given: Sequence[callback_kinds.Callback]) -> list[callback_kinds.Callback]:
-    if isinstance(given, callback_kinds.Callback):
+def _check_callbacks(given: Sequence[Callback]) -> list[Callback]:
+    if isinstance(given, Callback):
         raise TypeError(f"callbacks is a list: [{type(given).__name__}(...)]")
     for callback in given:
-        if not isinstance(callback, callback_kinds.Callback):
+        if not isinstance(callback, Callback):
             raise TypeError(f"{callback!r:.60} is no callback: derive its class from callbacks.Callback")
     return list(given)
 
 
-def _is_checkpoint(callback: callback_kinds.Callback) -> bool:
-    return isinstance(callback, callback_kinds.Checkpoint)
+def _is_checkpoint(callback: Callback) -> bool:
+    return isinstance(callback, Checkpoint)
 
 
 def _check_validation(validation: Any, epochs: int) -> None:
-    """Find now what would else be found after the first epochs."""
+    """Raise now what would otherwise be raised after the first epochs."""
     if isinstance(validation, tuple):
         is_right = len(validation) in (2, 3)
     elif isinstance(validation, list):
@@ -418,15 +416,15 @@ def _read_results(metrics: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _length(loader: Any) -> int | None:
+def _count_batches(loader: Any) -> int | None:
     try:
         return len(loader)
     except TypeError:
         return None
 
 
-class _evaluating:
-    """A block in which a model is used, not trained."""
+class _EvaluationMode:
+    """A block in which all modules of a model are in evaluation mode."""
 
     def __init__(self, model: Module) -> None:
         self.model = model

@@ -28,7 +28,7 @@ for _cls in (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, RMSprop):
 
 
 def get(optimizer: str | Optimizer) -> Optimizer:
-    """The optimizer of that name with its own settings, or the optimizer itself.
+    """Return the optimizer of that name with its own settings, or the optimizer itself.
 
     Names are those of the classes in small letters, and what is registered as ``optimizers/<name>``.
 

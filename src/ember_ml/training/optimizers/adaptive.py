@@ -1,4 +1,4 @@
-"""Optimizers that divide by the size of past gradients, number by number."""
+"""Optimizers that divide each element by the size of its past gradients."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Adam(Optimizer):
         self.beta1, self.beta2, self.epsilon, self.weight_decay = beta1, beta2, epsilon, weight_decay
 
     def scalars(self, step: int, rate: float) -> tuple[float, ...]:
-        # the corrections of both means in one factor each: of the step, and of epsilon
+        # fold the bias corrections of both means into two factors: one of the step, one of epsilon
         root = math.sqrt(1.0 - self.beta2**step)
         return rate, rate * root / (1.0 - self.beta1**step), self.epsilon * root
 

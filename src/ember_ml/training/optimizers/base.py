@@ -1,4 +1,4 @@
-"""What all optimizers share: their state, the learning rate, clipping, and how an update travels."""
+"""The base class of optimizers: state, learning rate, clipping, and how an update reaches the parameters."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Rate = float | Callable[[int], float]
 class Optimizer(Holder):
     """Changes parameters against their gradients, the same way on every backend.
 
-    ``max_norm`` scales all gradients down together to that Euclidean norm, ``max_value`` limits each number of them.
-    Subclasses name their ``slots``, the tensors that they keep beside each parameter, and define ``rule``.
+    ``max_norm`` scales all gradients down together to that Euclidean norm, ``max_value`` limits each element.
+    Subclasses name their ``slots``, the tensors that they keep for each parameter, and define ``rule``.
 
     Args:
         learning_rate: A number, or a schedule of ``training.schedules``.
@@ -42,9 +42,9 @@ class Optimizer(Holder):
 
     slots: tuple[str, ...] = ()
     kernel: ClassVar[str] = ""
-    """The function among a backend's ``optimizer_kernels`` that does what ``rule`` does, to all parameters at once."""
+    """The function among a backend's ``optimizer_kernels`` that applies ``rule`` to all parameters at once."""
     is_elementwise: ClassVar[bool] = True
-    """Whether each number of a parameter changes by its own gradient alone, so that parts can be updated apart."""
+    """Whether each element changes by its own gradient alone, so that parts of a parameter can be updated apart."""
 
     def __init__(self, learning_rate: Rate, max_norm: float | None = None, max_value: float | None = None) -> None:
         _check_rate(learning_rate)
@@ -54,7 +54,7 @@ class Optimizer(Holder):
         self.learning_rate = learning_rate
         self.max_norm, self.max_value = max_norm, max_value
         self.step = 0
-        """How many updates have been made."""
+        """The number of updates that have been made."""
         self._state: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
         self._numbers: Variable | None = None  # the scalars of the next update, while a compiled function makes it
         self._is_traced = False
@@ -68,27 +68,27 @@ class Optimizer(Holder):
     # what subclasses define
 
     def scalars(self, step: int, rate: float) -> tuple[float, ...]:
-        """The numbers that the rule needs and that change from step to step, which is counted from 1."""
+        """Return the numbers of the rule that change from step to step; ``step`` is counted from 1."""
         return (rate,)
 
     def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
-        """Return what the kernel takes by keyword: the scalars of this step, and the numbers that stay."""
+        """Return the keyword arguments of the kernel: the scalars of this step, and the constant settings."""
         return {}
 
     def rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
     ) -> list[Tensor]:
-        """The new parameter, and its new slots, of native tensors of one dtype."""
+        """Return the new parameter, and its new slots, of native tensors of one dtype."""
         raise NotImplementedError(f"{type(self).__name__} does not define rule")
 
     def fresh(self, slot: str, parameter: Tensor) -> Tensor:
-        """What a slot of ``parameter`` holds before its first update."""
+        """Return the value of a slot of ``parameter`` before its first update."""
         return ops.zeros_like(parameter)
 
-    # how an update travels
+    # updating
 
     def update(self, model: Module, gradients: Mapping[str, Tensor] | Module) -> None:
-        """Change the parameters of ``model`` by their gradients by name, as ``nn.value_and_grad`` gives them.
+        """Change the parameters of ``model`` by their gradients by name, as ``nn.value_and_grad`` returns them.
 
         Parameters without a gradient stay as they are; a gradient without a parameter is an error.
         """
@@ -107,7 +107,7 @@ class Optimizer(Holder):
     def apply(self, named: Mapping[str, Variable], gradients: Sequence[Tensor], square: Tensor | None = None) -> None:
         """Change the variables by their gradients, which are native to the active backend and in the same order.
 
-        ``square`` is the sum of what :meth:`square_of` gives for all gradients, where those given are a part of them.
+        Where ``gradients`` are only a part, ``square`` is the sum of :meth:`square_of` over all parts.
         """
         backend, variables = active(), list(named.values())
         is_traced = backend.is_tracing()
@@ -129,16 +129,17 @@ class Optimizer(Holder):
             held = [values_of(x) for x in state]
             new, *slots = self._compute(backend, values_of(variables), gradients, held, scalars, square)
         except BaseException:
-            self.step -= not is_traced  # which no update has been
+            if not is_traced:
+                self.step -= 1  # the update did not happen
             raise
         assign_all(variables, new)
         for slot, natives in zip(state, slots, strict=True):
             assign_all(slot, natives)
 
-    # what a compiled function needs to know
+    # compiled functions
 
     def held(self) -> tuple[list[Variable], Hashable] | None:
-        """The slots, and the scalars of the next update, which a compiled function takes as a tensor."""
+        """Return the slots, and the scalars of the next update, which a compiled function takes as a tensor."""
         if not self.step:
             return None  # the first update makes the slots
         numbers = array("f", self.scalars(self.step + 1, self.rate))  # converts faster than a list
@@ -188,15 +189,17 @@ class Optimizer(Holder):
     ) -> list[Sequence[Tensor]]:
         """Return the new parameters and slots: the old ones, changed, where the backend changes tensors in place."""
         if self.max_norm is not None or self.max_value is not None:
-            gradients = self._clipped(gradients, square)
+            gradients = self._clip(gradients, square)
         kernels = backend.optimizer_kernels
         if kernels is not None and self.kernel in kernels.kernels and self._serves(kernels, parameters, backend):
             return kernels.kernels[self.kernel](parameters, gradients, *state, **self.settings(scalars))
-        rows = [self._ruled(p, g, slots, scalars) for p, g, *slots in zip(parameters, gradients, *state, strict=True)]
+        rows = [
+            self._apply_rule(p, g, slots, scalars) for p, g, *slots in zip(parameters, gradients, *state, strict=True)
+        ]
         return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(len(state) + 1)]
 
     def _serves(self, kernels: OptimizerKernels, parameters: Sequence[Tensor], backend: Backend) -> bool:
-        """Whether the backend's own way is right here: a compiler makes a better one of the rule than of a kernel."""
+        """Return whether to call the backend's kernel; a compiler does better with ``rule``."""
         if kernels.is_in_place and backend.is_tracing():
             return False
         if not kernels.takes_halves:
@@ -205,7 +208,7 @@ class Optimizer(Holder):
                     return False
         return True
 
-    def _ruled(
+    def _apply_rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
     ) -> list[Tensor]:
         dtype = active().dtype_of(parameter)
@@ -214,33 +217,33 @@ class Optimizer(Holder):
         wide = [ops.cast(x, "float32") for x in (parameter, gradient, *state)]
         return [ops.cast(x, dtype) for x in self.rule(wide[0], wide[1], wide[2:], scalars)]
 
-    def _clipped(self, gradients: Sequence[Tensor], square: Tensor | None) -> Sequence[Tensor]:
-        gradients = self._limited(gradients)
+    def _clip(self, gradients: Sequence[Tensor], square: Tensor | None) -> Sequence[Tensor]:
+        gradients = self._limit(gradients)
         if self.max_norm is not None:
             gradients = clip_by_norm(gradients, self.max_norm, None if square is None else ops.sqrt(square))
         return gradients
 
-    def _limited(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+    def _limit(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
         if self.max_value is None:
             return gradients
         return [ops.clip(g, -self.max_value, self.max_value) for g in gradients]
 
     def square_of(self, gradients: Sequence[Tensor]) -> Tensor | None:
-        """The square of the norm that ``max_norm`` limits; None where it is not needed."""
-        return None if self.max_norm is None else ops.square(global_norm(self._limited(gradients)))
+        """Return the square of the norm that ``max_norm`` limits; None where it is not needed."""
+        return None if self.max_norm is None else ops.square(global_norm(self._limit(gradients)))
 
     # state as plain data
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Copies of the tensors that the optimizer keeps, named ``slot/parameter``."""
+        """Return copies of the tensors that the optimizer keeps, named ``slot/parameter``."""
         return {name: ops.copy(x) for name, x in self.current_tensors().items()}
 
     def current_tensors(self) -> dict[str, Tensor]:
-        """The tensors that the optimizer keeps, not copied: updates may change them."""
+        """Return the tensors that the optimizer keeps, not copied: updates may change them."""
         return {f"{slot}/{name}": x.value for slot, held in self._state.items() for name, x in held.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor], step: int) -> None:
-        """Go on from a state that :meth:`state_dict` gave after ``step`` updates."""
+        """Continue from a state that :meth:`state_dict` returned after ``step`` updates."""
         made: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
         for key, value in state.items():
             slot, _, name = key.partition("/")
@@ -252,28 +255,30 @@ class Optimizer(Holder):
         self._state, self.step = made, step
 
     def config(self) -> dict[str, Any]:
-        """The settings that it was made with, as plain values; a schedule as its own configuration."""
-        plain = self._given()
+        """Return the settings that it was made with, as plain values; a schedule as its own configuration."""
+        plain = self._get_settings()
         rate = plain["learning_rate"]
         plain["learning_rate"] = rate.config() if hasattr(rate, "config") else rate
         return plain
 
-    def _given(self) -> dict[str, Any]:
+    def _get_settings(self) -> dict[str, Any]:
         names = inspect.signature(type(self)).parameters
         return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._given().items())})"
+        return (
+            f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._get_settings().items())})"
+        )
 
 
 def global_norm(gradients: Sequence[Tensor]) -> Tensor:
-    """The Euclidean norm of all numbers in ``gradients`` together, a 0-d float32 tensor or wider."""
-    squares = [ops.sum(ops.square(_wide(g))) for g in gradients]
+    """Return the Euclidean norm of all elements of ``gradients`` together, a 0-d float32 tensor or wider."""
+    squares = [ops.sum(ops.square(_widen(g))) for g in gradients]
     return ops.sqrt(ops.sum(ops.stack(squares)))
 
 
 def clip_by_norm(gradients: Sequence[Tensor], max_norm: float, norm: Tensor | None = None) -> list[Tensor]:
-    """``gradients``, scaled down together where their norm, or ``norm`` if it is given, is larger than ``max_norm``."""
+    """Scale ``gradients`` down together where their norm, or ``norm`` if given, is larger than ``max_norm``."""
     if not gradients:
         return []
     norm = global_norm(gradients) if norm is None else norm
@@ -282,7 +287,7 @@ def clip_by_norm(gradients: Sequence[Tensor], max_norm: float, norm: Tensor | No
     return [ops.multiply(g, ops.cast(scale, dtype_of(g))) for g in gradients]
 
 
-def _wide(x: Tensor) -> Tensor:
+def _widen(x: Tensor) -> Tensor:
     return ops.cast(x, "float32") if active().dtype_of(x) in HALVES else x
 
 

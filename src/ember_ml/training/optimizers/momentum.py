@@ -49,7 +49,7 @@ class SGD(Optimizer):
         max_norm: float | None = None,
         max_value: float | None = None,
     ) -> None:
-        self.slots = ("velocity",) if momentum else ()  # plain descent remembers nothing
+        self.slots = ("velocity",) if momentum else ()  # plain gradient descent has no state
         super().__init__(learning_rate, max_norm, max_value)
         if nesterov and not momentum:
             raise ValueError("nesterov needs a momentum")
