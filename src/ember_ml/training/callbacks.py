@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable
 from os import PathLike
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml.training import shared_checkpoints
+from ember_ml.training.progress_displays import Display, choose_display
 from ember_ml.training.state_checks import check_count, check_number, check_table
 from ember_ml.typing import Tensor
 
@@ -244,7 +244,9 @@ class CSVLog(Callback):
 
 
 class Progress(Callback):
-    """A bar that shows how far an epoch is, and a line for each epoch that is done, on the standard error stream.
+    """Shows how far training is, with a line for each epoch that is done, on the standard error stream.
+
+    On a terminal and in a notebook a bar shows the steps of the epoch; elsewhere there are the lines alone.
 
     Args:
         refresh: The least time in seconds between two updates of the bar.
@@ -252,47 +254,49 @@ class Progress(Callback):
 
     def __init__(self, refresh: float = 0.25) -> None:
         self.refresh = refresh
-        self._bar: Any = None
-        self._task: Any = None
-        self._shown = 0.0
+        self._display: Display | None = None
+        self._shown = self._start = 0.0
+        self._before = 0
 
     def begin(self, trainer: Trainer) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (
-            TextColumn("epoch {task.fields[epoch]}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("loss {task.fields[loss]}"),
-        )
-        self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-        self._bar.start()
-        self._task = self._bar.add_task("", total=trainer.steps_per_epoch, epoch=trainer.epoch + 1, loss="")
+        self._display = choose_display()
+        self._start, self._before = time.perf_counter(), trainer.epoch
 
     def after_step(self, trainer: Trainer) -> None:
         now = time.perf_counter()
-        if self._bar is None or now - self._shown < self.refresh:
+        if self._display is None or now - self._shown < self.refresh:
             return
         self._shown = now  # reading the loss waits for it, so it is not read after every step
         loss = trainer.history.last_loss
-        self._bar.update(
-            self._task,
-            total=trainer.steps_per_epoch,
-            completed=trainer.steps_in_epoch,
-            epoch=trainer.epoch + 1,
-            loss="" if loss is None else f"{loss:.4g}",
+        self._display.update(
+            f"{trainer.epoch + 1}/{trainer.planned_epochs}",
+            trainer.steps_in_epoch,
+            trainer.steps_per_epoch,
+            "" if loss is None else f"{loss:.4g}",
         )
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        if self._bar is not None:
-            words = "  ".join(f"{name} {x:.4g}" for name, x in values.items() if isinstance(x, float))
-            self._bar.console.print(
-                f"epoch {trainer.epoch}  {words}  {trainer.history.times[-1]:.1f} s", highlight=False
-            )
+        if self._display is None:
+            return
+        words = [f"epoch {trainer.epoch}/{trainer.planned_epochs}"]
+        words += [f"{name} {x:.4g}" for name, x in values.items() if isinstance(x, float)]
+        words.append(f"{trainer.history.times[-1]:.1f} s")
+        left = trainer.planned_epochs - trainer.epoch
+        if left > 0:
+            mean = (time.perf_counter() - self._start) / (trainer.epoch - self._before)
+            words.append(f"{_describe_time(left * mean)} left")
+        self._display.add_line("  ".join(words))
 
     def end(self, trainer: Trainer) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        if self._display is not None:
+            self._display.close()
+            self._display = None
+
+
+def _describe_time(seconds: float) -> str:
+    """Return a time as people read it: "12 s", "3:05", "1:02:03"."""
+    if seconds < 60:
+        return f"{math.ceil(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

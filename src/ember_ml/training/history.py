@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import Any
@@ -126,15 +127,37 @@ class History(Mapping[str, Curve]):
         made.times = check_numbers(state, "times")
         return made
 
-    def plot(self, path: str | PathLike[str]) -> None:
-        """Draw the curves to an image file, with the switches of the backend marked; needs Matplotlib."""
-        from ember_ml.training.plotting import draw
+    def plot(self, path: str | PathLike[str] | None = None) -> Any:
+        """Draw the curves, with the switches of the backend marked; needs Matplotlib.
 
-        draw(self, path)
+        Return a figure, which notebooks show. With ``path`` it is written to that image file too.
+        """
+        from ember_ml.training.plotting import figure_of
+
+        figure = figure_of(self)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return figure
 
     def __repr__(self) -> str:
         curves = ", ".join(f"{name}: {len(curve)} values" for name, curve in self._curves.items())
         return f"<History of {curves or 'nothing yet'}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: a row for each epoch."""
+        names = [name for name, curve in self.items() if curve.epochs]
+        heads = "".join(f"<th>{html.escape(name)}</th>" for name in ("epoch", *names, "seconds"))
+        rows = []
+        for epoch, seconds in enumerate(self.times):
+            cells = [str(epoch + 1), *(_cell(self[name].epochs, epoch) for name in names), f"{seconds:.2f}"]
+            rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+        return f"<table><tr>{heads}</tr>{''.join(rows)}</table>"
+
+
+def _cell(values: list[Any], epoch: int) -> str:
+    """Return the value of an epoch as text; "" where the curve has none, as a metric that was added later."""
+    value = values[epoch] if epoch < len(values) else ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _read_switch(pair: Any) -> tuple[int, str]:

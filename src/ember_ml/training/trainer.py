@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import operator
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -36,8 +35,8 @@ class Trainer:
 
     ``optimizer``, ``loss`` and ``metrics`` are objects or their names. ``compile`` compiles the step where the backend
     can. ``precision`` "bfloat16" or "float16" computes in half precision with parameters in float32. ``accumulate`` is
-    the number of batches that make one update. ``seed`` decides the order of the data. ``progress`` shows a bar; by
-    default where the standard error stream is a terminal.
+    the number of batches that make one update. ``seed`` decides the order of the data. ``progress`` shows a bar
+    on a terminal and in a notebook, and a line for each epoch everywhere else.
 
     Args:
         model: The module to train.
@@ -50,7 +49,7 @@ class Trainer:
         accumulate: The number of batches per update.
         strategy: How processes train together: a strategy of ``ember_ml.distributed``.
         seed: Decides the order of the data.
-        progress: Whether a bar is shown; None: on a terminal.
+        progress: Whether the standard error stream shows how far training is.
 
     >>> from ember_ml import nn, ops
     >>> from ember_ml.training import Trainer
@@ -76,7 +75,8 @@ class Trainer:
     model: Module
     optimizer: optimizers.Optimizer
     precision: Precision | None
-    progress: bool | None
+    planned_epochs: int
+    progress: bool
     seed: int
     should_stop: bool
     steps: int
@@ -95,7 +95,7 @@ class Trainer:
         accumulate: int = 1,
         strategy: Any = None,
         seed: int = 0,
-        progress: bool | None = None,
+        progress: bool = True,
     ) -> None:
         if not isinstance(model, Module):
             raise TypeError(f"a Trainer takes a module, not {type(model).__name__}")
@@ -119,6 +119,8 @@ class Trainer:
         self.history = History()
         self.epoch = 0
         """How many epochs are done."""
+        self.planned_epochs = 0
+        """At how many epochs the present or last ``fit`` ends."""
         self.steps = 0
         """How many batches have been trained on."""
         self.steps_in_epoch = 0
@@ -157,6 +159,7 @@ class Trainer:
         if not isinstance(epochs, int):
             raise TypeError(f"epochs is a whole number, not {epochs!r}")
         _check_validation(validation, epochs - self.epoch)
+        self.planned_epochs = epochs
         loader = self._loader(x, y, weight, batch_size, shuffle)
         callbacks = self._callbacks()
         self._check_monitors(callbacks, validation is not None)
@@ -264,7 +267,7 @@ class Trainer:
 
     def _callbacks(self) -> list[Callback]:
         is_main = self.strategy is None or self.strategy.is_main
-        shows = is_main and (sys.stderr.isatty() if self.progress is None else self.progress)
+        shows = is_main and self.progress
         # checkpoints come last, so that they save what the other callbacks changed
         own = sorted(self.callbacks, key=_is_checkpoint)
         return [*own, Progress()] if shows else own

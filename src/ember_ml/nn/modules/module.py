@@ -355,7 +355,7 @@ class Module(Holder):
         """A table of the modules and parameters in this module: names, kinds, shapes, numbers of parameters.
 
         >>> from ember_ml import nn
-        >>> print(nn.Sequential(nn.Linear(2, 3)).summary())
+        >>> nn.Sequential(nn.Linear(2, 3)).summary()
         name      kind        shape   parameters
                   Sequential                   9
         0         Linear                       9

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ember_ml.nn.modules.module import Module
 
-__all__ = ["describe", "tabulate"]
+__all__ = ["Summary", "describe", "tabulate"]
+
+
+class Summary(str):
+    """A text whose ``repr`` is itself, so that a notebook or the Python prompt shows the table."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def describe(module: Module) -> str:
@@ -36,7 +43,7 @@ def _count_parameters(module: Module) -> str:
     return f"{count:,} parameter{'' if count == 1 else 's'}"
 
 
-def tabulate(module: Module) -> str:
+def tabulate(module: Module) -> Summary:
     """Return a table of a module's parts."""
     rows: list[tuple[str, str, str, str]] = [("name", "kind", "shape", "parameters")]
     for prefix, part in module.named_modules():
@@ -52,7 +59,7 @@ def tabulate(module: Module) -> str:
     variables = module.named_variables().values()
     trained = sum(parameter.size for parameter in module.trainable().values())
     size = sum(variable.nbytes for variable in variables)
-    return "\n".join([*lines, f"{_count_parameters(module)}, {trained:,} trainable, {size:,} bytes"])
+    return Summary("\n".join([*lines, f"{_count_parameters(module)}, {trained:,} trainable, {size:,} bytes"]))
 
 
 def _kind(variable: Any) -> str:
