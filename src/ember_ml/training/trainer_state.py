@@ -55,7 +55,8 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "epoch": trainer.epoch,
         "steps_in_epoch": trainer.steps_in_epoch,
         "updates": trainer.optimizer.step,
-        "rate": None if callable(trainer.optimizer.learning_rate) else float(trainer.optimizer.learning_rate),
+        "rate": _get_number(trainer.optimizer.learning_rate),
+        "group_rates": [_get_number(group.get("learning_rate")) for group in trainer.optimizer.groups],
         "accumulated": trainer._step.count,
         "seed": trainer.seed,
         "should_stop": trainer.should_stop,
@@ -69,6 +70,11 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "shapes": {name: list(layer._built_for) for name, layer in _layers(trainer.model) if layer._built_for},
         "config": config_of(trainer),
     }
+
+
+def _get_number(rate: Any) -> float | None:
+    """Return a rate that is a number; None for a schedule, which knows its own, and where there is none."""
+    return None if rate is None or callable(rate) else float(rate)
 
 
 def _layers(model: Module) -> list[tuple[str, Layer]]:
@@ -190,25 +196,37 @@ def _take_slots(trainer: Trainer, slots: Mapping[str, Tensor], updates: int) -> 
     placed: dict[str, Tensor] = {}
     for key, value in slots.items():
         slot, _, name = key.partition("/")
-        if slot not in optimizer.slots or name not in named:
+        member = optimizer.member_of(name, named[name]) if name in named else None
+        if member is None or slot not in member.slots:
             raise ValueError(f"the optimizer keeps no {key!r:.80}")
-        wanted = optimizer.fresh(slot, named[name].value)
+        wanted = member.fresh(slot, named[name].value)
         if tuple(wanted.shape) != tuple(value.shape) or dtype_of(wanted) is not dtype_of(value):
             raise ValueError(f"the optimizer's {key!r:.80} has the wrong shape or dtype")
         placed[key] = _move_beside(value, wanted)
     for name in {key.partition("/")[2] for key in slots}:
-        if any(f"{slot}/{name}" not in slots for slot in optimizer.slots):
+        member = optimizer.member_of(name, named[name])
+        if member is not None and any(f"{slot}/{name}" not in slots for slot in member.slots):
             raise ValueError(f"the optimizer's state of {name!r:.80} is not whole")
     optimizer.load_state_dict(placed, updates)
 
 
 def _take_rate(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
-    """Set the rate that a callback may have changed since the optimizer was made; a schedule knows its own."""
+    """Set the rates that a callback may have changed since the optimizer was made; a schedule knows its own."""
+    rates = state.get("group_rates", [])
+    if not isinstance(rates, list) or len(rates) != len(optimizer.groups):
+        raise ValueError(f"the optimizer has {len(optimizer.groups)} groups of parameters, and the checkpoint others")
     if state.get("rate") is not None and not callable(optimizer.learning_rate):
-        rate = check_number(state, "rate")
-        if not 0 <= rate < math.inf:
-            raise ValueError(f"rate is a number from 0 up, not {rate!r}")
-        optimizer.learning_rate = rate
+        optimizer.learning_rate = _check_rate(state["rate"])
+    for group, rate in zip(optimizer.groups, rates, strict=True):
+        if rate is not None and not callable(group.get("learning_rate")):
+            group["learning_rate"] = _check_rate(rate)
+
+
+def _check_rate(value: Any) -> float:
+    rate = check_number({"rate": value}, "rate")
+    if not 0 <= rate < math.inf:
+        raise ValueError(f"rate is a number from 0 up, not {rate!r}")
+    return rate
 
 
 def _move_beside(value: Tensor, other: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.training.optimizers.adaptive import AdamW
 from ember_ml.training.optimizers.base import Optimizer, Rate
+from ember_ml.training.optimizers.groups import Group
 from ember_ml.typing import Tensor
 
 __all__ = ["Adafactor", "Muon"]
@@ -29,6 +30,7 @@ class Adafactor(Optimizer):
         weight_decay: The factor of the parameter in the step.
         max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
         max_value: The largest magnitude of each element of the gradients.
+        groups: Settings for some of the parameters; see :class:`Optimizer`.
     """
 
     decay_power: float
@@ -50,8 +52,9 @@ class Adafactor(Optimizer):
         weight_decay: float = 0.0,
         max_norm: float | None = None,
         max_value: float | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
-        super().__init__(learning_rate, max_norm, max_value)
+        super().__init__(learning_rate, max_norm, max_value, groups)
         self.decay_power, self.epsilon, self.smallest = decay_power, epsilon, smallest
         self.threshold, self.weight_decay = threshold, weight_decay
 
@@ -108,6 +111,7 @@ class Muon(Optimizer):
         other_rate: The rate of all other parameters, as a multiple of the learning rate.
         max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
         max_value: The largest magnitude of each element of the gradients.
+        groups: Settings for some of the parameters; see :class:`Optimizer`.
     """
 
     iterations: int
@@ -129,8 +133,9 @@ class Muon(Optimizer):
         other_rate: float = 0.05,
         max_norm: float | None = None,
         max_value: float | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
-        super().__init__(learning_rate, max_norm, max_value)
+        super().__init__(learning_rate, max_norm, max_value, groups)
         self.momentum, self.nesterov, self.iterations = momentum, nesterov, iterations
         self.weight_decay, self.other_rate = weight_decay, other_rate
         self._other = AdamW(0.0, weight_decay=weight_decay)
