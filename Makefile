@@ -57,7 +57,7 @@ format: setup ## put the code into its one form
 	$(BIN)/ruff format .
 
 demo: setup ## one training run that changes backends on its way, beside the same run on each alone
-	OMP_NUM_THREADS=1 $(BIN)/ember-ml demo # its matrices are small: threads that wait for each other cost more
+	OMP_NUM_THREADS=1 $(BIN)/ember-ml demo --picture ember-demo.png # its matrices are small: threads that wait for each other cost more
 
 $(BENCH_STAMP): $(STAMP)
 	$(INSTALL) -e '.[bench]'
