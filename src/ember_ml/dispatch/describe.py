@@ -1,4 +1,4 @@
-"""Describe an op in sentences: its signature, its dtypes, its gradient. The reference pages and the command use them."""
+"""Describe an op in sentences: its signature, its dtypes, its gradient. For pages and commands."""
 
 from __future__ import annotations
 
