@@ -37,8 +37,11 @@ class Callback:
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
         """Run after each epoch, with its loss, its metrics and those of the validation."""
 
+    def after_fit(self, trainer: Trainer) -> None:
+        """Run after the last step of ``fit``, where no error ended it."""
+
     def end(self, trainer: Trainer) -> None:
-        """Run after the last step of ``fit``, also where an error ended it."""
+        """Run at the end of ``fit``, also where an error ended it."""
 
     def state(self) -> dict[str, Any]:
         """Return the plain data that a checkpoint saves of the callback."""
@@ -150,10 +153,10 @@ class StopOnNaN(Callback):
 
 
 class Checkpoint(Callback):
-    """Saves the whole state of training to a folder, every so many steps or after every so many epochs.
+    """Saves the whole state of training to a folder, every so many steps or after every so many epochs, and at the end.
 
     With ``monitor`` only when that value is better than ever before, after an epoch. With ``resume``, ``fit`` goes on
-    from what the folder holds, if anything.
+    from what the folder holds, if anything: from the latest checkpoint that is not damaged.
 
     Args:
         path: The folder.
@@ -162,11 +165,13 @@ class Checkpoint(Callback):
         monitor: Save only when this value is the best so far.
         mode: "min" or "max": which values are better.
         resume: Whether ``fit`` continues from the folder.
+        keep: The number of checkpoints that stay in the folder.
     """
 
     best: float
     every_epochs: int
     every_steps: int | None
+    keep: int
     monitor: str | None
     path: Path
     resume: bool
@@ -179,19 +184,23 @@ class Checkpoint(Callback):
         monitor: str | None = None,
         mode: str = "min",
         resume: bool = False,
+        keep: int = 2,
     ) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"mode is min or max, not {mode!r}")
-        for name, value in (("every_steps", every_steps), ("every_epochs", every_epochs)):
+        for name, value in (("every_steps", every_steps), ("every_epochs", every_epochs), ("keep", keep)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} is at least 1, not {value}")
         self.path = Path(path)
         self.every_steps, self.every_epochs, self.monitor, self.mode = every_steps, every_epochs, monitor, mode
-        self.resume, self.best = resume, math.inf
+        self.resume, self.keep, self.best = resume, keep, math.inf
+        self._saved: tuple[int, int] | None = None  # the step and epoch of the last checkpoint
 
     def begin(self, trainer: Trainer) -> None:
+        self._saved = None
         if self.resume and shared_checkpoints.exists(trainer.strategy, self.path):
             trainer.restore(self.path)
+            self._saved = trainer.steps, trainer.epoch
 
     def check_monitor(self, names: Iterable[str]) -> None:
         """Raise where no value of that name is known at the end of an epoch."""
@@ -200,7 +209,11 @@ class Checkpoint(Callback):
 
     def after_step(self, trainer: Trainer) -> None:
         if self.every_steps and trainer.steps % self.every_steps == 0:
-            trainer.save(self.path)
+            self._save(trainer)
+
+    def _save(self, trainer: Trainer) -> None:
+        trainer.save(self.path, self.keep)
+        self._saved = trainer.steps, trainer.epoch
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
         if self.monitor is not None:
@@ -208,9 +221,13 @@ class Checkpoint(Callback):
             value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
             if value < self.best:  # False for NaN
                 self.best = value
-                trainer.save(self.path)
+                self._save(trainer)
         elif self.every_steps is None and trainer.epoch % self.every_epochs == 0:
-            trainer.save(self.path)
+            self._save(trainer)
+
+    def after_fit(self, trainer: Trainer) -> None:
+        if self.monitor is None and self._saved != (trainer.steps, trainer.epoch):
+            self._save(trainer)
 
     def state(self) -> dict[str, Any]:
         return {"best": self.best if math.isfinite(self.best) else None}

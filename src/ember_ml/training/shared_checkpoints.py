@@ -21,13 +21,17 @@ def exists(strategy: Any, path: str | PathLike[str]) -> bool:
 
 
 def write(
-    strategy: Any, path: str | PathLike[str], tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]
+    strategy: Any,
+    path: str | PathLike[str],
+    tensors: dict[str, dict[str, Tensor]],
+    state: dict[str, Any],
+    keep: int = 1,
 ) -> None:
     """Let the first process write; all return when the checkpoint is whole, or all raise ``OSError``."""
     error: OSError | None = None
     if strategy is None or strategy.is_main:
         try:
-            checkpoints.write(path, tensors, state)
+            checkpoints.write(path, tensors, state, keep)
         except OSError as raised:
             error = raised
     reason = str(error) if error is not None else None

@@ -176,6 +176,8 @@ class Trainer:
             ending.enter_context(self._interrupts)
             while self.epoch < epochs and not self.should_stop:
                 self._epoch(loader, callbacks, validation, batch_size)
+            for callback in callbacks:
+                callback.after_fit(self)
         return self.history
 
     def _check_monitors(self, callbacks: list[Callback], is_validated: bool) -> None:
@@ -331,17 +333,20 @@ class Trainer:
 
     # state
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], keep: int = 1) -> None:
         """Write the whole state of training to the folder ``path``; it is never half written.
 
         ``fit`` goes on from it, after :meth:`load` or :meth:`restore`, as if it had not been interrupted: on the same
-        backend to the last bit. An error leaves what was saved there before.
+        backend to the last bit. An error leaves what was saved there before. ``keep`` is the number of checkpoints that
+        stay in the folder, this one included.
         """
+        if not isinstance(keep, int) or keep < 1:
+            raise ValueError(f"keep is the number of checkpoints that stay, at least 1, not {keep!r}")
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
         tensors, state = trainer_state.tensors_of(self), trainer_state.state_of(self)
         heartbeat.progress()
-        shared_checkpoints.write(self.strategy, path, tensors, state)
+        shared_checkpoints.write(self.strategy, path, tensors, state, keep)
 
     def config(self) -> dict[str, Any]:
         """Return the settings of the trainer as plain data; None for what cannot be described."""
@@ -350,7 +355,8 @@ class Trainer:
     def restore(self, path: str | PathLike[str]) -> Self:
         """Go on from the checkpoint in the folder ``path``, of a trainer with the same model and optimizer.
 
-        One that is damaged, or does not fit, raises ``CheckpointError`` and changes nothing.
+        One that is damaged gives way to the latest older one that the folder keeps, with a warning. Where there is
+        none, or it does not fit, ``CheckpointError`` is raised and nothing changed.
         """
         trainer_state.restore(self, path, *shared_checkpoints.read(self.strategy, path))
         return self

@@ -33,9 +33,10 @@ _KEYS = (*_COUNTS, "seed", "should_stop", "data", "random", "history", "precisio
 
 
 def tensors_of(trainer: Trainer) -> dict[str, dict[str, Tensor]]:
-    """Return the tensors of a trainer in parts: model and optimizer; gradients and callbacks where there are any.
+    """Return the tensors of a trainer in parts: model and optimizer; others where there are any.
 
-    The gradients are the sum so far of the batches that together make one update.
+    The others are the gradients, the sum so far of the batches that together make one update, the tensors of callbacks,
+    and the losses of the steps so far.
     """
     strategy, collected = trainer.strategy, trainer._step.collected
     if strategy is not None and collected is not None:
@@ -45,7 +46,8 @@ def tensors_of(trainer: Trainer) -> dict[str, dict[str, Tensor]]:
     kept = {f"{place}/{name}": x for place, named in enumerate(own) for name, x in named.items()}
     gradients = {} if collected is None else dict(zip(trainer.model.trainable(), collected, strict=True))
     found = {"model": trainer.model.current_tensors(), "optimizer": optimizer}
-    return found | {name: part for name, part in (("gradients", gradients), ("callbacks", kept)) if part}
+    more = {"gradients": gradients, "callbacks": kept, "history": trainer.history.tensors()}
+    return found | {name: part for name, part in more.items() if part}
 
 
 def state_of(trainer: Trainer) -> dict[str, Any]:
@@ -146,7 +148,8 @@ def _take_state(trainer: Trainer, tensors: dict[str, dict[str, Tensor]], state: 
     """Restore everything but the default random generator, which is returned."""
     numbers = {name: check_count(state, name) for name in _COUNTS}
     trainer.seed, trainer.should_stop = check_count(state, "seed", 2**64 - 1), state["should_stop"] is True
-    trainer.history, trainer.position = History.from_state(state["history"]), _check_position(state["data"])
+    trainer.history = History.from_state(state["history"], tensors.get("history", {}))
+    trainer.position = _check_position(state["data"])
     trainer.steps, trainer.epoch, trainer.steps_in_epoch = (numbers[name] for name in _COUNTS[:3])
     _build(trainer.model, state["shapes"])
     trainer._step.prepare()
