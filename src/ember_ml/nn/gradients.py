@@ -52,7 +52,7 @@ def differentiate(
                 rest = [] if outputs is None else outputs.take(aux, strict=False)
             if not buffers:
                 return value, rest
-            # out of the gradient as results: what an engine computes inside of it may mean nothing outside
+            # return the buffers as results: an engine's tensors may be invalid outside of the differentiated function
             new = [buffer.held for buffer in buffers]
             changed[:] = [x is not old for x, old in zip(new, before, strict=True)]
             return value, [*rest, *new]
@@ -72,7 +72,7 @@ def differentiate(
 def value_and_grad(
     model: Module, f: Callable[..., Any], has_aux: bool = False
 ) -> Callable[..., tuple[Any, dict[str, Tensor]]]:
-    """A function that gives the value of ``f`` and its gradients by name with respect to ``model``'s parameters.
+    """Return a function that gives the value of ``f`` and its gradients by name with respect to ``model``'s parameters.
 
     It takes the arguments of ``f``, which computes one number with the model; with ``has_aux`` that and anything else,
     which is passed on. Frozen parameters have no gradient. What :meth:`Optimizer.update` takes.
@@ -110,7 +110,7 @@ def value_and_grad(
 
 
 def build(model: Module, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Let layers whose sizes are unknown learn them, before anything is differentiated: one call as in use."""
+    """Call ``f`` once in evaluation mode, so that layers whose sizes were left out are built."""
     modules = [module for _, module in model.named_modules()]
     modes = [module.training for module in modules]
     model.eval()

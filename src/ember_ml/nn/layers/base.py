@@ -1,4 +1,4 @@
-"""What all layers share."""
+"""The base class of layers, whose sizes may be left out."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ class Layer(Module):
         initializer: str | initializers.Initializer = "zeros",
         dtype: DTypeLike = "float32",
     ) -> None:
-        """Make the parameter ``name``, with the values that the initializer gives."""
+        """Make the parameter ``name`` with the values of the initializer."""
         setattr(self, name, Parameter(initializers.get(initializer)(tuple(shape), dtype)))

@@ -1,4 +1,4 @@
-"""Texts about modules: their ``repr`` and their summary."""
+"""Print modules: their ``repr`` and their summary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def describe(module: Module) -> str:
     """Return the ``repr``: a module and the modules in it, one to a line, with the numbers of their parameters."""
     is_built = all(part.is_built for _, part in module.named_modules())
     count = f"  # {_count_parameters(module)}" if is_built else "  # sizes unknown until the first call"
-    if is_built and not module.parameters() and not any(module.children()):  # as an activation
+    if is_built and not module.parameters() and not any(module.children()):  # such as an activation
         count = ""
     first, *others = _describe_part(module).split("\n")
     return "\n".join([first + count, *others])
@@ -50,7 +50,7 @@ def tabulate(module: Module) -> Summary:
         rows.append((prefix, type(part).__name__, "", f"{part.num_parameters:,}" if part.is_built else "unknown"))
         for name, variable in part.own_variables():
             full = f"{prefix}.{name}" if prefix else name
-            rows.append((full, _kind(variable), str(variable.shape), f"{variable.size:,}"))
+            rows.append((full, _name_kind(variable), str(variable.shape), f"{variable.size:,}"))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = [
         f"{name:{widths[0]}}  {kind:{widths[1]}}  {shape:{widths[2]}}  {count:>{widths[3]}}"
@@ -62,6 +62,6 @@ def tabulate(module: Module) -> Summary:
     return Summary("\n".join([*lines, f"{_count_parameters(module)}, {trained:,} trainable, {size:,} bytes"]))
 
 
-def _kind(variable: Any) -> str:
+def _name_kind(variable: Any) -> str:
     frozen = getattr(variable, "is_trainable", True) is False
     return f"{type(variable).__name__}{', frozen' if frozen else ''}"

@@ -16,7 +16,7 @@ __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
 
 
 class _Rows(Layer):
-    """What normalizes the last dimensions of each position alone."""
+    """The base class of layers that normalize the last dimensions of each position alone."""
 
     shape: Any
     epsilon: float
@@ -97,7 +97,7 @@ class RMSNorm(_Rows):
 
 
 class _Channels(Layer):
-    """What has one weight and one bias for each channel."""
+    """The base class of layers with one weight and one bias for each channel."""
 
     channels: int | None
     epsilon: float
@@ -179,12 +179,12 @@ class BatchNorm(_Channels):
         return result
 
     def _remember(self, mean: Tensor, variance: Tensor, count: int) -> None:
-        """Move the running mean and variance towards those of a batch of ``count`` numbers a channel."""
+        """Move the running mean and variance towards those of a batch of ``count`` elements per channel."""
         if count < 2:
             raise ValueError("BatchNorm is trained with more than one number for each channel; one has no variance")
         share = self.momentum
-        self.running_mean = _moved(self.running_mean, mean, share, share)
-        self.running_var = _moved(self.running_var, variance, share, share * count / (count - 1))
+        self.running_mean = _move_towards(self.running_mean, mean, share, share)
+        self.running_var = _move_towards(self.running_var, variance, share, share * count / (count - 1))
 
 
 class GroupNorm(_Channels):
@@ -261,8 +261,8 @@ def _make_affine(layer: Any, shape: tuple[int, ...], weight: bool, bias: bool) -
         layer.add_parameter("bias", shape, "zeros", layer._dtype)
 
 
-def _moved(running: Tensor, found: Tensor, share: float, factor: float) -> Tensor:
-    """``(1 - share) * running + factor * found``, native and in the dtype of ``running``."""
+def _move_towards(running: Tensor, found: Tensor, share: float, factor: float) -> Tensor:
+    """Return ``(1 - share) * running + factor * found``, native and in the dtype of ``running``."""
     found = found.native if type(found) is EmberTensor else found
     moved = ops.add(ops.multiply(running, 1.0 - share), ops.multiply(found, factor))
     return moved if moved.dtype == running.dtype else ops.cast(moved, running.dtype)
