@@ -23,7 +23,7 @@ __all__ = ["files", "main"]
 ROOT: Path = Path(__file__).parents[1]
 FACES = (
     *("ember_ml", "ember_ml.ops", "ember_ml.nn", "ember_ml.nn.tensor", "ember_ml.nn.tensor.common"),
-    *("ember_ml.training", "ember_ml.distributed"),
+    *("ember_ml.training", "ember_ml.distributed", "ember_ml.models"),
 )
 _LOOSE = {"average": "TENSOR", "item": "OTHER", "to_numpy": "OTHER"}
 """Ops whose result is annotated as Any, though the linter can tell what it mostly is."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from ember_ml import ops
@@ -11,7 +13,29 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.typing import DTypeLike, TensorLike
 
-__all__ = ["Layer"]
+__all__ = ["Layer", "without_values"]
+
+_has_values: ContextVar[bool] = ContextVar("ember_ml_has_values", default=True)
+
+
+@contextmanager
+def without_values() -> Iterator[None]:
+    """Let layers that are made inside the block draw no first values: their parameters are zeros that take no memory.
+
+    For models whose values are read from a file directly after. Such a parameter is not to be changed in place.
+
+    >>> from ember_ml import nn
+    >>> from ember_ml.nn.layers.base import without_values
+    >>> with without_values():
+    ...     layer = nn.Linear(100_000, 100_000, bias=False)
+    >>> layer.num_parameters
+    10000000000
+    """
+    token = _has_values.set(False)
+    try:
+        yield
+    finally:
+        _has_values.reset(token)
 
 
 class Layer(Module):
@@ -47,4 +71,9 @@ class Layer(Module):
         dtype: DTypeLike = "float32",
     ) -> None:
         """Make the parameter ``name`` with the values of the initializer."""
-        setattr(self, name, Parameter(initializers.get(initializer)(tuple(shape), dtype)))
+        if _has_values.get():
+            made = Parameter(initializers.get(initializer)(tuple(shape), dtype))
+        else:
+            made = Parameter.holding(ops.broadcast_to(ops.zeros((), dtype=dtype), tuple(shape)))
+            made.is_trainable = True
+        setattr(self, name, made)

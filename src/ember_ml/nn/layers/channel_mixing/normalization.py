@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.backend.common.convolution import is_channels_first
+from ember_ml.nn.initializers import constant
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.modules.parameter import Buffer
 from ember_ml.tensor import EmberTensor
@@ -77,11 +78,14 @@ class RMSNorm(_Rows):
         epsilon: Added to the mean square, against division by 0.
         affine: Whether there is a weight.
         dtype: The dtype of the parameters.
+        offset: Added to the weight, which then starts at ``1 - offset``; 1 in Gemma, whose weights are small.
 
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(ops.round(nn.RMSNorm()([[1.0, -1.0], [30.0, -30.0]]), 3)).tolist()
     [[1.0, -1.0], [1.0, -1.0]]
     """
+
+    offset: float
 
     def __init__(
         self,
@@ -89,11 +93,19 @@ class RMSNorm(_Rows):
         epsilon: float = 1e-5,
         affine: bool = True,
         dtype: DTypeLike = "float32",
+        offset: float = 0.0,
     ) -> None:
+        self.offset = offset
         super().__init__(shape, epsilon, affine, False, dtype)
 
+    def build(self, shape: tuple[int, ...]) -> None:
+        super().build(shape)
+        if self.offset and self.weight is not None:
+            self.add_parameter("weight", self.shape, constant(1.0 - self.offset), self._dtype)
+
     def forward(self, x: TensorLike) -> Tensor:
-        return ops.rms_normalization(x, self.weight, self._axes, self.epsilon)
+        weight = ops.add(self.weight, self.offset) if self.offset and self.weight is not None else self.weight
+        return ops.rms_normalization(x, weight, self._axes, self.epsilon)
 
 
 class _Channels(Layer):
