@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -12,47 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml.training import shared_checkpoints
+from ember_ml.training.callback_base import Callback
 from ember_ml.training.progress_displays import Display, choose_display
+from ember_ml.training.rate_reduction import ReduceRateOnPlateau
 from ember_ml.training.state_checks import check_count, check_number, check_table
+from ember_ml.training.weight_averages import WeightAverage
 from ember_ml.typing import Tensor
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
 
-__all__ = ["CSVLog", "Callback", "Checkpoint", "EarlyStopping", "OnEpoch", "Progress", "StopOnNaN"]
-
-
-class Callback:
-    """Something to do at certain moments of training; subclasses define the methods that they need.
-
-    ``trainer.should_stop = True`` ends training after the step or epoch that is under way.
-    """
-
-    def begin(self, trainer: Trainer) -> None:
-        """Run before the first step of ``fit``."""
-
-    def after_step(self, trainer: Trainer) -> None:
-        """Run after each step; ``trainer.steps`` counts them."""
-
-    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        """Run after each epoch, with its loss, its metrics and those of the validation."""
-
-    def after_fit(self, trainer: Trainer) -> None:
-        """Run after the last step of ``fit``, where no error ended it."""
-
-    def end(self, trainer: Trainer) -> None:
-        """Run at the end of ``fit``, also where an error ended it."""
-
-    def state(self) -> dict[str, Any]:
-        """Return the plain data that a checkpoint saves of the callback."""
-        return {}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors by name that a checkpoint saves of the callback."""
-        return {}
-
-    def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Continue from what :meth:`state` and :meth:`tensors` returned."""
+__all__ = [
+    "CSVLog",
+    "Callback",
+    "Checkpoint",
+    "EarlyStopping",
+    "JSONLog",
+    "OnEpoch",
+    "Progress",
+    "ReduceRateOnPlateau",
+    "StopOnNaN",
+    "WeightAverage",
+]
 
 
 class OnEpoch(Callback):
@@ -258,6 +240,47 @@ class CSVLog(Callback):
             if is_new:
                 writer.writeheader()
             writer.writerow(row)
+
+
+class JSONLog(Callback):
+    """Writes a JSON object after each epoch, a line each, to a file, on the first process; lines are added to it.
+
+    Every value is there, those of metrics whose result is a tensor as nested lists, and numbers that are not finite as
+    null.
+
+    Args:
+        path: The file.
+        every_steps: Write the loss after so many steps as well; reading it waits for it.
+    """
+
+    every_steps: int | None
+    path: Path
+
+    def __init__(self, path: str | PathLike[str], every_steps: int | None = None) -> None:
+        if every_steps is not None and every_steps < 1:
+            raise ValueError(f"every_steps is at least 1, not {every_steps}")
+        self.path, self.every_steps = Path(path), every_steps
+
+    def after_step(self, trainer: Trainer) -> None:
+        if self.every_steps and trainer.steps % self.every_steps == 0:
+            self._write(trainer, {"loss": trainer.history.last_loss, "rate": trainer.optimizer.rate})
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        self._write(trainer, {"epoch": trainer.epoch, **values})
+
+    def _write(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        if trainer.strategy is None or trainer.strategy.is_main:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(_replace_infinite({"steps": trainer.steps, **values})) + "\n")
+
+
+def _replace_infinite(value: Any) -> Any:
+    """Return plain data with None for floats that JSON has no number for."""
+    if isinstance(value, dict):
+        return {name: _replace_infinite(x) for name, x in value.items()}
+    if isinstance(value, list):
+        return [_replace_infinite(x) for x in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Progress(Callback):

@@ -19,7 +19,7 @@ from ember_ml.distributed import heartbeat
 from ember_ml.nn.modules.module import Module
 from ember_ml.training import checkpoints, losses, metrics, optimizers, shared_checkpoints, trainer_state
 from ember_ml.training.batches import apply_model, count_samples, inputs_of, iterate_batches, split_batch
-from ember_ml.training.callbacks import Callback, Checkpoint, EarlyStopping, Progress
+from ember_ml.training.callbacks import Callback, Checkpoint, EarlyStopping, Progress, ReduceRateOnPlateau
 from ember_ml.training.data import DataLoader
 from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts
@@ -148,8 +148,11 @@ class Trainer:
         shuffle: bool = True,
         validation: Any = None,
         weight: Any = None,
+        max_steps: int | None = None,
     ) -> History:
         """Train until ``epochs`` epochs are done, those before this call included, and return the history.
+
+        Training ends earlier when ``max_steps`` steps are done in all; a later call goes on in the midst of the epoch.
 
         The data are inputs and targets, with a ``weight`` for each sample perhaps, or a loader or iterable of batches.
         ``validation`` is a tuple or loader of the same kind, evaluated after each epoch. Called again, or after
@@ -158,6 +161,8 @@ class Trainer:
         """
         if not isinstance(epochs, int):
             raise TypeError(f"epochs is a whole number, not {epochs!r}")
+        if max_steps is not None and not isinstance(max_steps, int):
+            raise TypeError(f"max_steps is a whole number, not {max_steps!r}")
         _check_validation(validation, epochs - self.epoch)
         self.planned_epochs = epochs
         loader = self._loader(x, y, weight, batch_size, shuffle)
@@ -174,8 +179,8 @@ class Trainer:
             if self.position is not None:
                 loader.restore(self.position)
             ending.enter_context(self._interrupts)
-            while self.epoch < epochs and not self.should_stop:
-                self._epoch(loader, callbacks, validation, batch_size)
+            while self.epoch < epochs and not self.should_stop and (max_steps is None or self.steps < max_steps):
+                self._epoch(loader, callbacks, validation, batch_size, max_steps)
             for callback in callbacks:
                 callback.after_fit(self)
         return self.history
@@ -184,16 +189,23 @@ class Trainer:
         """Find a misspelt monitor before the first epoch, unless another callback may add values of its own."""
         names = ["loss", *self.metrics]
         names += [f"val_{name}" for name in names] if is_validated else []
-        if all(type(callback).__module__ == Callback.__module__ for callback in callbacks):
+        if all(type(callback).__module__.startswith("ember_ml.") for callback in callbacks):
             for callback in callbacks:
-                if isinstance(callback, EarlyStopping | Checkpoint):
+                if isinstance(callback, EarlyStopping | Checkpoint | ReduceRateOnPlateau):
                     callback.check_monitor(names)
 
     def _leave(self) -> None:
         self._data = None
         self.model.train()
 
-    def _epoch(self, loader: DataLoader, callbacks: list[Callback], validation: Any, batch_size: int) -> None:
+    def _epoch(
+        self,
+        loader: DataLoader,
+        callbacks: list[Callback],
+        validation: Any,
+        batch_size: int,
+        max_steps: int | None,
+    ) -> None:
         start = time.perf_counter()
         self.model.train()
         self.steps_per_epoch = _count_batches(loader)
@@ -208,7 +220,8 @@ class Trainer:
                 self._train_on(batch, loader)
             for callback in callbacks:
                 callback.after_step(self)
-            if self.should_stop:
+            is_last = self.steps == max_steps and self.steps_in_epoch != self.steps_per_epoch
+            if self.should_stop or is_last:
                 return
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
