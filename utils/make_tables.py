@@ -25,7 +25,7 @@ FACES = (
     *("ember_ml", "ember_ml.ops", "ember_ml.nn", "ember_ml.nn.tensor", "ember_ml.nn.tensor.common"),
     *("ember_ml.training", "ember_ml.distributed", "ember_ml.models"),
 )
-_LOOSE = {"average": "TENSOR", "item": "OTHER", "to_numpy": "OTHER"}
+_LOOSE = {"average": "TENSOR", "unique": "TENSOR", "item": "OTHER", "to_numpy": "OTHER"}
 """Ops whose result is annotated as Any, though the linter can tell what it mostly is."""
 _IS_FAMILY = re.compile(r"ember_ml\.(ops\.\w+|transforms)\.\w+").fullmatch
 _NOTE = "# Written by utils/make_tables.py: the public names, for editors and type checkers.\n"
