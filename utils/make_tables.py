@@ -111,7 +111,7 @@ def _result_of(value: Any) -> str:
     if result == "Tensor":
         return "TENSOR"
     kind = sys.modules[value.__module__].__dict__.get(result)
-    return "TENSORS" if result.startswith("tuple[Tensor") or hasattr(kind, "_fields") else "OTHER"
+    return "TENSORS" if result.startswith(("tuple[Tensor", "list[Tensor")) or hasattr(kind, "_fields") else "OTHER"
 
 
 def _op_table() -> str:

@@ -122,7 +122,7 @@ def test_extremes_with_a_first_value(backend: str) -> None:
     small = ops.max(ops.array([1, 2], dtype="uint8"), initial=200)
     assert (ops.dtype(small), small.item()) == ("uint8", 200)
     assert ops.max(ops.array([2**63], dtype="uint64"), initial=5).item() == 2**63
-    with pytest.raises(OverflowError, match="uint8|dtype"):
+    with pytest.raises(OverflowError, match="dtype"):
         ops.max(ops.array([1, 2], dtype="uint8"), initial=-1)
     with pytest.raises(ValueError, match="initial"):
         ops.max(x, initial=ops.ones((2,)))
