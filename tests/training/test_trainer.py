@@ -13,7 +13,7 @@ from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
 from ember_ml.distributed.strategy import Strategy
 from ember_ml.training import DataLoader, Trainer, callbacks, optimizers
-from ember_ml.transforms.captured_variables import holders_in
+from ember_ml.transforms.captured_variables import find_holders
 
 
 def data() -> tuple[Any, Any]:
@@ -285,7 +285,7 @@ def test_mistakes_are_named(backend: str) -> None:
 
 def test_a_compiled_loss_takes_no_tensors_of_the_optimizer() -> None:
     step = trainer(compile=True)._step
-    assert holders_in(step.objective.loss_of) == [step.model]
+    assert find_holders(step.objective.loss_of) == [step.model]
 
 
 class Scaled(nn.Module):

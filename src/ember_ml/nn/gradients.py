@@ -13,7 +13,7 @@ from ember_ml.backend.selection import active
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
-from ember_ml.transforms.arguments import Outputs, in_kind, one_number
+from ember_ml.transforms.arguments import Outputs, check_one_number, restore_kind
 from ember_ml.typing import Tensor
 
 __all__ = ["value_and_grad"]
@@ -48,7 +48,7 @@ def differentiate(
         try:
             with _UNCHANGED if recording is None else recording():
                 value, aux = function()
-                value = one_number(value, backend)
+                value = check_one_number(value, backend)
                 rest = [] if outputs is None else outputs.take(aux, strict=False)
             if not buffers:
                 return value, rest
@@ -103,7 +103,7 @@ def value_and_grad(
 
         variables = list(state.named.values())
         value, rest, gradients = differentiate(function, variables, state.buffers, backend, has_aux)
-        value = in_kind(value, is_portable, backend)
+        value = restore_kind(value, is_portable, backend)
         return ((value, rest) if has_aux else value), dict(zip(state.named, gradients, strict=True))
 
     return value_and_gradients
