@@ -8,7 +8,7 @@ STAMP := $(VENV)/.set-up
 DOCS_STAMP := $(VENV)/.set-up-docs
 BENCH_STAMP := $(VENV)/.set-up-bench
 # MLX has wheels for Linux and for Macs with Apple silicon; its extra is empty elsewhere
-EXTRAS := dev,torch,mlx,jax,lsp,mpi,tables,plot
+EXTRAS := dev,torch,mlx,jax,lsp,mpi,tables,plot,models
 FAST := tests/tensor tests/test_face.py tests/test_imports.py tests/test_trees.py tests/test_declarations.py \
 	tests/test_registry.py tests/lint/test_guidelines.py tests/autodiff/test_backward.py tests/behaviour/test_promotion.py
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -57,7 +57,7 @@ format: setup ## put the code into its one form
 	$(BIN)/ruff format .
 
 demo: setup ## one training run that changes backends on its way, beside the same run on each alone
-	OMP_NUM_THREADS=1 $(BIN)/ember-ml demo # its matrices are small: threads that wait for each other cost more
+	OMP_NUM_THREADS=1 $(BIN)/ember-ml demo --picture ember-demo.png # its matrices are small: threads that wait for each other cost more
 
 $(BENCH_STAMP): $(STAMP)
 	$(INSTALL) -e '.[bench]'

@@ -60,11 +60,17 @@ def test_without_arguments_it_lists_the_commands(command: Any) -> None:
         assert name in shown.out
 
 
+def test_version_and_short_help(command: Any) -> None:
+    assert command("--version").out == f"ember-ml {ember_ml.__version__}\n"
+    assert "doctor" in command("-h").out
+    assert "--json" in command("doctor", "-h").out
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["nonsense"],
-        ["use"],
+        ["ops", "nonsense"],
         ["use", "tensorflow"],
         ["use", "numpy", "--clear"],
         ["ops", "--family", "nonsense"],
@@ -102,14 +108,14 @@ def test_wrong_input_shows_no_traceback_in_a_real_shell(tmp_path: Path) -> None:
 def test_doctor_tells_versions_backends_and_the_choice(command: Any) -> None:
     facts = command("doctor", "--json").json
     assert facts["versions"]["numpy"]
-    assert facts["active"] == {"backend": "numpy", "chosen by": "set_backend"}
+    assert facts["active"] == {"backend": "numpy", "chosen_by": "set_backend"}
     found = {entry["name"]: entry for entry in facts["backends"]}
     assert list(found)[:3] == ["numpy", "torch", "mlx"]
     for name in INSTALLED:
         assert "cpu" in found[name]["devices"]
         assert "float32" in found[name]["dtypes"]
     if "mlx" in INSTALLED:
-        assert found["mlx"]["missing dtypes"] == ["complex128"]
+        assert found["mlx"]["missing_dtypes"] == ["complex128"]
         assert found["mlx"]["blas"]
 
 
@@ -150,6 +156,19 @@ def test_use_writes_and_clears_the_file(command: Any) -> None:
     assert command("use", "--clear").code == 0
 
 
+def test_use_without_a_name_shows_the_choice(command: Any) -> None:
+    ember_ml.set_backend("numpy")
+    shown = command("use")
+    assert (shown.code, shown.out) == (0, "numpy, chosen by set_backend\n")
+
+
+def test_use_warns_where_the_variable_comes_first(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBER_ML_BACKEND", "torch")
+    assert "EMBER_ML_BACKEND=torch is set here, and comes first" in command("use", "numpy").err
+    monkeypatch.setenv("EMBER_ML_BACKEND", "numpy")
+    assert command("use", "numpy").err == ""
+
+
 def test_use_writes_nothing_for_an_unknown_backend(command: Any) -> None:
     command("use", "tensorflow")
     assert not backends.backend_file().exists()
@@ -173,6 +192,39 @@ def test_inventory_filters(command: Any) -> None:
     derived = command("ops", "--json", "--status", "derived").json
     assert derived
     assert all("derived" in entry["status"].values() for entry in derived)
+
+
+def test_an_op_is_described(command: Any) -> None:
+    shown = command("ops", "conv")
+    assert shown.code == 0
+    assert shown.out.startswith("ops.conv(\n    x: TensorLike,\n")
+    assert "Differentiable with respect to `x` and `kernel`." in shown.out
+    assert all(f"\n{name}: " in shown.out for name in INSTALLED)
+    assert "ops.random_normal(" in command("ops", "ops.random.normal").out
+    assert "Also: " in command("ops", "concat").out
+    described = command("ops", "add", "--json").json
+    assert described["signature"] == "(x: TensorLike, y: TensorLike) -> Tensor"
+    assert described["doc"].startswith("The sums")
+
+
+@pytest.mark.parametrize(("name", "hint"), [("cat", "is ops.concatenate here"), ("concatenat", "did you mean")])
+def test_an_op_that_is_not_there_has_a_hint(command: Any, name: str, hint: str) -> None:
+    shown = command("ops", name)
+    assert shown.code == 2
+    assert hint in " ".join(shown.err.split())
+
+
+def test_a_filter_that_leaves_nothing_says_so(command: Any) -> None:
+    assert command("ops", "--status", "missing", "--backend", "numpy").out == "No op is computed that way.\n"
+
+
+def test_a_narrow_terminal_shows_whole_names(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setattr(cli, "_PIPED_WIDTH", 50)
+    shown = command("ops", "--family", "convolutions")
+    assert "depthwise_conv" in shown.out
+    assert "native" in shown.out or "own" in shown.out
+    assert "dtype rule" not in shown.out
 
 
 def test_inventory_by_use(command: Any) -> None:
@@ -285,6 +337,7 @@ def test_demo_agrees_on_every_backend(command: Any, tmp_path: Path) -> None:
         assert run["loss"] == pytest.approx(training[0]["loss"], rel=1e-4)
     assert shown.json["difference"] < 1e-4
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert shown.json["picture"] == str(picture)
 
 
 def test_demo_prints_tables(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,6 +356,7 @@ def test_demo_with_one_backend_claims_no_agreement(
     shown = command("demo", "--samples", "50", "--epochs", "1", "--picture", str(tmp_path / "curve.png"))
     assert shown.code == 0
     assert "nothing to compare with" in " ".join(shown.out.split())
+    assert "all agree" not in shown.out
     assert "losses of" not in shown.out
 
 
@@ -325,6 +379,11 @@ def test_bench_measures_every_group(command: Any) -> None:
     )
     assert all(row["seconds"] > 0 and row["ratio"] > 0 for row in shown.json["results"])
     assert shown.json["machine"]["numpy"]
+
+
+def test_bench_says_where_there_is_nothing_to_measure(command: Any) -> None:
+    shown = command("bench", "--group", "switching", "--backend", "numpy", "--seconds", "0.001")
+    assert (shown.code, shown.out) == (0, "switching: nothing to measure with numpy alone\n")
 
 
 def test_bench_prints_a_table(command: Any) -> None:

@@ -23,9 +23,9 @@ __all__ = ["files", "main"]
 ROOT: Path = Path(__file__).parents[1]
 FACES = (
     *("ember_ml", "ember_ml.ops", "ember_ml.nn", "ember_ml.nn.tensor", "ember_ml.nn.tensor.common"),
-    *("ember_ml.training", "ember_ml.distributed"),
+    *("ember_ml.training", "ember_ml.distributed", "ember_ml.models"),
 )
-_LOOSE = {"average": "TENSOR", "item": "OTHER", "to_numpy": "OTHER"}
+_LOOSE = {"average": "TENSOR", "unique": "TENSOR", "item": "OTHER", "to_numpy": "OTHER"}
 """Ops whose result is annotated as Any, though the linter can tell what it mostly is."""
 _IS_FAMILY = re.compile(r"ember_ml\.(ops\.\w+|transforms)\.\w+").fullmatch
 _NOTE = "# Written by utils/make_tables.py: the public names, for editors and type checkers.\n"
@@ -111,7 +111,7 @@ def _result_of(value: Any) -> str:
     if result == "Tensor":
         return "TENSOR"
     kind = sys.modules[value.__module__].__dict__.get(result)
-    return "TENSORS" if result.startswith("tuple[Tensor") or hasattr(kind, "_fields") else "OTHER"
+    return "TENSORS" if result.startswith(("tuple[Tensor", "list[Tensor")) or hasattr(kind, "_fields") else "OTHER"
 
 
 def _op_table() -> str:

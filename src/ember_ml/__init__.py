@@ -8,7 +8,7 @@ from typing import Any
 
 from ember_ml import _lazy
 
-_PARTS = ("backend", "datasets", "distributed", "errors", "features", "memory", "nn", "ops", "training")
+_PARTS = ("backend", "datasets", "distributed", "errors", "features", "memory", "models", "nn", "ops", "training")
 _SELECTION = ("auto_select_backend", "get_backend", "get_backend_module", "set_backend", "use_backend")
 _TRANSFORMS = (
     *("checkpoint", "compile", "custom_gradient", "grad", "hessian", "jacobian", "jvp", "stop_gradient"),

@@ -6,6 +6,7 @@ from ember_ml import distributed as distributed
 from ember_ml import errors as errors
 from ember_ml import features as features
 from ember_ml import memory as memory
+from ember_ml import models as models
 from ember_ml import nn as nn
 from ember_ml import ops as ops
 from ember_ml import training as training
@@ -55,6 +56,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "memory",
+    "models",
     "nn",
     "ops",
     "registry",

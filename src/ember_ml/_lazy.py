@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-__all__ = ["attach", "import_names", "list_modules", "show"]
+__all__ = ["MissingName", "attach", "import_names", "list_modules", "show"]
 
 
 def attach(
@@ -37,7 +37,7 @@ def attach(
             searched = () if name.startswith("_") else map(import_module, whole)
             owner = next((module for module in searched if name in module.__all__), None)
             if owner is None:
-                raise AttributeError(f"module {package!r} has no attribute {name!r}")
+                raise MissingName(package, name)
             value = getattr(owner, name)
         namespace[name] = value
         return value
@@ -45,9 +45,28 @@ def attach(
     return find, lambda: list(namespace.get("__all__") or find("__all__"))
 
 
+class MissingName(AttributeError):
+    """A package has no such name; the message says what to write where another library has it.
+
+    The message is made when it is read: ``hasattr``, and every import of a module of the package, asks for names too.
+    """
+
+    def __str__(self) -> str:
+        from ember_ml.core.other_names import explain
+
+        package, name = self.args
+        hint = explain(package, name)
+        return f"module {package!r} has no attribute {name!r}" + (f": {hint}" if hint else "")
+
+
 def show(package: str, names: Mapping[str, Any]) -> None:
     """Set these public names in a package; they are its ``__all__`` and all that ``dir`` lists."""
-    vars(sys.modules[package]).update(names, __all__=sorted(names), __dir__=lambda: sorted(names))
+
+    def refuse(name: str) -> Any:
+        raise MissingName(package, name)
+
+    listed = sorted(names)
+    vars(sys.modules[package]).update(names, __all__=listed, __dir__=lambda: listed, __getattr__=refuse)
 
 
 def import_names(modules: Iterable[str]) -> dict[str, Any]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
 import platform
+import re
 import warnings
 from dataclasses import asdict
+from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,11 +29,13 @@ __all__ = ["app", "main"]
 
 app: typer.Typer = typer.Typer(
     name="ember-ml",
-    help="Machine-learning code that NumPy, PyTorch or MLX computes.",
+    help="Run the same machine-learning code on NumPy, PyTorch or MLX.",
+    epilog="Examples: ember-ml doctor; ember-ml ops conv; ember-ml use torch; ember-ml launch -n 4 train.py",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+_NARROW = 100  # columns; tables leave out what is least asked for below it
 _PIPED_WIDTH = 160  # a pipe has no width, and a table folded to 80 columns is hard to search
 _LIBRARIES = tuple(entry.distribution for entry in BUILT_IN.values())
 _PACKAGES = ("ember-ml", *_LIBRARIES, "ml-dtypes", "scipy", "scikit-learn", "einops", "keras")
@@ -45,11 +51,30 @@ def main() -> None:
         raise SystemExit(2) from None
 
 
-def _show(thing: Any) -> None:
-    console = Console(highlight=False, soft_wrap=isinstance(thing, str))
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"ember-ml {version('ember-ml')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _take_options(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    pass
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
     if not console.is_terminal:
         console.width = max(console.width, _PIPED_WIDTH)
-    console.print(thing)
+    return console
+
+
+def _show(thing: Any) -> None:
+    _console().print(thing, soft_wrap=isinstance(thing, str))
 
 
 def _print_json(value: Any) -> None:
@@ -105,7 +130,7 @@ def _active_facts() -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
-            facts = {"backend": backends.get_backend(), "chosen by": backends.chosen_by()}
+            facts = {"backend": backends.get_backend(), "chosen_by": backends.chosen_by()}
         except EmberError as error:
             return {"problem": str(error)}
     return {**facts, "problem": str(warned[0].message)} if warned else facts
@@ -118,9 +143,9 @@ def _backend_facts(name: str) -> dict[str, Any]:
     except BackendError as error:
         return {**facts, "problem": str(error)}
     facts["devices"] = list(module.available_devices())
-    facts["default device"] = default_device(module)
+    facts["default_device"] = default_device(module)
     facts["dtypes"] = sorted(dtype.name for dtype in module.dtypes)
-    facts["missing dtypes"] = sorted(dtype.name for dtype in dt.ALL if dtype not in module.dtypes)
+    facts["missing_dtypes"] = sorted(dtype.name for dtype in dt.ALL if dtype not in module.dtypes)
     return {**facts, **module.notes}
 
 
@@ -133,30 +158,31 @@ def _print_doctor(facts: dict[str, Any]) -> None:
     else:
         if "problem" in active:
             _show(f"[bold red]A choice was passed over:[/] {escape(active['problem'])}")
-        _show(f"Active backend: [bold]{active['backend']}[/], chosen by {escape(active['chosen by'])}")
+        _show(f"Active backend: [bold]{active['backend']}[/], chosen by {escape(active['chosen_by'])}")
     table = Table("backend", "state", "devices (default first)", "dtypes it lacks", "notes")
     for entry in facts["backends"]:
         if "problem" in entry:
             state = "[red]broken[/]" if entry["installed"] else "not installed"
             table.add_row(entry["name"], state, "", "", escape(entry["problem"]))
             continue
-        devices = sorted(entry["devices"], key=lambda device: device != entry["default device"])
-        notes = f"BLAS: {entry['blas']}" if "blas" in entry else ""
-        table.add_row(entry["name"], "[green]ready[/]", ", ".join(devices), ", ".join(entry["missing dtypes"]), notes)
+        devices = sorted(entry["devices"], key=lambda device: device != entry["default_device"])
+        notes = f"BLAS: {escape(entry['blas'])}" if "blas" in entry else ""
+        table.add_row(entry["name"], "[green]ready[/]", ", ".join(devices), ", ".join(entry["missing_dtypes"]), notes)
     _show(table)
 
 
 @app.command()
 def use(
     name: Annotated[str | None, typer.Argument(help="The backend that later programs start with.")] = None,
-    clear: Annotated[
-        bool, typer.Option("--clear", help="Forget the backend; it is found anew in each program.")
-    ] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Clear the saved default.")] = False,
 ) -> None:
-    """Remember a backend for later programs, in ~/.ember/backend."""
+    """Save the default backend of later programs, in ~/.ember/backend; without a name, show what is chosen now."""
     path = backends.backend_file()
-    if clear == (name is not None):
+    if clear and name is not None:
         raise typer.BadParameter("give either the name of a backend or --clear")
+    if name is None and not clear:
+        typer.echo(f"{backends.get_backend()}, chosen by {backends.chosen_by()}")
+        return
     if clear:
         existed = path.exists()
         path.unlink(missing_ok=True)
@@ -165,10 +191,13 @@ def use(
     assert name is not None
     backends.set_backend(name, persist=True)
     typer.echo(f"{name} is now the backend of programs that choose none; written to {path}")
+    if os.environ.get(backends.VARIABLE, name) != name:
+        typer.echo(f"but {backends.VARIABLE}={os.environ[backends.VARIABLE]} is set here, and comes first", err=True)
 
 
 @app.command()
 def ops(
+    name: Annotated[str | None, typer.Argument(help="Describe this op in full.")] = None,
     family: Annotated[str | None, typer.Option(help="Only this family of ops.")] = None,
     backend: Annotated[list[str] | None, typer.Option(help="Only these backends.")] = None,
     status: Annotated[str | None, typer.Option(help="Only ops that some backend computes this way.")] = None,
@@ -183,6 +212,9 @@ def ops(
     """Show every op and how each backend computes it: native, own body, derived, plain, or missing."""
     from ember_ml.dispatch import inventory as inv
 
+    if name is not None:
+        _describe_op(name, [backends.load(backend) for backend in _chosen_backends(backend)], as_json)
+        return
     if source is not None:
         _show_source(source, _chosen_backends(backend), as_json)
         return
@@ -210,15 +242,51 @@ def ops(
         _print_inventory(entries, modules)
 
 
-def _show_source(name: str, names: list[str], as_json: bool) -> None:
+def _find_op(name: str) -> Any:
+    """Return the declaration of an op by one of its names, such as "ops.random.normal"."""
     from ember_ml import ops
-    from ember_ml.dispatch.codegen import source_of
+    from ember_ml.core.other_names import explain
     from ember_ml.dispatch.declare import OPS
 
-    found = OPS.get(name) or OPS.get(getattr(getattr(ops, name, None), "__name__", ""))
-    if found is None or found.is_plain:
-        reason = "computes no tensors and has no code of a backend" if found else "is no op; `ember-ml ops` lists them"
-        raise typer.BadParameter(f"{name!r} {reason}")
+    short = name.removeprefix("ops.").replace("random.", "random_").rpartition(".")[2]
+    found = OPS.get(short) or OPS.get(getattr(getattr(ops, short, None), "__name__", ""))
+    if found is None:
+        near = get_close_matches(short, ops.__all__)
+        hint = explain("ember_ml.ops", short) or (f"did you mean {' or '.join(near)}?" if near else "")
+        raise typer.BadParameter(f"{name!r} is not an op; {hint or '`ember-ml ops` lists them'}")
+    return found
+
+
+def _describe_op(name: str, modules: list[Any], as_json: bool) -> None:
+    from ember_ml.dispatch import describe
+    from ember_ml.dispatch import inventory as inv
+
+    op = _find_op(name)
+    entry = next(entry for entry in inv.inventory(modules) if entry.op == op.name)
+    text = inspect.getdoc(op.declaration) or ""
+    if as_json:
+        _print_json({**asdict(entry), "doc": text})
+        return
+    parts = [f"ops.{op.name}{describe.write_signature(op.signature)}", _clean_markup(text)]
+    if not op.is_plain:
+        parts.append(f"Dtypes: {describe.describe_dtypes(op)}\nGradient: {describe.describe_gradient(op)}")
+        how = {"native": "the library's own function", "own": "a custom kernel", "derived": "composed of other ops"}
+        parts.append("\n".join(f"{key}: {how.get(status, status)}" for key, status in entry.status.items()))
+    if op.aliases:
+        parts.append(f"Also: {', '.join(op.aliases)}")
+    typer.echo("\n\n".join(parts))
+
+
+def _clean_markup(text: str) -> str:
+    return re.sub(r":\w+:(?=`)", "", text).replace("``", "`")
+
+
+def _show_source(name: str, names: list[str], as_json: bool) -> None:
+    from ember_ml.dispatch.codegen import source_of
+
+    found = _find_op(name)
+    if found.is_plain:
+        raise typer.BadParameter(f"{name!r} computes no tensors and has no code of a backend")
     sources = {backend: source_of(found, backends.load(backend)) for backend in names}
     if as_json:
         _print_json([{"op": found.name, "backend": backend, "source": text} for backend, text in sources.items()])
@@ -256,7 +324,12 @@ def _show_deviations(modules: list[Any], as_json: bool) -> None:
 
 
 def _print_inventory(entries: list[Any], modules: list[Any]) -> None:
-    table = Table("op", "family", "dtype rule", "uses", *(module.name for module in modules))
+    if not entries:
+        _show("No op is computed that way.")
+        return
+    is_narrow = _console().width < _NARROW
+    details = () if is_narrow else ("family", "dtype rule", "uses")
+    table = Table("op", *details, *(module.name for module in modules))
     colours = {"native": "green", "own": "cyan", "derived": "blue", "plain": "white", "missing": "bold red"}
     for entry in entries:
         cells = []
@@ -264,13 +337,15 @@ def _print_inventory(entries: list[Any], modules: list[Any]) -> None:
             status = entry.status[module.name]
             mark = "*" if module.name in entry.corrected else ""
             cells.append(f"[{colours[status]}]{status}[/]{mark}")
-        table.add_row(", ".join((entry.op, *entry.aliases)), entry.family, entry.rule, str(entry.uses), *cells)
+        names = ", ".join((entry.op, *entry.aliases))
+        table.add_row(names, *(() if is_narrow else (entry.family, entry.rule, str(entry.uses))), *cells)
     _show(table)
     counts = {module.name: [entry.status[module.name] for entry in entries] for module in modules}
     for name, found in counts.items():
         parts = ", ".join(f"{found.count(status)} {status}" for status in colours if status in found)
         _show(f"{name}: {len(found)} ops: {parts}")
-    _show("* with a body of its own for some dtypes (see --json)")
+    if any(entry.corrected for entry in entries):
+        _show("* with a body of its own for some dtypes (see --json)")
 
 
 @app.command()
@@ -295,15 +370,14 @@ def bench(
         return
     for name in groups:
         rows = [row for row in found if row.group == name]
-        if rows:
-            _show(run.table(name, rows))
+        _show(run.table(name, rows) if rows else f"{name}: nothing to measure with {', '.join(names)} alone")
 
 
 @app.command()
 def demo(
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of training on each backend.")] = 3,
-    samples: Annotated[int | None, typer.Option(min=1, help="Train on so many digits only.")] = None,
-    picture: Annotated[Path, typer.Option(help="Where the curve of training is drawn.")] = Path("ember-demo.png"),
+    samples: Annotated[int | None, typer.Option(min=1, help="Train on this many digits only.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw the curve of training to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute on every installed backend, then train a classifier that changes backends on its way, and compare."""
@@ -313,7 +387,7 @@ def demo(
     results = computation.run(names)
     with Console(stderr=True).status("") as status:
         runs = training.compare(names, epochs, samples, status.update)
-    drawn = training.draw(runs[0], picture)
+    drawn = picture is not None and training.draw(runs[0], picture)
     apart = training.difference(runs)
     if as_json:
         _print_json(
@@ -327,7 +401,10 @@ def demo(
     else:
         _show(computation.table(results))
         _show(training.table(runs))
-        _show(f"curve: {picture}" if drawn else "no curve is drawn without Matplotlib: pip install 'ember-ml\\[plot]'")
+        if drawn:
+            typer.echo(f"curve: {picture}")
+        elif picture is not None:
+            typer.echo("no curve is drawn without Matplotlib: pip install 'ember-ml[plot]'")
     if not computation.agree(results) or apart >= training.TOLERANCE:
         raise typer.Exit(1)
 
@@ -337,14 +414,16 @@ def launch(
     script: Annotated[str, typer.Argument(help="The Python script that every rank runs.", show_default=False)],
     arguments: Annotated[list[str] | None, typer.Argument(help="What the script is given.")] = None,
     ranks: Annotated[
-        int | None, typer.Option("-n", "--ranks", min=1, help="How many; with --hosts as many as they take.")
+        int | None, typer.Option("-n", "--ranks", min=1, help="Number of processes (default with --hosts: all slots).")
     ] = None,
-    backend: Annotated[str | None, typer.Option(help="The backend of every rank; else the one chosen here.")] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="The backend of every rank (default: that of this program).")
+    ] = None,
     hosts: Annotated[Path | None, typer.Option(help="A file of hosts for ssh: lines of 'name slots=4'.")] = None,
     timeout: Annotated[
-        float, typer.Option(min=1.0, help="Seconds after which a rank that died or hangs has ended the job.")
+        float, typer.Option(min=1.0, help="Seconds after which a rank that died or hangs ends the job.")
     ] = 300.0,
-    restarts: Annotated[int, typer.Option(min=0, help="How often all ranks are started again after a failure.")] = 0,
+    restarts: Annotated[int, typer.Option(min=0, help="How often to start all ranks again after a failure.")] = 0,
     log_dir: Annotated[Path | None, typer.Option(help="A folder for what each rank prints: rank-0.log, ...")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line instead of text.")] = False,
 ) -> None:

@@ -27,6 +27,9 @@ case("prelu", ("x", "weight"), x=numbers(3, 4, apart=True), weight=numbers(seed=
 for _name in ("softmax", "log_softmax", "sparsemax", "glu"):
     case(_name, x=numbers(2, 4, apart=True, seed=3))
     case(_name, x=numbers(4, 2, apart=True, seed=3), axis=0, label="axis")
+for _name in ("softmax", "log_softmax"):
+    case(_name, x=numbers(2, 3, 2, seed=3), axis=(0, 2), label="axes")
+    case(_name, x=numbers(2, 3, seed=3), axis=None, label="all")
 # what is linear in the wide, at the places where the absolute value would have no slope
 for _name in ("sigmoid", "silu", "softplus", "squareplus", "gelu", "mish", "log_sigmoid", "tanh_shrink"):
     case(_name, x=Numbers((0.0,), (1,)), label="zero")

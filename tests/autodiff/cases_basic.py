@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.autodiff.case import NOT_DIFFERENTIABLE, binary, case, numbers, reduction, unary
+from tests.autodiff.case import NOT_DIFFERENTIABLE, Numbers, binary, case, numbers, reduction, unary
 
 # arithmetic
 for name in ("add", "subtract", "multiply"):
@@ -155,14 +155,20 @@ for name in ("var", "std"):
     case(name, x=numbers(2, 3, 4), axis=1, keepdims=True, label="kept")
 for name in ("max", "min"):
     reduction(name, apart=True, second=False)
+    for initial in (-0.3, 0.4):
+        start = Numbers((initial,), ())
+        case(name, ("x", "initial"), x=numbers(3, 2, apart=True), axis=0, initial=start, second=False, label="initial")
 case("ptp", x=numbers(3, 4, apart=True), axis=1, second=False)
 case("average", ("x", "weights"), x=numbers(3, 4), weights=numbers(4, low=0.5), axis=1)
 case("moments", x=numbers(3, 4), axes=1)
 case("median", x=numbers(3, 5, apart=True), axis=1, second=False)
 case("median", x=numbers(2, 4, apart=True), second=False, label="even")
 case("quantile", x=numbers(3, 5, apart=True), q=[0.3, 0.75], axis=1, second=False)
+for method in ("hazen", "averaged_inverted_cdf", "nearest", "midpoint"):
+    case("quantile", x=numbers(3, 5, apart=True), q=[0.2, 0.75], axis=1, method=method, second=False, label=method)
 case("percentile", x=numbers(4, 3, apart=True), q=40.0, axis=0, keepdims=True, second=False)
 case("sort", x=numbers(3, 5, apart=True), axis=1, second=False)
+case("sort", x=numbers(3, 2, apart=True), axis=None, second=False, label="all")
 case("sort", x=numbers(5, apart=True), descending=True, second=False, label="descending")
 case("top_k", x=numbers(3, 5, apart=True), k=2, second=False)
 case("cumsum", x=numbers(3, 4), axis=1)

@@ -37,6 +37,8 @@ for name in ("nancumsum", "nancumprod", "cumulative_prod"):
 for name in ("nanmax", "nanmin", "nanmedian"):
     case(name, x=numbers(3, 4, apart=True), axis=1, second=False)
 case("nanquantile", x=numbers(3, 5, apart=True), q=[0.3, 0.75], axis=1, second=False)
+for method in ("weibull", "averaged_inverted_cdf", "nearest", "midpoint"):
+    case("nanquantile", x=numbers(3, 5, apart=True), q=[0.2, 0.75], axis=1, method=method, second=False, label=method)
 case("nanpercentile", x=numbers(3, 4, apart=True), q=40.0, axis=0, keepdims=True, second=False)
 binary("gaussian", call=lambda x, y: ops.gaussian(x, y, 0.7))
 case("gaussian", ("x", "mu", "sigma"), x=numbers(3), mu=numbers(seed=1), sigma=numbers(3, seed=2, low=0.5))

@@ -26,7 +26,7 @@ BY_VALUE = {
     "argpartition",  # the order within a part is nobody's promise
     "digitize",  # whether edges descend
     "lstsq",  # residuals are there by the rank
-    *("argwhere", "bincount", "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
+    *("argwhere", "bincount", "nonzero", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
     "empty_like",
     *("to_numpy", "item", "shape", "ndim", "size", "dtype", "is_tensor", "tolist"),
 }

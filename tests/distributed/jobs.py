@@ -130,14 +130,22 @@ def train(
 
 CLIPPED = {"max_norm": 0.05, "max_value": 0.02, "weight_decay": 0.1, "last": 10}
 
+GROUPED: dict[str, Any] = {
+    "groups": [{"match": r".*bias", "weight_decay": 0.0, "rate_factor": 2.0}, {"match": r"0\..*", "beta1": 0.5}],
+    "weight_decay": 0.1,
+    "max_norm": 0.05,
+}
+
 
 def variants(strategy: str) -> dict[str, Any]:
-    """Training with limited gradients, on batches that do not split evenly, and interrupted in the middle."""
+    """Training with limited gradients, on batches that do not split evenly, in groups, interrupted in the middle."""
     half = train(strategy, last=5)
+    grouped = train(strategy, last=5, **GROUPED)
     return {
         "clipped": train(strategy, **CLIPPED),
         "uneven": train(strategy, rows=7, last=10) if strategy != "FullShardStrategy" else None,
         "tiny": train(strategy, rows=1, last=10) if strategy != "FullShardStrategy" else None,
+        "grouped": train(strategy, first=5, last=10, start=grouped, **GROUPED),
         "half": half,
         "resumed": train(strategy, first=5, last=10, start=half),
     }

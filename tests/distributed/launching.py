@@ -13,11 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 COMMAND = [shutil.which("ember-ml", path=str(Path(sys.executable).parent)) or sys.executable]
 if [sys.executable] == COMMAND:  # the package is on the path, not installed
     COMMAND += ["-m", "ember_ml.cli"]
 PATIENCE = 120.0
 """Seconds after which a test has failed, whatever the launcher does; a busy machine starts slowly."""
+
+# the agent, which has started this rank, was told the launcher's port
+FIND_LAUNCHER = """
+import os, socket
+from pathlib import Path
+words = Path(f"/proc/{os.getppid()}/cmdline").read_bytes().split(b"\\0")
+port = next(int(word.rpartition(b":")[2]) for word in words if word.startswith(b"127.0.0.1:"))
+"""
+needs_proc = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the port is read from /proc")
 
 # each rank joins the others and adds up ones; rank 1 fails at the seventh step in the way that it is told
 TOGETHER = """

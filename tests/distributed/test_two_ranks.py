@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.distributed.comparing import check_equal, largest_difference
-from tests.distributed.jobs import CLIPPED, REDUCED, STRATEGIES, fit, train
+from tests.distributed.jobs import CLIPPED, GROUPED, REDUCED, STRATEGIES, fit, train
 from tests.distributed.ranks import run_ranks
 
 BASES = [[[1, 2], [3, 0], [7, 0], [0, 0]], [[2, 2], [3, 5], [7, 0], [1, 1]]]
@@ -97,6 +97,13 @@ def test_limits_of_gradients_are_those_of_one_process(trained: list[Any]) -> Non
     alone = train("SingleProcess", **CLIPPED)
     assert largest_difference(alone["losses"], train("SingleProcess", last=10)["losses"]) > 1e-3  # they do limit
     check_equal([rank["clipped"] for rank in trained], alone)
+
+
+def test_groups_of_parameters_train_as_in_one_process(trained: list[Any]) -> None:
+    alone = train("SingleProcess", last=10, **GROUPED)
+    plain = train("SingleProcess", last=10, **(GROUPED | {"groups": ()}))
+    assert largest_difference(alone["losses"], plain["losses"]) > 1e-3  # the groups change something
+    check_equal([rank["grouped"] for rank in trained], alone | {"losses": alone["losses"][5:]})
 
 
 def test_batches_that_do_not_split_evenly(trained: list[Any]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -69,7 +71,53 @@ def test_every_rule_is_explained(emberlint: Run) -> None:
 
 
 def test_the_list_of_rules(emberlint: Run) -> None:
-    assert all(code in emberlint("rules").out for code in ALL)
+    lines = emberlint("rules").out.splitlines()
+    assert [line.split()[0] for line in lines] == list(ALL)
+    assert not any("{" in line for line in lines)
+
+
+def test_rule_without_a_code_says_what_to_write(emberlint: Run) -> None:
+    outcome = emberlint("rule")
+    assert outcome.code == 2
+    assert "say which rule: emberlint rule EMB401" in outcome.err
+
+
+def test_the_version(emberlint: Run) -> None:
+    assert emberlint("--version").out == f"emberlint {version('ember-ml')}\n"
+
+
+def test_a_program_on_stdin(emberlint: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, code in ((IMPURE, 1), (PURE, 0)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        outcome = emberlint("-")
+        assert outcome.code == code
+        assert ("<stdin>:5:12: EMB201" in outcome.out) == bool(code)
+    assert emberlint("--fix", "-").code == 2
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(IMPURE.encode())))
+    assert "+    return ops.mean(x)" in emberlint("--diff", "-").out
+
+
+def test_a_terminal_gets_colour(emberlint: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("a.py", IMPURE)
+    assert "\033[" not in emberlint("a.py").out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert "\033[1ma.py:5:12:\033[0m \033[31mEMB201\033[0m" in emberlint("a.py").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\033[" not in emberlint("a.py").out
+
+
+def test_a_history_is_not_a_tensor(emberlint: Run, write: Write) -> None:
+    """The losses of a run are floats: nothing about them is reported, and nothing is repaired."""
+    text = (
+        "from ember_ml import nn, ops\nfrom ember_ml.training import Trainer\n\nx = ops.ones((4, 2))\n"
+        "trainer = Trainer(nn.Linear(2, 2))\nhistory = trainer.fit(x, x, epochs=3)\n"
+        "other = trainer.fit(x, x, epochs=4)\n"
+        'print(max(abs(a - b) for a, b in zip(other["loss"], history["loss"])))\n'
+        'if trainer.evaluate(x, x)["loss"] < 1.0:\n    print(trainer.history["loss"][-1] * 2.0)\n'
+    )
+    path = write("a.py", text)
+    assert emberlint("--fix", "a.py").out == ""
+    assert path.read_text() == text
 
 
 def test_select_and_ignore(emberlint: Run, write: Write) -> None:

@@ -28,7 +28,7 @@ def table_of(op: Op) -> frozenset[str]:
         return KNOWN
     if result == "Tensor":
         return opnames.RETURNS_TENSOR
-    if result.startswith("tuple[Tensor"):
+    if result.startswith(("tuple[Tensor", "list[Tensor")):
         return opnames.RETURNS_TENSORS
     kind = op.declaration.__globals__.get(result)
     return opnames.RETURNS_TENSORS if hasattr(kind, "_fields") else opnames.RETURNS_OTHER

@@ -99,9 +99,9 @@ def test_with_a_cache_parts_give_what_the_whole_gives(backend: str, rotary: bool
 
 def test_causal_means_that_nothing_later_matters(backend: str) -> None:
     layer, x, other = nn.Attention(8, 2, causal=True), inputs(1, 6, 8), inputs(1, 6, 8, seed=9)
-    changed = ops.concatenate([x[:, :4], other[:, 4:]], axis=1)
-    assert largest_difference(layer(x)[:, :4], layer(changed)[:, :4]) == 0.0
-    assert largest_difference(layer(x)[:, 4:], layer(changed)[:, 4:]) > 1e-3
+    count_change = ops.concatenate([x[:, :4], other[:, 4:]], axis=1)
+    assert largest_difference(layer(x)[:, :4], layer(count_change)[:, :4]) == 0.0
+    assert largest_difference(layer(x)[:, 4:], layer(count_change)[:, 4:]) > 1e-3
 
 
 def test_dropout_in_training_only(backend: str) -> None:

@@ -127,10 +127,10 @@ def test_one_update_on_every_backend_and_across_switches(backend: str, kind: str
 
 
 def test_muon_makes_steps_of_singular_values_near_one(backend: str) -> None:
-    from ember_ml.training.optimizers.matrix_wise import orthogonalized
+    from ember_ml.training.optimizers.matrix_wise import orthogonalize
 
     for shape in ((5, 3), (3, 5)):
-        values = ops.to_numpy(ops.svdvals(orthogonalized(ops.random_normal(shape, seed=2), 10)))
+        values = ops.to_numpy(ops.svdvals(orthogonalize(ops.random_normal(shape, seed=2), 10)))
         assert all(0.6 < x < 1.3 for x in values)
 
 

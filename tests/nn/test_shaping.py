@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ember_ml import nn, ops
+from ember_ml.config import registry
 from ember_ml.nn import tensor
 from ember_ml.nn.layers import specialized
-from ember_ml.nn.modules.activations import LeakyReLU, named
+from ember_ml.nn.modules.activations import GELU, LeakyReLU
+from ember_ml.nn.modules.activations.activation import Activation
 from tests.nn.layer_cases import flat
 
 
@@ -83,12 +86,30 @@ def test_roles(backend: str, excitation: str) -> None:
 
 
 def test_activations_by_name(backend: str) -> None:
-    assert named.get("gelu") is ops.gelu
-    assert named.get("tanh") is ops.tanh
     slope = LeakyReLU(0.5)
-    assert named.get(slope) is slope
-    assert flat(named.get(None)([1.0])) == [1.0]
-    assert [named.name_of(ops.gelu), named.name_of(slope)] == ["gelu", "LeakyReLU"]
-    with pytest.raises(ValueError, match="no activation 'geluu'; there are celu, elu, gelu"):
-        named.get("geluu")
-    assert "activation='LeakyReLU'" in repr(nn.MLP(4, activation=slope))
+    assert type(nn.MLP(4, activation="gelu").activation) is GELU
+    assert nn.MLP(4, activation=slope).activation is slope
+    assert "(activation): LeakyReLU(negative_slope=0.5)" in repr(nn.MLP(4, activation=slope))
+    assert "activation='relu'" in repr(nn.MLP(4, activation=ops.relu))
+    with pytest.raises(ValueError, match="'activations/geluu'; did you mean 'activations/gelu'"):
+        nn.MLP(4, activation="geluu")
+
+
+def test_an_activation_of_ones_own_is_used_by_its_name(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry._default, "_things", dict(registry._default._things))
+
+    @registry.register("activations/doubling")
+    class Doubling(Activation):
+        def forward(self, x: Any) -> Any:
+            return ops.multiply(x, 2.0)
+
+    layer = nn.MLP(2, inputs=2, bias=False, activation="doubling")
+    layer.up.weight, layer.down.weight = [[1.0, 0.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 1.0]]
+    assert flat(layer([1.0, 1.0])) == [2.0, 6.0]
+
+
+def test_the_slope_of_a_named_prelu_is_trained(backend: str) -> None:
+    layer = nn.MLP(1, inputs=1, bias=False, activation="prelu")
+    layer.up.weight, layer.down.weight = [[1.0]], [[2.0]]
+    _, gradients = nn.value_and_grad(layer, lambda x: ops.sum(layer(x)))(ops.array([[-3.0]]))
+    assert flat(gradients["activation.weight"]) == [-6.0]

@@ -109,6 +109,31 @@ def test_variance_of_complex_numbers_is_real(backend: str) -> None:
     assert (ops.dtype(result), result.item()) == ("float32", 2.0)
 
 
+def test_extremes_with_a_first_value(backend: str) -> None:
+    x = ops.array([[1.0, 5.0], [3.0, -2.0]])
+    assert _values(ops.max(x, axis=0, initial=2.0)) == [3.0, 5.0]
+    assert _values(ops.min(x, axis=1, keepdims=True, initial=0)) == [[0.0], [-2.0]]
+    assert _values(ops.amax(ops.zeros((0, 2)), axis=0, initial=-1.0)) == [-1.0, -1.0]
+    assert _values(ops.min(ops.zeros((2, 0)), axis=(0, 1), initial=7)) == 7.0
+    assert math.isnan(ops.max([1.0, NAN], initial=3.0).item())
+    assert math.isnan(ops.max([1.0, 2.0], initial=NAN).item())
+    assert ops.nanmax([NAN, NAN], initial=3.0).item() == 3.0
+    assert ops.nanmin([1.0, NAN], initial=3.0).item() == 1.0
+    small = ops.max(ops.array([1, 2], dtype="uint8"), initial=200)
+    assert (ops.dtype(small), small.item()) == ("uint8", 200)
+    assert ops.max(ops.array([2**63], dtype="uint64"), initial=5).item() == 2**63
+    with pytest.raises(OverflowError, match="dtype"):
+        ops.max(ops.array([1, 2], dtype="uint8"), initial=-1)
+    with pytest.raises(ValueError, match="initial"):
+        ops.max(x, initial=ops.ones((2,)))
+
+
+@pytest.mark.parametrize("op", [ops.max, ops.min])
+def test_a_first_value_that_is_the_result_takes_half_of_the_gradient(backend: str, op: Any) -> None:
+    own, first = ops.grad(lambda x, y: op(x, initial=y), (0, 1))(ops.array([1.0, 1.0]), ops.array(1.0))
+    assert (_values(own), first.item()) == ([0.25, 0.25], 0.5)
+
+
 @pytest.mark.parametrize(
     ("source", "wide"),
     [

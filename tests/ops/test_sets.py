@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ember_ml import ops
+from ember_ml.nn.tensor import EmberTensor
 
 
 def _lists(result: Any) -> Any:
@@ -41,6 +42,17 @@ def test_results_have_the_names_and_dtypes_of_the_standard(backend: str) -> None
     assert tuple(every.inverse_indices.shape) == (2, 2)
     assert all(ops.dtype(part) == "int64" for part in every[1:])
     assert _lists(ops.take(every.values, every.inverse_indices)) == [[3, 1], [3, 3]]
+
+
+def test_unique_gives_what_is_asked_for(backend: str) -> None:
+    for x in (ops.array([[3, 1], [3, 2]]), [[3, 1], [3, 2]]):
+        values, index, inverse, counts = ops.unique(x, return_index=True, return_inverse=True, return_counts=True)
+        assert (_lists(values), _lists(index), _lists(counts)) == ([1, 2, 3], [1, 3, 0], [1, 1, 2])
+        assert _lists(inverse) == [[2, 0], [2, 1]]
+        assert [_lists(part) for part in ops.unique(x, return_counts=True)] == [[1, 2, 3], [1, 1, 2]]
+        assert [_lists(part) for part in ops.unique(x, return_inverse=True)] == [[1, 2, 3], [[2, 0], [2, 1]]]
+    portable = ops.unique(EmberTensor([2.0, 2.0]), return_counts=True)
+    assert all(isinstance(part, EmberTensor) for part in portable)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint16", "uint64", "bfloat16", "float16", "complex64"])

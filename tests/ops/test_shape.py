@@ -7,6 +7,7 @@ import pytest
 from ember_ml import dtypes as dt
 from ember_ml import ops
 from ember_ml.nn import tensor
+from ember_ml.nn.tensor import EmberTensor
 
 ALL = sorted(dt.ALL, key=lambda dtype: dtype.name)
 
@@ -15,8 +16,8 @@ def values(x: Any) -> Any:
     return ops.to_numpy(x).tolist()
 
 
-def parts(result: Any) -> list[Any]:
-    assert type(result) is tuple
+def parts(result: Any, kind: type = list) -> list[Any]:
+    assert type(result) is kind
     return [values(part) for part in result]
 
 
@@ -49,7 +50,7 @@ def test_elements_of_every_dtype_move_unchanged(dtype: dt.EmberDType, backend: s
     assert values(ops.pad(x, ((1, 0), (0, 1)))) == [[0] * 4, [*rows[0], 0], [*rows[1], 0]]
     assert values(ops.pad(x, ((0, 0), (1, 1)), mode="edge")) == [[row[0], *row, row[-1]] for row in rows]
     assert values(ops.transpose(x)) == [list(column) for column in zip(*rows, strict=True)]
-    assert parts(ops.unstack(x)) == rows
+    assert parts(ops.unstack(x), tuple) == rows
     for result in (ops.flip(x), ops.tril(x), ops.pad(x, 1), ops.repeat(x, 2), ops.roll(x, 1), ops.split(x, 2)[0]):
         assert ops.dtype(result) is dtype
 
@@ -116,7 +117,7 @@ def test_broadcasting(backend: str) -> None:
     assert values(ops.broadcast_to(ops.array([[1], [2]]), (2, 2))) == [[1, 1], [2, 2]]
     assert values(ops.broadcast_to(7, 2)) == [7, 7]
     assert ops.shape(ops.broadcast_to(ops.ones((1, 3)), (0, 3))) == (0, 3)
-    assert parts(ops.broadcast_arrays(ops.array([1, 2]), ops.array([[3.0]]))) == [[[1, 2]], [[3.0, 3.0]]]
+    assert parts(ops.broadcast_arrays(ops.array([1, 2]), ops.array([[3.0]])), tuple) == [[[1, 2]], [[3.0, 3.0]]]
     assert ops.broadcast_arrays() == ()
     assert ops.broadcast_shapes((2, 1), (1, 3), 3) == (2, 3)
     assert ops.broadcast_shapes((0, 1), (3,)) == (0, 3)
@@ -164,6 +165,24 @@ def test_joining_promotes_and_checks(backend: str) -> None:
             call()
 
 
+@pytest.mark.parametrize("name", ["split", "array_split", "vsplit", "hsplit"])
+def test_split_gives_a_list(backend: str, name: str) -> None:
+    op = getattr(ops, name)
+    x = ops.ones((4, 4))
+    for source in (x, EmberTensor(x), [[1.0, 2.0], [3.0, 4.0]]):
+        assert type(op(source, 2)) is list
+    assert type(ops.compile(lambda x: op(x, 2))(x)) is list
+    doubled = ops.vmap(lambda row: op(ops.reshape(row, (2, 2)), 2))(x)
+    assert (type(doubled), len(doubled)) == (list, 2)
+
+    def loss(x: Any) -> Any:
+        parts = op(x, 2)
+        assert type(parts) is list
+        return ops.sum(ops.square(parts[1]))
+
+    assert ops.sum(ops.grad(loss)(x)).item() == 16.0
+
+
 def test_splitting(six: Any) -> None:
     x = ops.arange(5)
     assert parts(ops.split(x, [1, 3])) == [[0], [1, 2], [3, 4]]
@@ -176,7 +195,7 @@ def test_splitting(six: Any) -> None:
     assert parts(ops.split(six, 3, axis=-1)) == [[[0], [3]], [[1], [4]], [[2], [5]]]
     assert parts(ops.hsplit(x, 5)) == [[0], [1], [2], [3], [4]]
     assert parts(ops.vsplit(six, 2)) == [[[0, 1, 2]], [[3, 4, 5]]]
-    assert parts(ops.unstack(six, axis=1)) == [[0, 3], [1, 4], [2, 5]]
+    assert parts(ops.unstack(six, axis=1), tuple) == [[0, 3], [1, 4], [2, 5]]
     assert ops.unstack(ops.ones((0, 2))) == ()
     for call, error in (
         (lambda: ops.split(x, 2), ValueError),

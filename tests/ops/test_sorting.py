@@ -2,6 +2,7 @@
 
 import math
 import random
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -202,3 +203,85 @@ def test_top_k_of_rows_that_tie_differently(backend: str) -> None:
     assert _values(indices) == [[0, 1], [0, 3], [0, 2], [3, 2]]
     _, indices = ops.top_k(x, 3)
     assert _values(indices) == [[0, 1, 2], [0, 3, 1], [0, 2, 3], [3, 2, 1]]
+
+
+_ESTIMATES = {  # how far beyond n * q the estimate lies, counted from 1
+    "interpolated_inverted_cdf": lambda q: Fraction(0),
+    "hazen": lambda q: Fraction(1, 2),
+    "weibull": lambda q: q,
+    "linear": lambda q: 1 - q,
+    "median_unbiased": lambda q: (q + 1) / 3,
+    "normal_unbiased": lambda q: q / 4 + Fraction(3, 8),
+}
+
+
+def _expected(ordered: list[float], q: Fraction, method: str) -> float:
+    """The quantile by its definition in exact fractions, with elements counted from 1."""
+    n = len(ordered)
+
+    def element(place: int) -> float:
+        return ordered[min(max(place, 1), n) - 1]
+
+    if method == "inverted_cdf":
+        return element(math.ceil(n * q))
+    if method == "averaged_inverted_cdf":
+        return (element(math.ceil(n * q)) + element(math.floor(n * q) + 1)) / 2
+    if method == "closest_observation":
+        return element(round(n * q))  # of two equally near, the even one
+    place = 1 + (n - 1) * q
+    if method in ("lower", "higher", "midpoint"):
+        ends = element(math.floor(place)), element(math.ceil(place))
+        return {"lower": ends[0], "higher": ends[1], "midpoint": sum(ends) / 2}[method]
+    if method == "nearest":
+        return element(1 + round(place - 1))  # the even index, counted from 0
+    place = n * q + _ESTIMATES[method](q)
+    share = float(place - math.floor(place))
+    return element(math.floor(place)) * (1 - share) + element(math.floor(place) + 1) * share
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "lower", "higher", "midpoint", "nearest"),
+        *_ESTIMATES,
+    ],
+)
+def test_quantiles_by_every_method(backend: str, method: str) -> None:
+    parts = [Fraction(k, 20) for k in range(21)]  # 0.1 and its like are no fractions of two
+    for n in (1, 2, 3, 5, 10, 20):
+        ordered = [float(k * k) for k in range(n)]
+        x = ops.array(ordered[::-1])
+        expected = [_expected(ordered, q, method) for q in parts]
+        probabilities = [float(q) for q in parts]
+        assert _values(ops.quantile(x, probabilities, method=method)) == pytest.approx(expected, rel=1e-6)
+        assert ops.quantile(x, 0.35, method=method).item() == pytest.approx(expected[7], rel=1e-6)
+        assert _values(ops.percentile(x, [5 * k for k in range(21)], method=method)) == pytest.approx(
+            expected, rel=1e-6
+        )
+        gaps = ops.array([NAN, *ordered, NAN])
+        assert _values(ops.nanquantile(gaps, probabilities, method=method)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_methods_that_take_one_element_take_infinities_too(backend: str) -> None:
+    x = [-INF, 0.0, INF, INF]
+    for op in (ops.quantile, ops.nanquantile):
+        assert _values(op(x, [0.0, 0.4, 0.5, 1.0], method="lower")) == [-INF, 0.0, 0.0, INF]
+        assert _values(op(x, [0.0, 0.4, 0.5, 1.0], method="higher")) == [-INF, INF, INF, INF]
+        with pytest.raises(ValueError, match="method"):
+            op(x, 0.5, method="middle")
+
+
+def test_sorting_all_elements(backend: str) -> None:
+    x = ops.array([[3.0, NAN, 1.0], [2.0, 1.0, -INF]])
+    assert _same(_values(ops.sort(x, axis=None)), [-INF, 1.0, 1.0, 2.0, 3.0, NAN])
+    assert _values(ops.argsort(x, axis=None)) == [5, 2, 4, 3, 0, 1]
+    assert _values(ops.argsort(x, axis=None, descending=True)) == [1, 0, 3, 2, 4, 5]
+    assert _values(ops.sort(7.0, axis=None)) == [7.0]
+
+
+@pytest.mark.parametrize("op", [ops.quantile, ops.nanquantile])
+def test_compiled_quantiles(backend: str, op: Any) -> None:
+    x = ops.array([4.0, 1.0, 3.0, 2.0, 5.0])
+    for method, expected in (("nearest", [1.0, 3.0]), ("hazen", [1.0, 3.0]), ("averaged_inverted_cdf", [1.5, 3.0])):
+        compiled = ops.compile(lambda x, method=method: op(x, [0.2 if "_" in method else 0.0, 0.5], method=method))
+        assert _values(compiled(x)) == expected

@@ -166,14 +166,14 @@ def _glu_scale(x: Array, axis: int) -> Array:
 spec("glu", _of_even_length, _wide(_glu), ulps=4, scale=_glu_scale)
 
 
-def softmax(x: Array, axis: int) -> Array:
+def softmax(x: Array, axis: Any) -> Array:
     if not x.size:
         return x
     powers = np.exp(x - x.max(axis=axis, keepdims=True))
     return powers / powers.sum(axis=axis, keepdims=True)
 
 
-def _log_softmax(x: Array, axis: int) -> Array:
+def _log_softmax(x: Array, axis: Any) -> Array:
     if not x.size:
         return x
     below = x - x.max(axis=axis, keepdims=True)
@@ -196,16 +196,22 @@ def _sparsemax(x: Array, axis: int) -> Array:
     return np.apply_along_axis(_sparsemax_of_row, axis, x) if x.size else x
 
 
-def _magnified(x: Array, axis: int) -> Array:
+def _magnified(x: Array, axis: Any) -> Array:
     """The rounding of ``x - max(x)`` is magnified by its exponential."""
     wide = np.where(np.isfinite(x), x, 0).astype(np.longdouble)
     return _wide(softmax)(x, axis=axis) * (1 + wide.max(axis=axis, keepdims=True, initial=0) - wide)
 
 
-def _largest(x: Array, axis: int) -> Any:
+def _largest(x: Array, axis: Any) -> Any:
     return np.where(np.isfinite(x), np.abs(x), 0).max(initial=1.0)
 
 
-spec("softmax", _along_axis, _wide(softmax), ulps=8, scale=_magnified)
-spec("log_softmax", _along_axis, _wide(_log_softmax), ulps=8, scale=_largest)
+def _along_axes(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
+    drawn = _along_axis(draw, dtype)
+    several = st.lists(st.integers(0, drawn["x"].ndim - 1), unique=True).map(tuple)
+    return drawn | {"axis": draw(st.one_of(st.just(drawn["axis"]), st.none(), several))}
+
+
+spec("softmax", _along_axes, _wide(softmax), ulps=8, scale=_magnified)
+spec("log_softmax", _along_axes, _wide(_log_softmax), ulps=8, scale=_largest)
 spec("sparsemax", _along_axis, _wide(_sparsemax), ulps=4, scale=lambda x, axis: 1.0)

@@ -269,4 +269,12 @@ def _searched(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
 
 
 spec("searchsorted", _searched, lambda x, y, side: np.searchsorted(x, y, side), 0)
+
+
+def _distinct(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
+    wanted = {name: draw(st.booleans()) for name in ("return_index", "return_inverse", "return_counts")}
+    return {"x": draw(arrays(dtype, finite=True))} | wanted
+
+
+spec("unique", _distinct, lambda x, **wanted: np.unique(x, **wanted), 0)
 spec("unique_values", lambda draw, dtype: {"x": draw(arrays(dtype))}, lambda x: np.unique(x, equal_nan=False), 0)

@@ -99,8 +99,9 @@ def reduction(
     tuples: bool = True,
     scale: Any = None,
     min_dims: int = 0,
+    initial: bool = False,
 ) -> None:
-    """A reduction with ``axis`` and ``keepdims``."""
+    """A reduction with ``axis`` and ``keepdims``, and on request ``initial``, the first value."""
 
     def draw(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
         plain = finite or dtype in COMPLEX
@@ -112,7 +113,10 @@ def reduction(
             if tuples:
                 several = st.lists(st.integers(0, x.ndim - 1), unique=True, min_size=1).map(tuple)
                 choices.append(several)
-        return {"x": x, "axis": draw(st.one_of(*choices)), "keepdims": draw(st.booleans())}
+        drawn = {"x": x, "axis": draw(st.one_of(*choices)), "keepdims": draw(st.booleans())}
+        if initial and draw(st.booleans()):
+            drawn["initial"] = draw(arrays(dtype, st.just(()), finite=plain, low=low, high=high))
+        return drawn
 
     spec(name, draw, reference, ulps, scale)
 

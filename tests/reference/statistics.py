@@ -67,8 +67,8 @@ reduction(
     ulps=16,
     **_MODERATE,
 )
-reduction("max", lambda x, axis, keepdims: np.max(x, axis=axis, keepdims=keepdims), min_side=1, ulps=0)
-reduction("min", lambda x, axis, keepdims: np.min(x, axis=axis, keepdims=keepdims), min_side=1, ulps=0)
+for _name, _find in (("max", np.max), ("min", np.min)):
+    reduction(_name, lambda x, find=_find, **rest: find(x, **rest), min_side=1, ulps=0, initial=True)
 reduction(
     "ptp",
     lambda x, axis, keepdims: np.ptp(x, axis=axis, keepdims=keepdims),
@@ -166,10 +166,13 @@ def _along(finite: bool = False, low: float | None = None, high: float | None = 
 
 
 def _ordered(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
-    return _along()(draw, dtype) | {"descending": draw(st.booleans())}
+    drawn = _along()(draw, dtype)
+    return drawn | {"axis": draw(st.sampled_from([None, drawn["axis"]])), "descending": draw(st.booleans())}
 
 
-def _argsort(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+def _argsort(x: np.ndarray, axis: int | None, descending: bool) -> np.ndarray:
+    if axis is None:
+        x, axis = x.ravel(), 0
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     # stable and descending: sort the reversed array, and turn positions and order around again
@@ -177,7 +180,7 @@ def _argsort(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     return np.flip(x.shape[axis] - 1 - turned, axis)
 
 
-def _sort(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+def _sort(x: np.ndarray, axis: int | None, descending: bool) -> np.ndarray:
     return np.take_along_axis(x, _argsort(x, axis, descending), axis)
 
 
@@ -227,27 +230,40 @@ spec(
 spec("cumulative_prod", _cumulative, _with_start(np.cumprod, 1), ulps=64)
 
 
+_CONTINUOUS = ("linear", "hazen", "weibull", "interpolated_inverted_cdf", "median_unbiased", "normal_unbiased")
+_IN_STEPS = (
+    *("inverted_cdf", "averaged_inverted_cdf", "closest_observation"),
+    *("lower", "higher", "midpoint", "nearest"),
+)
+
+
 def _quantiles(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     x = draw(arrays(dtype, shapes(min_dims=1, min_side=1), finite=True, low=-100.0, high=100.0))
     return {
         "x": x,
         "q": draw(st.floats(0, 1, width=16)),
         "axis": draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1))),
+        "method": draw(st.sampled_from([*_CONTINUOUS, *_IN_STEPS])),
     }
 
 
 def _percents(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
     drawn = _quantiles(draw, dtype)
-    return drawn | {"q": drawn["q"] * 100}
+    # percents divided by 100 are rounded, which a method with steps may magnify
+    return drawn | {"q": drawn["q"] * 100, "method": draw(st.sampled_from(_CONTINUOUS))}
 
 
-_LEVEL: dict[str, Any] = {"scale": lambda x, q, axis: np.max(np.abs(_floating(x))), "ulps": 16}
-spec("quantile", _quantiles, lambda x, q, axis: np.quantile(_floating(x), np.longdouble(q), axis=axis), **_LEVEL)
-spec("percentile", _percents, lambda x, q, axis: np.percentile(_floating(x), np.longdouble(q), axis=axis), **_LEVEL)
-spec("nanquantile", _quantiles, lambda x, q, axis: np.nanquantile(_floating(x), np.longdouble(q), axis=axis), **_LEVEL)
-spec(
-    "nanpercentile", _percents, lambda x, q, axis: np.nanpercentile(_floating(x), np.longdouble(q), axis=axis), **_LEVEL
-)
+def _level(name: str, draw: Any) -> None:
+    def reference(x: np.ndarray, q: float, **rest: Any) -> Any:
+        return getattr(np, name)(_floating(x), np.longdouble(q), **rest)
+
+    spec(name, draw, reference, scale=lambda x, **_: np.max(np.abs(_floating(x))), ulps=16)
+
+
+_level("quantile", _quantiles)
+_level("percentile", _percents)
+_level("nanquantile", _quantiles)
+_level("nanpercentile", _percents)
 
 
 def _difference(draw: st.DrawFn, dtype: str) -> dict[str, Any]:

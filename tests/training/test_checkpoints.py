@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import random
 import resource
@@ -25,6 +27,7 @@ from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
 from ember_ml.backend import safetensors as safetensors_file
 from ember_ml.core import atomic_files as files
+from ember_ml.core import folder_lock
 from ember_ml.errors import CheckpointError
 from ember_ml.training import Trainer, callbacks, checkpoints, optimizers
 from ember_ml.training import trainer_state as resuming
@@ -81,8 +84,10 @@ def _killed_and_resumed(backend: str, every: int, kills: int, of_run: int, folde
         else:
             _finish(_start(backend, run, run, every))
         assert _results(run) == _results(folder / "whole")
-        left = {file.name.partition("-")[0] for file in run.iterdir()}
-        assert left == {"model", "optimizer", "callbacks", "state.json"}  # a checkpoint, and no remains of the dead
+        states = list(run.glob("*.json"))
+        named = {entry["name"] for path in states for entry in json.loads(path.read_text())["files"].values()}
+        assert len(states) == 2
+        assert {file.name for file in run.iterdir()} == named | {path.name for path in states}  # no remains of the dead
     return count
 
 
@@ -218,8 +223,8 @@ def test_a_full_disk_loses_nothing_and_says_so(backend: str, tmp_path: Path) -> 
     before = sorted(file.name for file in (tmp_path / "run").iterdir())
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     sizes = [(tmp_path / "run" / name).stat().st_size for name in before]
-    assert len({*sizes}) == 3
-    for size in (0, *(size - 1 for size in sizes)):  # each of the files may be the one that is too large
+    assert len({*sizes}) == 4
+    for size in (0, *(size - 50 for size in sizes)):  # each of the files may be the one that is too large
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
         try:
             with pytest.raises(OSError, match="the checkpoint cannot be written") as caught:
@@ -253,7 +258,7 @@ def test_files_of_others_and_links_stay(tmp_path: Path) -> None:
     assert not outside.exists()
     assert {file.name for file in run.iterdir()} == {
         "model-best.safetensors", "notes.txt", ".state.json.mine", "other-3.safetensors",
-        "model-2-1.safetensors", "optimizer-2.safetensors", "state.json",
+        "model-2-1.safetensors", "optimizer-2.safetensors", "history-2.safetensors", "state.json",
     }  # fmt: skip
     assert trainer().restore(run).steps == 2
 
@@ -276,13 +281,136 @@ def test_what_is_no_file_is_not_read(kind: str, name: str, tmp_path: Path) -> No
 
 
 def test_a_damaged_checkpoint_is_not_taken_for_none(tmp_path: Path) -> None:
-    made = trainer(callbacks=[callbacks.Checkpoint(tmp_path / "run", resume=True)])
+    made = trainer(callbacks=[callbacks.Checkpoint(tmp_path / "run", resume=True, keep=1)])
     made.fit(*data(), batch_size=8)
     (tmp_path / "run/state.json").write_text("{}")
     before = sorted(file.name for file in (tmp_path / "run").iterdir())
     with pytest.raises(CheckpointError, match="no checkpoint of Ember ML"):
         trainer(callbacks=[callbacks.Checkpoint(tmp_path / "run", resume=True)]).fit(*data())
     assert sorted(file.name for file in (tmp_path / "run").iterdir()) == before
+
+
+def _kept_steps(folder: Path) -> list[int]:
+    """Return the steps of the checkpoints in a folder, by the files of their models."""
+    return sorted(int(path.stem.split("-")[1]) for path in folder.glob("model-*.safetensors"))
+
+
+def test_the_last_checkpoints_are_kept(tmp_path: Path) -> None:
+    made = trainer(callbacks=[callbacks.Checkpoint(tmp_path / "run", every_steps=2, keep=3)])
+    made.fit(*data(), epochs=4, batch_size=8)
+    assert _kept_steps(tmp_path / "run") == [8, 10, 12]
+    assert sorted(path.name for path in (tmp_path / "run").glob("*.json")) == [
+        "state-10.json", "state-8.json", "state.json",
+    ]  # fmt: skip
+    made.save(tmp_path / "run")
+    assert _kept_steps(tmp_path / "run") == [12]
+    assert len(list((tmp_path / "run").iterdir())) == 4
+
+
+@pytest.mark.parametrize("damage", ["bit", "state", "missing", "no state"])
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(backend: str, damage: str, tmp_path: Path) -> None:
+    def run(epochs: int, **settings: Any) -> Trainer:
+        made = trainer(callbacks=[callbacks.Checkpoint(tmp_path / "run", every_steps=1, **settings)])
+        made.fit(*data(), epochs=epochs, batch_size=8)
+        return made
+
+    whole = run(4)
+    shutil.rmtree(tmp_path / "run")
+    run(2)
+    (tensors,) = (tmp_path / "run").glob("model-6*.safetensors")
+    state = tmp_path / "run/state.json"
+    if damage == "bit":
+        content = bytearray(tensors.read_bytes())
+        content[-5] ^= 4
+        tensors.write_bytes(content)
+    elif damage == "state":
+        state.write_text(state.read_text()[:-20])
+    else:
+        (state if damage == "no state" else tensors).unlink()
+    with pytest.warns(UserWarning, match="the checkpoint of step 5 is read instead"):
+        again = run(4, resume=True)
+    assert weights(again) == weights(whole)
+    assert again.history["loss"] == whole.history["loss"]
+    assert _kept_steps(tmp_path / "run") == [11, 12]
+    for path in (tmp_path / "run").glob("model-*.safetensors"):
+        path.unlink()
+    with pytest.raises(CheckpointError, match="is missing"):
+        run(5, resume=True)
+
+
+def test_the_end_of_a_run_is_saved(backend: str, tmp_path: Path) -> None:
+    made = trainer(callbacks=[callbacks.Checkpoint(tmp_path / "run", every_steps=4)])
+    made.fit(*data(), epochs=2, batch_size=8)
+    again = trainer().restore(tmp_path / "run")
+    assert (again.steps, again.epoch) == (6, 2)
+    assert weights(again) == weights(made)
+
+
+def test_a_state_does_not_grow_with_the_steps(backend: str, tmp_path: Path) -> None:
+    sizes = []
+    made = trainer()
+    made.step(data())
+    for count in (1, 200_000):
+        losses = made.history["loss"]
+        losses.extend([float("nan"), 0.1, float(ops.item(ops.asarray(0.1, dtype="float32")))] * count)
+        losses[-2:] = [0.5, losses[-1]]
+        made.save(tmp_path / "run")
+        sizes.append((tmp_path / "run/state.json").stat().st_size)
+    assert sizes[1] < sizes[0] + 100
+    assert (tmp_path / "run/history-1-1.safetensors").stat().st_size < 4 * len(made.history["loss"]) + 1000
+    again = trainer().restore(tmp_path / "run").history["loss"]
+    assert len(again) == 600_004
+    assert again[-2:] == made.history["loss"][-2:]
+    assert again[1] != again[1]  # NaN
+
+
+def test_a_checkpoint_of_the_first_version_is_read(tmp_path: Path) -> None:
+    _two_states(tmp_path / "run")
+    state = tmp_path / "run/state.json"
+    document = json.loads(state.read_text())
+    assert document.pop("sha256")
+    losses = [0.25]
+    document["version"] = 1
+    del document["files"]["history"]
+    document["state"]["history"]["curves"]["loss"]["values"] = losses
+    text = json.dumps(document)
+    state.write_text(f'{text[:-1]}, "sha256": "{hashlib.sha256(text.encode()).hexdigest()}"}}')
+    again = trainer().restore(tmp_path / "run")
+    assert (again.steps, again.history["loss"]) == (1, losses)
+
+
+def test_a_link_in_place_of_the_state_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "run").mkdir()
+    for name in ("state.json", "state-1.json"):
+        (tmp_path / "run" / name).symlink_to(victim)
+    made = trainer()
+    for _ in range(2):
+        made.step(data())
+        made.save(tmp_path / "run", keep=2)
+    assert victim.read_text() == "mine"
+    assert not (tmp_path / "run/state.json").is_symlink()
+    assert trainer().restore(tmp_path / "run").steps == 2
+
+
+def test_a_folder_that_stays_locked_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_lock, "_PATIENCE", 0.1)
+    made, _ = _two_states(tmp_path / "run")
+    script = (
+        "import fcntl, os, sys, time; fcntl.flock(os.open(sys.argv[1], 0), 2); print(1, flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "run")], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(OSError, match="another process has locked the folder"):
+            made.save(tmp_path / "run")
+    finally:
+        holder.kill()
+        holder.communicate()
+    made.save(tmp_path / "run")
+    assert trainer().restore(tmp_path / "run").steps == 2
 
 
 def test_several_writers_and_readers_of_one_folder(tmp_path: Path) -> None:

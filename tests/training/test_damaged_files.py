@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import random
@@ -18,7 +19,7 @@ from ember_ml.training import Trainer, callbacks, optimizers, schedules
 from ember_ml.training import trainer_state as resuming
 
 FILES = ("state.json", "model-5.safetensors", "optimizer-5.safetensors", "gradients-5.safetensors")
-FILES = (*FILES, "callbacks-5.safetensors")
+FILES = (*FILES, "callbacks-5.safetensors", "history-5.safetensors")
 
 
 def data() -> tuple[Any, Any]:
@@ -168,9 +169,9 @@ def changed(document: Any, chance: random.Random) -> Any:
     elif kind == 3:
         node[key] = [node[key]] * chance.choice([1, 2, 50]) if chance.random() < 0.5 else {"a": node[key]}
     elif kind == 4 and chance.random() < 0.3:
-        node[key] = DEEP
+        node[key] = copy.deepcopy(DEEP)
     else:
-        node[key] = chance.choice(ODD)
+        node[key] = copy.deepcopy(chance.choice(ODD))  # a later change must not change the table
     return document
 
 
@@ -194,7 +195,7 @@ def forge_state(folder: Path, chance: random.Random) -> None:
 def forge_tensors(folder: Path, chance: random.Random) -> None:
     """Change the header or the bytes of a tensor file, and the checksums with it."""
     document = json.loads((folder / "state.json").read_text())
-    part = chance.choice(["model", "optimizer", "gradients", "callbacks"])
+    part = chance.choice(["model", "optimizer", "gradients", "callbacks", "history"])
     path = folder / document["files"][part]["name"]
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")

@@ -54,3 +54,8 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch:
     with pytest.raises(ImportError, match=r"pip install 'ember-ml\[plot\]'"):
         history().plot(tmp_path / "curve.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_notebook_shows_the_figure(tmp_path: Path) -> None:
+    assert history().plot()._repr_png_().startswith(b"\x89PNG")
+    assert not list(tmp_path.iterdir())

@@ -93,7 +93,7 @@ def _import(name: str) -> Any:
             ) from error
     point = _plugins().get(name)
     if point is None:
-        raise UnknownBackend(f"there is no backend {name!r}; the backends are {', '.join(backend_names())}")
+        raise UnknownBackend(_explain_unknown(name))
     try:
         return point.load()
     except Exception as error:
@@ -133,6 +133,17 @@ _CAPABILITIES: dict[str, type] = {
     "laziness": capabilities.Laziness,
     "bench_calls": capabilities.BenchCalls,
 }
+
+
+def _explain_unknown(name: str) -> str:
+    from difflib import get_close_matches  # slow to import
+
+    from ember_ml.core.other_names import BACKENDS
+
+    known = backend_names()
+    meant = BACKENDS.get(name.lower()) or next(iter(get_close_matches(name.lower(), known, 1)), None)
+    hint = f"did you mean {meant!r}? " if meant in known else ""
+    return f"there is no backend {name!r}; {hint}the backends are {', '.join(known)}"
 
 
 def check_backend(module: Any, name: str) -> None:

@@ -2,19 +2,21 @@
 
 A file is the length of its header in 8 bytes, the header in JSON (the dtype, shape and place of each tensor, and text
 about the file), and the tensors' bytes one after the other. Nothing in it can be executed. A file is written under
-another name and then renamed, so it is never incomplete. It is read into memory, not mapped: a file that
-another program overwrites in place would end every process that has it mapped.
+another name and then renamed, so it is never incomplete. :func:`read_tensors` reads it into memory and does not map it:
+a file that another program overwrites in place would end every process that has it mapped. :class:`MappedTensors` maps
+the large tensors of a model, which would otherwise be in memory twice while they are loaded.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import mmap
 import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from ember_ml.core.atomic_files import replaced
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.errors import UnsupportedDType
 
-__all__ = ["Contents", "read_tensors", "write_tensors"]
+__all__ = ["Contents", "MappedTensors", "read_tensors", "write_tensors"]
 
 _DTYPES: dict[str, EmberDType] = {
     "BOOL": dt.bool_,
@@ -49,6 +51,7 @@ _OWN = "ember_ml"
 _LONGEST_HEADER = 100_000_000  # as other readers have it
 _MOST_AXES = 64
 _LARGEST_SIZE = 2**63 - 1
+_SMALLEST_MAPPED = 1 << 16  # bytes; a mapping costs more than reading so little
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,31 +124,102 @@ def _check_text(metadata: Mapping[str, str]) -> dict[str, str]:
 def read_tensors(path: str | os.PathLike[str]) -> Contents:
     """Read what a file holds into memory."""
     name = os.fspath(path)
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise _damage_error(name, "it is no plain file")
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size < 8:
-            raise _damage_error(name, f"it has {size} bytes")
-        length = int.from_bytes(file.read(8), "little")
-        if length > min(size - 8, _LONGEST_HEADER):
-            raise _damage_error(name, f"its header would have {length} bytes, and the file has {size}")
-        header = _parse_header(name, file.read(length))
-        text = header.pop(_TEXT, None) or {}  # MLX writes null for none
-        if not isinstance(text, dict) or not all(isinstance(value, str) for value in text.values()):
-            raise _damage_error(name, "its metadata are not texts by name")
-        notes = _notes(name, text.pop(_OWN, "{}"))
-        places = {key: _place(name, key, entry) for key, entry in header.items()}
-        _check_places(name, places, size - 8 - length)
-        tensors = {key: _read(name, key, file, 8 + length, *place) for key, place in places.items()}
+    with _open(name) as file:
+        header = _read_header(name, file)
+        tensors = {key: _read(name, key, file, header.begin, *place) for key, place in header.places.items()}
     for key, tensor in tensors.items():
-        if tensor.dtype == np.bool_ and tensor.size and tensor.view(np.uint8).max() > 1:
-            raise _damage_error(name, f"the tensor {key!r} holds bytes that are neither True nor False")
-    for key in notes["complex128"]:
+        _check_booleans(name, key, tensor)
+    for key in header.notes["complex128"]:
         tensors[key] = _join_parts(name, key, tensors.get(key))
-    if notes["single"] and len(tensors) != 1:
+    if header.notes["single"] and len(tensors) != 1:
         raise _damage_error(name, "it says that it holds one tensor without a name")
-    return Contents(tensors, text, notes["single"])
+    return Contents(tensors, header.text, header.notes["single"])
+
+
+class MappedTensors:
+    """The tensors of a file, each read or mapped when it is asked for; the file stays open until ``close``.
+
+    Large tensors are private mappings: they fill no memory until they are used, what is written to one does not reach
+    the file, and each is unmapped when nothing refers to it. The file must not be overwritten in place as long as they
+    are used. Replacing it by another one, as :func:`write_tensors` does, changes nothing for them.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        self._file = _open(self._path)
+        try:
+            header = _read_header(self._path, self._file)
+            if header.notes["complex128"]:
+                raise _damage_error(self._path, "complex128 is not read from it tensor by tensor")
+        except BaseException:
+            self._file.close()
+            raise
+        self._begin, self._places = header.begin, header.places
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def shapes(self) -> dict[str, tuple[EmberDType, tuple[int, ...]]]:
+        """Return the dtype and shape of each tensor by name."""
+        return {key: (dtype, shape) for key, (dtype, shape, _, _) in self._places.items()}
+
+    def read(self, key: str) -> np.ndarray:
+        """Return a tensor, which may be changed: the file is not."""
+        dtype, shape, start, end = self._places[key]
+        first = self._begin + start
+        if end - start < _SMALLEST_MAPPED or first % dtype.itemsize:
+            tensor = _read(self._path, key, self._file, self._begin, dtype, shape, start, end)
+        else:
+            skipped = first % mmap.ALLOCATIONGRANULARITY
+            try:
+                mapped = mmap.mmap(
+                    self._file.fileno(), end - start + skipped, access=mmap.ACCESS_COPY, offset=first - skipped
+                )
+            except ValueError as error:  # the file has become shorter since its header was read
+                raise _damage_error(self._path, f"it ends within the tensor {key!r}") from error
+            tensor = np.frombuffer(mapped, host_dtypes[dtype], math.prod(shape), skipped).reshape(shape)
+        _check_booleans(self._path, key, tensor)
+        return tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    begin: int
+    """The byte of the file at which the first tensor begins."""
+    places: dict[str, tuple[EmberDType, tuple[int, ...], int, int]]
+    text: dict[str, str]
+    notes: dict[str, Any]
+
+
+def _open(path: str) -> BinaryIO:
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise _damage_error(path, "it is no plain file")
+    return open(path, "rb")
+
+
+def _read_header(path: str, file: BinaryIO) -> _Header:
+    size = os.fstat(file.fileno()).st_size
+    if size < 8:
+        raise _damage_error(path, f"it has {size} bytes")
+    length = int.from_bytes(file.read(8), "little")
+    if length > min(size - 8, _LONGEST_HEADER):
+        raise _damage_error(path, f"its header would have {length} bytes, and the file has {size}")
+    header = _parse_header(path, file.read(length))
+    text = header.pop(_TEXT, None) or {}  # MLX writes null for none
+    if not isinstance(text, dict) or not all(isinstance(value, str) for value in text.values()):
+        raise _damage_error(path, "its metadata are not texts by name")
+    notes = _notes(path, text.pop(_OWN, "{}"))
+    places = {key: _place(path, key, entry) for key, entry in header.items()}
+    _check_places(path, places, size - 8 - length)
+    return _Header(8 + length, places, text, notes)
+
+
+def _check_booleans(path: str, key: str, tensor: np.ndarray) -> None:
+    if tensor.dtype == np.bool_ and tensor.size and tensor.view(np.uint8).max() > 1:
+        raise _damage_error(path, f"the tensor {key!r} holds bytes that are neither True nor False")
 
 
 def _damage_error(path: str, reason: str) -> ValueError:

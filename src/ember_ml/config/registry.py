@@ -115,11 +115,12 @@ class Registry:
         return sorted(name for name in (*self._things, *self._functions) if name.startswith(prefix))
 
     def lookup(self, name: str) -> Callable[..., Any]:
-        """What is registered under ``name``; ``UnknownName`` tells which names are like it."""
-        thing = self._things.get(name)
+        """Return what is registered under ``name``; ``UnknownName`` tells which names are like it."""
+        thing = self._find(name)
         if thing is None:
-            self._import_all()
-            thing = self._things.get(name, self._functions.get(name))
+            with self._lock:
+                while (thing := self._find(name)) is None and self._modules:
+                    self._import_next()
         if thing is None:
             raise UnknownName(_no_such_name(name, self.names()))
         return thing
@@ -177,11 +178,17 @@ class Registry:
         """Write the configuration of ``thing`` to a ``.json`` or ``.toml`` file, from which :meth:`load` builds it."""
         write(self.config_of(thing), path)
 
+    def _find(self, name: str) -> Callable[..., Any] | None:
+        return self._things.get(name, self._functions.get(name))
+
     def _import_all(self) -> None:
         with self._lock:
             while self._modules:
-                import_module(self._modules[0])
-                del self._modules[0]
+                self._import_next()
+
+    def _import_next(self) -> None:
+        import_module(self._modules[0])
+        del self._modules[0]
 
     def _build(self, config: dict[str, Any], context: Any, source: str, place: str, depth: int) -> Any:
         where = f"{source}: at {place}" if place else source
@@ -373,7 +380,7 @@ def names(prefix: str = "") -> list[str]:
 
 
 def lookup(name: str) -> Callable[..., Any]:
-    """What is registered under ``name``; ``UnknownName`` tells which names are like it.
+    """Return what is registered under ``name``; ``UnknownName`` tells which names are like it.
 
     >>> from ember_ml.config.registry import lookup
     >>> lookup("schedules/cosine").__name__

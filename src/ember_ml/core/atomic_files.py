@@ -11,11 +11,12 @@ __all__ = ["replaced", "sync_folder"]
 
 
 @contextmanager
-def replaced(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replaced(path: str | os.PathLike[str], follow_links: bool = True) -> Iterator[BinaryIO]:
     """Open a file to write to, which replaces ``path`` in one step when the block ends.
 
     Readers of ``path`` see the old file or the new one, never a part of it, also after a loss of power. An error leaves
-    the old one and nothing else.
+    the old one and nothing else. A symbolic link stays and what it names is replaced, unless ``follow_links`` is False:
+    then the link itself is.
 
     >>> import os, tempfile
     >>> from ember_ml.core.atomic_files import replaced
@@ -26,13 +27,14 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ...     is_there, os.listdir(folder)
     (False, ['x'])
     """
-    target = os.path.realpath(path)  # keep a symbolic link
+    target = os.path.realpath(path) if follow_links else os.path.abspath(path)
     folder, name = os.path.split(target)
     beside = os.path.join(folder, f".{name}.{os.urandom(6).hex()}")
     try:
         with open(beside, "xb") as file:
-            with suppress(FileNotFoundError):
-                os.chmod(beside, os.stat(target).st_mode & 0o777)
+            if not os.path.islink(target):
+                with suppress(FileNotFoundError):
+                    os.chmod(beside, os.stat(target).st_mode & 0o777)
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -110,5 +110,11 @@ def table(results: Sequence[Result]) -> Table:
             f"{result.difference:.1e}",
             f"{result.milliseconds:.3g} ms",
         )
-    shown.caption = "all agree" if agree(results) else f"[bold red]the backends differ by more than {_TOLERANCE:g}[/]"
+    if not agree(results):
+        shown.caption = f"[bold red]the backends differ by more than {_TOLERANCE:g}[/]"
+    elif len(results) > 1:
+        shown.caption = (
+            "all agree: the period found in a series of days, its trend per year, the height of its wave, "
+            "the deviation of the rest, and the share of one weekly pattern in that"
+        )
     return shown

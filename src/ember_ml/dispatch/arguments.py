@@ -269,7 +269,7 @@ def _prepare(call: Call, values: list[Any]) -> EmberDType | None:
         elif role is KEY:
             values[index] = [call.take(item) for item in (value if type(value) is tuple else (value,))]
         elif role is DATA and backend.is_tape and type(value) in (list, tuple):
-            values[index] = as_host(value)  # raises where a gradient would be lost
+            as_host(value)  # raises where a gradient would be lost
         else:
             values[index] = call.take(value)
     if call.device is None:

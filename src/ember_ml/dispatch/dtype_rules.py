@@ -26,6 +26,7 @@ __all__ = [
     "LOGICAL",
     "NUMERIC",
     "ORDER",
+    "ORDERED",
     "REAL",
     "REAL_CONTRACTION",
     "REAL_FLOATING",
@@ -101,6 +102,7 @@ BITWISE = Rule("bitwise", dt.INTEGERS | dt.BOOL)
 LOGICAL = Rule("logical", dt.ALL, promotes=False, result="bool")
 EQUALITY = Rule("equality", dt.ALL, result="bool", by_value=True)
 ORDER = Rule("order", dt.ALL - dt.COMPLEX, result="bool", by_value=True)
+ORDERED = Rule("ordered", dt.ALL - dt.COMPLEX)
 CONTRACTION = Rule("contraction", _NUMBERS, contraction=True)
 REAL_CONTRACTION = Rule("real contraction", dt.FLOATS, lift=True, contraction=True)
 FACTORIZATION = Rule("factorization", _FULL, lift=True, contraction=True)

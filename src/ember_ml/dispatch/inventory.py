@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 from ember_ml.backend.contract import Backend, ByDType
 from ember_ml.core import dtypes as dt
 from ember_ml.dispatch.declare import OPS, Op
+from ember_ml.dispatch.describe import write_signature
 from ember_ml.dispatch.gaps import ANY
 
 __all__ = ["DERIVED", "MISSING", "NATIVE", "OWN", "PLAIN", "Entry", "Gap", "families", "gaps", "inventory"]
@@ -76,7 +78,7 @@ def _entry(op: Op, backends: tuple[Any, ...]) -> Entry:
         family=op.family,
         kind="plain" if op.is_plain else "derived" if op.derived else "primitive",
         rule=op.rule.name,
-        signature=str(op.signature),
+        signature=write_signature(op.signature, width=sys.maxsize),
         aliases=op.aliases,
         status={backend.name: _status(op, backend) for backend in backends},
         uses=sum(count_uses()[name] for name in (op.name, *op.aliases)),

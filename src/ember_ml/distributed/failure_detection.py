@@ -6,11 +6,21 @@ import signal
 from collections import deque
 from dataclasses import dataclass, field
 
-__all__ = ["STALLED", "Failure", "RankState", "Watch", "describe_exit", "traceback_of"]
+__all__ = [
+    "REMEMBERED_LINES",
+    "STALLED",
+    "Failure",
+    "RankState",
+    "Watch",
+    "checkpoint_error_in",
+    "describe_exit",
+    "traceback_of",
+]
 
 STALLED = 124
 """The exit code of a job that was given up, as of the command ``timeout``."""
-_REMEMBERED_LINES = 400
+REMEMBERED_LINES = 400
+"""How many lines of its standard error are kept of a rank."""
 
 
 @dataclass
@@ -45,7 +55,7 @@ class RankState:
     raised_at: float = 0.0
     ended: bool = False
     """Whether the launcher had begun to end this rank when it was still running."""
-    errors: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED_LINES))
+    errors: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED_LINES))
 
     def beat(self, now: float, said: dict[str, object]) -> None:
         """Take a sign of life into account."""
@@ -107,6 +117,20 @@ def traceback_of(errors: list[str]) -> list[str]:
             if not any("exception" in line for line in errors[max(0, number - 2) : number]):
                 break  # nothing says that another exception led to this one
     return errors[start:] or errors[-10:]
+
+
+def checkpoint_error_in(errors: list[str]) -> str:
+    """Return the message of the ``CheckpointError`` with which the last traceback ends; empty where there is none.
+
+    >>> from ember_ml.distributed.failure_detection import checkpoint_error_in
+    >>> checkpoint_error_in(["Traceback (most recent call last):", "ember_ml.errors.CheckpointError: it is damaged"])
+    'it is damaged'
+    """
+    for line in traceback_of(errors):
+        _, name, message = line.partition("ember_ml.errors.CheckpointError: ")
+        if name:
+            return message
+    return ""
 
 
 class Watch:

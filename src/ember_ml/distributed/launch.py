@@ -1,4 +1,4 @@
-"""Running one script in several processes, here or on several hosts: the work of ``ember-ml launch``."""
+"""Run one script in several processes, here or on several hosts, for ``ember-ml launch``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from ember_ml.backend.built_in import BUILT_IN
+from ember_ml.distributed.failure_detection import Failure, RankState, checkpoint_error_in
 from ember_ml.distributed.hosts import LOCAL, check_reach, places, read_hosts
 from ember_ml.distributed.report import JsonReport, Report
 from ember_ml.distributed.start_agents import Job, mpi_command
@@ -26,9 +27,10 @@ def launch(
     log_dir: Path | None = None,
     as_json: bool = False,
 ) -> int:
-    """Run a script in several processes, show what they print, and give the exit code: of the rank that failed first.
+    """Run a script in several processes, show what they print, and return the exit code of the rank that failed first.
 
-    With ``restarts``, all ranks are started again after a failure, that often at most.
+    With ``restarts``, all ranks are started again after a failure, that often at most. A checkpoint that two starts in
+    a row cannot use ends the job: the next start would find it as it is.
     """
     if sys.platform == "win32":
         raise LaunchError("ember-ml launch needs process groups, which Windows does not have; use WSL")
@@ -47,6 +49,7 @@ def launch(
 
 
 def _run(job: Job, restarts: int, report: Report) -> int:
+    unusable = ""
     for restart in range(restarts + 1):
         supervisor = Supervisor(job, restart, report)
         failure = supervisor.run()
@@ -56,7 +59,16 @@ def _run(job: Job, restarts: int, report: Report) -> int:
             report.ended(0, restart + 1)
             return 0
         report.failed(failure, supervisor.ranks)
-        if failure.final or restart == restarts:
+        before, unusable = unusable, _unusable_checkpoint(failure, supervisor.ranks)
+        is_hopeless = bool(unusable) and unusable == before
+        if is_hopeless and restart < restarts:
+            report.note("two starts could not use the checkpoint, for the same reason: it is not tried again")
+        if is_hopeless or failure.final or restart == restarts:
             report.ended(failure.code, restart + 1)
             return failure.code
     raise AssertionError("a job is run at least once")
+
+
+def _unusable_checkpoint(failure: Failure, ranks: list[RankState]) -> str:
+    """Return why the rank that failed first could not use a checkpoint; empty where that was not the reason."""
+    return "" if failure.rank is None else checkpoint_error_in(list(ranks[failure.rank].errors))

@@ -35,11 +35,11 @@ class Report:
                 self._log(rank.number, f"--- {now}: start {restart + 1}, {len(ranks)} ranks on {backend}")
         self.show_start(restart, ranks, backend)
 
-    def line(self, rank: int, stream: str, text: str) -> None:
-        """A rank has printed a line."""
+    def lines(self, rank: int, stream: str, lines: list[str]) -> None:
+        """Log and show lines that a rank has printed, many at a time."""
         if rank in self.logs:
-            self._log(rank, text)
-        self.show_line(rank, stream, text)
+            self._log(rank, "\n".join(lines))
+        self.show_lines(rank, stream, lines)
 
     def _log(self, rank: int, text: str) -> None:
         """Write to a rank's log; a disk that is full ends the log, not the job."""
@@ -75,7 +75,8 @@ class Report:
         if restart:
             self.note(f"starting {len(ranks)} ranks again ({restart})")
 
-    def show_line(self, rank: int, stream: str, text: str) -> None:
+    def show_lines(self, rank: int, stream: str, lines: list[str]) -> None:
+        text = f"\n[{rank}] ".join(lines)
         self.show(f"[{rank}] {text}", sys.stdout if stream == "out" else sys.stderr)
 
     def note(self, text: str) -> None:
@@ -106,14 +107,18 @@ class JsonReport(Report):
     """A job for programs: one JSON object per line, each with the key ``event``."""
 
     def _say(self, event: str, **facts: Any) -> None:
-        self.show(json.dumps({"event": event, "seconds": round(self.seconds, 3), **facts}), sys.stdout)
+        self.show(self._describe(event, **facts), sys.stdout)
+
+    def _describe(self, event: str, **facts: Any) -> str:
+        return json.dumps({"event": event, "seconds": round(self.seconds, 3), **facts})
 
     def show_start(self, restart: int, ranks: list[RankState], backend: str) -> None:
         placed = [{"rank": rank.number, "host": rank.host} for rank in ranks]
         self._say("start", restart=restart, backend=backend, ranks=placed)
 
-    def show_line(self, rank: int, stream: str, text: str) -> None:
-        self._say("line", rank=rank, stream=stream, text=text)
+    def show_lines(self, rank: int, stream: str, lines: list[str]) -> None:
+        described = [self._describe("line", rank=rank, stream=stream, text=text) for text in lines]
+        self.show("\n".join(described), sys.stdout)
 
     def note(self, text: str) -> None:
         self._say("note", text=text)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -77,24 +78,33 @@ def mpi_command(hosts: list[Host]) -> list[str] | None:
 
 
 class Starter:
-    """The processes that start the agents: the agents themselves on this host, else ``ssh`` or ``mpirun``."""
+    """The processes that start the agents: the agents themselves on this host, else ``ssh`` or ``mpirun``.
 
-    def __init__(self, job: Job, port: int, token: str) -> None:
+    Args:
+        job: What is to be run.
+        ports: The port at which the launcher listens at each of its addresses.
+        token: The secret by which it knows its agents.
+    """
+
+    def __init__(self, job: Job, ports: Mapping[str, int], token: str) -> None:
         self.said: deque[str] = deque(maxlen=20)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         program = [sys.executable, "-P", str(Path(agent.__file__))]
         environment = {**os.environ, _TOKEN: token}
         if job.mpi is not None:
             away = [host.name for host in job.hosts if not is_here(host.name)]
-            address = f"{route_to(away[0]) if away else LOCAL}:{port}"
+            address = route_to(away[0]) if away else LOCAL
             settings = {**_OPEN_MPI, **(_MORE_THAN_CORES if len(job.hosts) == 1 else {})}
-            self._start("mpirun", [*job.mpi, *program, address, "mpi"], {**settings, **environment})
+            self._start(
+                "mpirun", [*job.mpi, *program, f"{address}:{ports[address]}", "mpi"], {**settings, **environment}
+            )
             return
         for number, host in enumerate(job.hosts):
             if is_here(host.name):
-                self._start(host.name, [*program, f"{LOCAL}:{port}", str(number)], environment)
+                self._start(host.name, [*program, f"{LOCAL}:{ports[LOCAL]}", str(number)], environment)
             else:
-                there = shlex.join([*program, f"{route_to(host.name)}:{port}", str(number)])
+                address = route_to(host.name)
+                there = shlex.join([*program, f"{address}:{ports[address]}", str(number)])
                 # the secret goes through the input, since command lines can be read by everybody
                 self._start(host.name, ["ssh", "-o", "BatchMode=yes", "--", host.name, there], dict(os.environ), token)
 

@@ -1,9 +1,8 @@
-"""One start of a job: agents on its hosts, ranks under them, and an end within the time limit whatever happens."""
+"""Run one start of a job: start agents on its hosts and ranks under them, and end all within the time limit."""
 
 from __future__ import annotations
 
 import contextlib
-import hmac
 import json
 import secrets
 import selectors
@@ -14,23 +13,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ember_ml.distributed.agent import SIGTERM_TO_SIGKILL, lines_of
-from ember_ml.distributed.failure_detection import STALLED, Failure, RankState, Watch
+from ember_ml.distributed.agent import SIGTERM_TO_SIGKILL, split_lines
+from ember_ml.distributed.failure_detection import REMEMBERED_LINES, STALLED, Failure, RankState, Watch
 from ember_ml.distributed.heartbeat import interval
-from ember_ml.distributed.hosts import LOCAL, Host, is_here
+from ember_ml.distributed.hosts import LOCAL, Host, is_here, route_to
+from ember_ml.distributed.listeners import Listeners
 from ember_ml.distributed.rank_environment import ENGINE_SHARE, LIMIT_SHARE, order_of
 from ember_ml.distributed.report import Report
 from ember_ml.distributed.start_agents import Job, Starter
 
 __all__ = ["Supervisor"]
 
-_CHUNK = 65536
+_CHUNK = 1 << 18
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TRACEBACK = 0.3  # seconds between the news of an uncaught exception and the last line of its traceback
 _LEAVING = 3.0  # seconds that a rank may take between its last line and its end, as it closes libraries
 _END = 1.0  # seconds for agents without ranks to end
 _PAUSE = 1.0  # seconds that a look takes at most
-_STRANGERS = 32  # connections that have not said who they are: with more, the oldest is closed
 _LOOK = 0.1  # seconds between two looks at the ranks where nothing comes in
 _EXPLANATION = 0.5  # seconds in which the end of a rank is awaited that explains a broken collective or a lost agent
 # seconds for ranks to end by themselves after a failure, after Ctrl-C, and by SIGTERM; less where the limit is short
@@ -68,7 +67,7 @@ class Supervisor:
         ]
         self.watch: Watch = Watch(self.ranks, job.timeout * LIMIT_SHARE)
         self._links = self._expected()
-        self._strangers: list[socket.socket] = []
+        self._listeners: Listeners | None = None  # until all agents are there
         self.began: float = time.monotonic()
         self.failure: Failure | None = None
         self.failed_ranks: list[RankState] = []  # those that ended with a code other than 0, in that order
@@ -84,15 +83,17 @@ class Supervisor:
     def run(self) -> Failure | None:
         """Run the job to its end, and say how it failed if it did."""
         token = secrets.token_hex(16)
-        everywhere = all(is_here(host.name) for host in self.job.hosts)
-        with socket.create_server((LOCAL if everywhere else "", 0)) as server, self._signals():
-            self.selector.register(server, selectors.EVENT_READ, ("server", token))
-            self.report.started(self.restart, self.ranks, self.job.backend)
-            starter = Starter(self.job, server.getsockname()[1], token)
-            for source in starter.outputs():
-                self.selector.register(source, selectors.EVENT_READ, ("starter", starter))
+        away = [host.name for host in self.job.hosts if not is_here(host.name)]
+        addresses = {LOCAL, *(route_to(name) for name in away)}  # no other interface is listened at
+        with self._signals():
+            self._listeners = Listeners(self.selector, addresses, token, self.watch.limit)
+            starter: Starter | None = None
             patience = SIGTERM_TO_SIGKILL + _END
             try:
+                self.report.started(self.restart, self.ranks, self.job.backend)
+                starter = Starter(self.job, self._listeners.ports, token)
+                for source in starter.outputs():
+                    self.selector.register(source, selectors.EVENT_READ, ("starter", starter))
                 self._watch(starter)
                 self._tell(over=True)
                 patience = _END
@@ -100,10 +101,10 @@ class Supervisor:
                 for link in self._links.values():
                     if link.socket is not None:
                         link.socket.close()
-                for stranger in self._strangers:
-                    stranger.close()
+                self._stop_listening()
                 self.selector.close()
-                starter.end(patience)
+                if starter is not None:
+                    starter.end(patience)
         return self.failure
 
     @contextlib.contextmanager
@@ -138,6 +139,8 @@ class Supervisor:
             if now - before > _PAUSE:  # it was stopped, or what reads its output was
                 self._forgive(now - before)
             before = now
+            if self._listeners is not None:
+                self._listeners.expire(now)
             self._judge(now, starter)
 
     def _forgive(self, seconds: float) -> None:
@@ -177,69 +180,54 @@ class Supervisor:
         """Take in what has come from one source."""
         kind, more = key.data
         source: Any = key.fileobj
-        if kind == "server":
-            self._admit(source, more)
+        if kind in ("server", "stranger"):
+            self._admit(kind, source)
         elif kind == "signal":
             for number in source.recv(_CHUNK):
                 self._interrupted(number)
         elif kind == "starter":
             if not more.read(source):
                 self.selector.unregister(source)
-        elif kind == "stranger":
-            self._greet(source, more)
         elif more.socket is source:  # else it was lost a moment ago
             self._hear(more)
 
-    def _admit(self, server: socket.socket, token: str) -> None:
-        """Take a connection; however many there are, the launcher keeps files to open."""
-        while len(self._strangers) >= _STRANGERS:
-            self._dismiss(self._strangers[0])
-        try:
-            connection, _ = server.accept()
-        except OSError:  # no file is left, or the other side has gone
-            for stranger in [*self._strangers]:
-                self._dismiss(stranger)
+    def _admit(self, kind: str, source: socket.socket) -> None:
+        """Take a new connection, or what one has sent; an agent that knows the token is asked for ports."""
+        if self._listeners is None:  # all agents came a moment ago
             return
-        connection.settimeout(self.watch.limit)
-        self._strangers.append(connection)
-        self.selector.register(connection, selectors.EVENT_READ, ("stranger", token))
-
-    def _dismiss(self, connection: socket.socket) -> None:
-        self._strangers.remove(connection)
-        self.selector.unregister(connection)
-        connection.close()
-
-    def _greet(self, connection: socket.socket, token: str) -> None:
-        """Let an agent in that knows the secret; nobody else."""
-        if connection not in self._strangers:  # dismissed a moment ago
+        if kind == "server":
+            self._listeners.accept(source)
             return
-        self._strangers.remove(connection)
-        self.selector.unregister(connection)
-        try:
-            said = json.loads(connection.recv(_CHUNK).partition(b"\n")[0])
-            link = self._links[said["hello"]]
-            known = hmac.compare_digest(said["token"], token) and link.socket is None
-        except Exception:  # whatever a stranger has sent, as brackets without end, must not end the job
-            known, link = False, None
-        if not known or link is None:
-            connection.close()
+        name = self._listeners.greet(source)
+        if name is None:
             return
-        link.socket = connection
+        link = self._links.get(name)
+        if link is None or link.socket is not None:
+            source.close()
+            return
+        link.socket = source
         link.heard = time.monotonic()
-        self.selector.register(connection, selectors.EVENT_READ, ("agent", link))
-        connection.sendall(json.dumps({"ports": len(link.host.ranks) + 1}).encode() + b"\n")
+        self.selector.register(source, selectors.EVENT_READ, ("agent", link))
+        source.sendall(json.dumps({"ports": len(link.host.ranks) + 1}).encode() + b"\n")
+        if all(other.socket is not None for other in self._links.values()):
+            self._stop_listening()
+
+    def _stop_listening(self) -> None:
+        if self._listeners is not None:
+            self._listeners.close()
+            self._listeners = None
 
     def _hear(self, link: _Link) -> None:
         assert link.socket is not None
         try:
-            some = link.socket.recv(_CHUNK)
+            arrived = link.socket.recv(_CHUNK)
         except OSError:
-            some = b""
-        if not some:
+            arrived = b""
+        if not arrived:
             self._lose(link)
             return
         link.heard = time.monotonic()
-        lines, link.received = lines_of(link.received, some)
+        lines, link.received = split_lines(link.received, arrived)
         for line in lines:
             self._take(link, json.loads(line))
 
@@ -252,10 +240,13 @@ class Supervisor:
         if "rank" not in message:
             return
         rank = self.ranks[message["rank"]]
-        if "line" in message:
+        if "lines" in message:
+            lines = message["lines"].split("\n")
             if message["stream"] == "err":
-                rank.errors.append(message["line"])
-            self.report.line(rank.number, message["stream"], message["line"])
+                rank.errors.extend(lines[-REMEMBERED_LINES:])
+            if message["full"]:  # it had to wait for its output to be read
+                rank.moved = now
+            self.report.lines(rank.number, message["stream"], lines)
         elif "beat" in message:
             rank.beat(now, message["beat"])
         elif "stopped" in message:

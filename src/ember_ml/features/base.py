@@ -1,4 +1,4 @@
-"""The base of feature extractors."""
+"""The base class of feature extractors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FeatureExtractor(Estimator, ABC):
         return self.extract(*args, **kwargs)
 
     def fit(self, X: TensorLike, y: Any = None) -> Self:
-        """Learn what extracting needs; here, nothing."""
+        """Learn what ``extract`` needs; nothing in this class."""
         return self
 
     def transform(self, X: TensorLike) -> Tensor:

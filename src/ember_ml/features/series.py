@@ -65,7 +65,7 @@ class Lags(FeatureExtractor):
     def extract(self, data: TensorLike) -> Tensor:
         """Return the values before each step of ``data``."""
         lags = self._list_lags()
-        x = _steps(ops.convert_to_tensor(unbox_objects(data)))
+        x = _as_steps(ops.convert_to_tensor(unbox_objects(data)))
         if isinstance(self.fill, float) and ops.dtype(x).kind != "float":
             x = ops.cast(x, "float32")
         count, longest = x.shape[-2], max(lags)
@@ -110,9 +110,9 @@ class RollingStatistics(FeatureExtractor):
     def extract(self, data: TensorLike) -> Tensor:
         """Return the statistics at each step of ``data``."""
         x, dtype = read_floats(data)
-        x = _steps(x)
+        x = _as_steps(x)
         count = x.shape[-2]
-        if self.fill is not None and count < self.length:  # as if there had been more steps
+        if self.fill is not None and count < self.length:  # pad, so that there is at least one window
             x = _prepend(x, self.length - count, self.fill)
         frames = ops.moveaxis(ops.frame(x, self.length, 1, axis=-2), -2, -1)
         found = _join_columns(describe(frames, self.statistics))
@@ -122,7 +122,7 @@ class RollingStatistics(FeatureExtractor):
         return ops.cast(_prepend(found[..., :kept, :], count - kept, self.fill), dtype)
 
 
-def _steps(x: Tensor) -> Tensor:
+def _as_steps(x: Tensor) -> Tensor:
     """Return ``x`` as steps of features; a vector is one feature."""
     if not len(x.shape):
         raise ValueError("a series has steps, and a single number has none")
@@ -130,7 +130,7 @@ def _steps(x: Tensor) -> Tensor:
 
 
 def _prepend(x: Tensor, count: int, fill: Any) -> Tensor:
-    """``x`` after ``count`` steps of ``fill``."""
+    """Put ``count`` steps of ``fill`` before ``x``."""
     *batch, _, width = x.shape
     before = ops.full((*batch, count, width), fill, dtype=ops.dtype(x), device=ops.get_device(x))
     return ops.concatenate([before, x], axis=-2)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ember_ml import ops
 from ember_ml.features.base import FeatureExtractor
-from ember_ml.features.statistics import centered_series
+from ember_ml.features.statistics import center_series
 from ember_ml.nn.features.common.rows import read_floats
 from ember_ml.typing import Tensor, TensorLike
 
@@ -78,7 +78,7 @@ class _Spectrum:
 
     def __init__(self, x: Tensor, sample_rate: float) -> None:
         steps, dtype, device = x.shape[-1], ops.dtype(x), ops.get_device(x)
-        self.windowed = ops.multiply(centered_series(x), ops.hann_window(steps, dtype=dtype, device=device))
+        self.windowed = ops.multiply(center_series(x), ops.hann_window(steps, dtype=dtype, device=device))
         transformed = ops.rfft(self.windowed)[..., 1:]
         self.power = ops.add(ops.square(ops.real(transformed)), ops.square(ops.imag(transformed)))
         self.frequencies = ops.rfftfreq(steps, 1.0 / sample_rate, dtype=dtype, device=device)[1:]
@@ -94,11 +94,11 @@ class _Spectrum:
         return self.mean(ops.cast(is_inside, ops.dtype(self.shares)))
 
     def is_silent(self) -> Tensor:
-        """Whether there is no power at all."""
+        """Return whether there is no power at all."""
         return ops.equal(ops.sum(self.power, axis=-1), 0.0)
 
-    def audible(self, values: Tensor) -> Tensor:
-        """``values``, and 0 where there is no power."""
+    def zero_silent(self, values: Tensor) -> Tensor:
+        """Return ``values``, and 0 where there is no power."""
         return ops.where(self.is_silent(), ops.zeros_like(values), values)
 
 
@@ -108,23 +108,23 @@ def _bandwidth(spectrum: _Spectrum) -> Tensor:
 
 
 def _peak(spectrum: _Spectrum) -> Tensor:
-    return spectrum.audible(ops.take(spectrum.frequencies, ops.argmax(spectrum.power, axis=-1)))
+    return spectrum.zero_silent(ops.take(spectrum.frequencies, ops.argmax(spectrum.power, axis=-1)))
 
 
 def _rolloff(spectrum: _Spectrum) -> Tensor:
     reached = ops.greater_equal(ops.cumsum(spectrum.shares, axis=-1), 0.85)
     first = ops.argmax(ops.cast(reached, "int32"), axis=-1)
-    return spectrum.audible(ops.take(spectrum.frequencies, first))
+    return spectrum.zero_silent(ops.take(spectrum.frequencies, first))
 
 
 def _entropy(spectrum: _Spectrum) -> Tensor:
-    most = math.log(spectrum.shares.shape[-1]) or 1.0  # a single frequency has no choice
+    most = math.log(spectrum.shares.shape[-1]) or 1.0  # the entropy of a single frequency is 0
     return ops.divide(ops.negative(ops.sum(ops.xlogy(spectrum.shares, spectrum.shares), axis=-1)), most)
 
 
 def _flatness(spectrum: _Spectrum) -> Tensor:
     geometric = ops.exp(ops.mean(ops.log(spectrum.shares), axis=-1))
-    return spectrum.audible(ops.multiply(geometric, float(spectrum.shares.shape[-1])))
+    return spectrum.zero_silent(ops.multiply(geometric, float(spectrum.shares.shape[-1])))
 
 
 _FEATURES: dict[str, Callable[[_Spectrum], Tensor]] = {

@@ -9,7 +9,7 @@ from ember_ml.features.base import FeatureExtractor
 from ember_ml.nn.features.common.rows import read_floats
 from ember_ml.typing import Tensor, TensorLike
 
-__all__ = ["STATISTICS", "SeriesStatistics", "centered_series", "describe"]
+__all__ = ["STATISTICS", "SeriesStatistics", "center_series", "describe"]
 
 
 class SeriesStatistics(FeatureExtractor):
@@ -52,19 +52,19 @@ def describe(x: Tensor, statistics: Sequence[str]) -> Tensor:
     return ops.stack([STATISTICS[name](x) for name in statistics], axis=-1)
 
 
-def _from_the_first(x: Tensor) -> Tensor:
-    """Series less their first value: exact for what lies far from 0, and 0 for constants."""
+def _subtract_first(x: Tensor) -> Tensor:
+    """Subtract the first value of each series: exact for values far from 0, and 0 for constants."""
     return ops.subtract(x, x[..., :1])
 
 
-def centered_series(x: Tensor) -> Tensor:
-    """Series less their mean; 0 for constants."""
-    moved = _from_the_first(x)
+def center_series(x: Tensor) -> Tensor:
+    """Subtract the mean of each series; constants become exactly 0."""
+    moved = _subtract_first(x)
     return ops.subtract(moved, ops.mean(moved, axis=-1, keepdims=True))
 
 
 def _standardized_moment(x: Tensor, order: int) -> Tensor:
-    around = centered_series(x)
+    around = center_series(x)
     deviation = ops.sqrt(ops.mean(ops.square(around), axis=-1, keepdims=True))
     return ops.mean(ops.power(ops.divide_no_nan(around, deviation), order), axis=-1)
 
@@ -75,12 +75,12 @@ def _kurtosis(x: Tensor) -> Tensor:
 
 
 def _slope(x: Tensor) -> Tensor:
-    steps = centered_series(ops.arange(x.shape[-1], dtype=ops.dtype(x), device=ops.get_device(x)))
-    return ops.divide_no_nan(ops.sum(ops.multiply(centered_series(x), steps), axis=-1), ops.sum(ops.square(steps)))
+    steps = center_series(ops.arange(x.shape[-1], dtype=ops.dtype(x), device=ops.get_device(x)))
+    return ops.divide_no_nan(ops.sum(ops.multiply(center_series(x), steps), axis=-1), ops.sum(ops.square(steps)))
 
 
-def _crossings(x: Tensor) -> Tensor:
-    is_above = ops.greater(centered_series(x), 0.0)
+def _count_crossings(x: Tensor) -> Tensor:
+    is_above = ops.greater(center_series(x), 0.0)
     crossed = ops.not_equal(is_above[..., 1:], is_above[..., :-1])
     counted = ops.cast(ops.count_nonzero(crossed, axis=-1), ops.dtype(x))
     return ops.divide(counted, float(max(x.shape[-1] - 1, 1)))
@@ -93,10 +93,10 @@ STATISTICS: dict[str, Callable[[Tensor], Tensor]] = {
     "max": lambda x: ops.max(x, axis=-1),
     "sum": lambda x: ops.sum(x, axis=-1),
     "rms": lambda x: ops.sqrt(ops.mean(ops.square(x), axis=-1)),
-    "std": lambda x: ops.std(_from_the_first(x), axis=-1),
-    "var": lambda x: ops.var(_from_the_first(x), axis=-1),
+    "std": lambda x: ops.std(_subtract_first(x), axis=-1),
+    "var": lambda x: ops.var(_subtract_first(x), axis=-1),
     "skewness": lambda x: _standardized_moment(x, 3),
     "kurtosis": _kurtosis,
     "slope": _slope,
-    "crossings": _crossings,
+    "crossings": _count_crossings,
 }

@@ -60,8 +60,8 @@ class TableFeatures(FeatureExtractor):
         names = list(frame.columns if self.columns is None else self.columns)
         if not names or not len(frame):
             raise ValueError(f"there is nothing to learn from a table of {len(frame)} rows and {len(names)} columns")
-        described = [_describe(name, _column(frame, name)) for name in names]
-        means = ops.nanmean(self._matrix(frame, described), axis=0)
+        described = [_describe(name, _find_column(frame, name)) for name in names]
+        means = ops.nanmean(self._make_matrix(frame, described), axis=0)
         self._forget()
         self._keep(
             columns_=described,
@@ -74,27 +74,27 @@ class TableFeatures(FeatureExtractor):
     def extract(self, data: Any) -> Tensor:
         """Return the feature matrix of a data frame with the columns that ``fit`` saw, and maybe others."""
         self._check_fitted()
-        x = self._matrix(_read(data), self.columns_)
-        return ops.where(ops.isnan(x), ops.cast(self._state("fill_", x), ops.dtype(x)), x)
+        x = self._make_matrix(_read(data), self.columns_)
+        return ops.where(ops.isnan(x), ops.cast(self._get_state("fill_", x), ops.dtype(x)), x)
 
-    def _matrix(self, frame: Any, described: list[dict[str, Any]]) -> Tensor:
+    def _make_matrix(self, frame: Any, described: list[dict[str, Any]]) -> Tensor:
         """Return the features with NaN for what is missing."""
-        return ops.concatenate([self._features(frame, column) for column in described], axis=1)
+        return ops.concatenate([self._make_features(frame, column) for column in described], axis=1)
 
-    def _features(self, frame: Any, column: dict[str, Any]) -> Tensor:
+    def _make_features(self, frame: Any, column: dict[str, Any]) -> Tensor:
         """Return the features of one column, as described."""
-        series, kind, parts = _column(frame, column["name"]), column["kind"], column["parts"]
-        if series.null_count() == len(series):  # its dtype may be any
+        series, kind, parts = _find_column(frame, column["name"]), column["kind"], column["parts"]
+        if series.null_count() == len(series):  # a column of nulls may have any dtype
             nothing = 0.0 if kind == "category" else math.nan
             return ops.full((len(series), len(parts)), nothing, dtype=self.dtype)
-        if _kind(series) != kind:
+        if _find_kind(series) != kind:
             raise TypeError(f"the column {column['name']!r} was a {kind} in fit, and is of dtype {series.dtype} now")
         if kind == "category":
             places = {category: place for place, category in enumerate(parts)}
-            found = [places.get(value, -1) for value in _texts(series).to_list()]
+            found = [places.get(value, -1) for value in _read_texts(series).to_list()]
             return ops.one_hot(found, len(parts), dtype=self.dtype)
         numbers = [series if part is None else getattr(series.dt, part)() for part in parts]
-        return ops.stack([ops.array(_floats(number), dtype=self.dtype) for number in numbers], axis=1)
+        return ops.stack([ops.array(_read_floats(number), dtype=self.dtype) for number in numbers], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> list[str]:
         """Return the names of the columns that ``transform`` returns: name, name_category, name_part."""
@@ -104,7 +104,7 @@ class TableFeatures(FeatureExtractor):
 
 
 @functools.cache
-def _narwhals() -> Any:
+def _import_narwhals() -> Any:
     try:
         return import_module("narwhals.stable.v2")
     except ImportError as error:
@@ -115,7 +115,7 @@ def _narwhals() -> Any:
 
 def _read(data: Any) -> Any:
     """Return any data frame as one of narwhals."""
-    nw = _narwhals()
+    nw = _import_narwhals()
     try:
         return nw.from_native(data, eager_only=True)
     except TypeError as error:
@@ -125,14 +125,14 @@ def _read(data: Any) -> Any:
         ) from error
 
 
-def _column(frame: Any, name: str) -> Any:
+def _find_column(frame: Any, name: str) -> Any:
     if name not in frame.columns:
         raise ValueError(f"the table has no column {name!r}; it has {', '.join(map(repr, frame.columns))}")
     return frame[name]
 
 
-def _kind(series: Any) -> str:
-    nw, dtype = _narwhals(), series.dtype
+def _find_kind(series: Any) -> str:
+    nw, dtype = _import_narwhals(), series.dtype
     if dtype.is_numeric() or dtype == nw.Boolean:
         return "number"
     if dtype in (nw.String, nw.Categorical, nw.Enum):
@@ -141,10 +141,10 @@ def _kind(series: Any) -> str:
 
 
 def _describe(name: str, series: Any) -> dict[str, Any]:
-    """How a column becomes numbers: its kind, and what each of its features is made of."""
-    kind = _kind(series)
+    """Return how to convert a column to numbers: its kind, and the source of each of its features."""
+    kind = _find_kind(series)
     if kind == "category":
-        parts = sorted(_texts(series).drop_nulls().unique().to_list())
+        parts = sorted(_read_texts(series).drop_nulls().unique().to_list())
         if not parts:
             raise ValueError(f"the column {name!r} has no value, and so no category; leave it out by `columns`")
     elif kind:
@@ -157,10 +157,10 @@ def _describe(name: str, series: Any) -> dict[str, Any]:
     return {"name": name, "kind": kind, "parts": parts}
 
 
-def _texts(series: Any) -> Any:
-    return series.cast(_narwhals().String)
+def _read_texts(series: Any) -> Any:
+    return series.cast(_import_narwhals().String)
 
 
-def _floats(series: Any) -> Any:
+def _read_floats(series: Any) -> Any:
     """Return the values as an array of float64, with NaN for what is missing."""
-    return series.cast(_narwhals().Float64).to_numpy()
+    return series.cast(_import_narwhals().Float64).to_numpy()

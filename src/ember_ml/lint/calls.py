@@ -69,6 +69,8 @@ _PLAIN = frozenset(
         "bytearray",
     }
 )
+_TRAINING = words("evaluate fit fit_generator partial_fit save score train")
+"""Methods of trainers and estimators that take tensors and return a history, the object itself, or numbers."""
 _PASSING = frozenset({"list", "tuple", "reversed", "sorted", "iter", "set", "frozenset"})
 
 
@@ -316,7 +318,7 @@ class CallMixin(Walker):
             return NOT_TENSOR
         # self.activation(x): an attribute that holds a function of tensors
         if args and args[0].kind == TENSOR and isinstance(func.value, ast.Name) and form_of(owner) == "inst":
-            return TENSOR_VALUE
+            return UNKNOWN_VALUE if method in _TRAINING else TENSOR_VALUE
         return UNKNOWN_VALUE
 
     def call_container_method(self, func: Any, owner: Value, method: str, args: list[Value]) -> Value:

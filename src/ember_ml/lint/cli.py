@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import re
 import sys
 import textwrap
 
@@ -16,7 +17,7 @@ from ember_ml.lint import config as configuring
 from ember_ml.lint import rules, sources
 from ember_ml.lint.config import ConfigError
 from ember_ml.lint.finding import Finding
-from ember_ml.lint.runner import Input, check, read_inputs
+from ember_ml.lint.runner import Input, check, read_inputs, read_stdin
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 
@@ -28,6 +29,11 @@ def main(arguments: list[str] | None = None) -> int:
         return show_rules(arguments[1:])
     if arguments[:1] == ["rules"]:
         return list_rules()
+    if arguments == ["--version"]:
+        from importlib.metadata import version
+
+        print(f"emberlint {version('ember-ml')}")
+        return CLEAN
     if arguments[:1] == ["server"]:
         from ember_ml.lint.server import start
 
@@ -52,15 +58,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="emberlint",
         description="Find what ties code to one tensor library or loses precision, explain it, and repair it.",
-        epilog="Also: 'emberlint rules', 'emberlint rule CODE', 'emberlint server' (for editors).",
+        epilog="Also: 'emberlint rules', 'emberlint rule CODE', 'emberlint server' (for editors), '--version'.",
     )
-    parser.add_argument("paths", nargs="*", default=["."], help="files and folders (default: the current folder)")
+    parser.add_argument("paths", nargs="*", default=["."], help="files and folders, - for stdin (default: here)")
     parser.add_argument("--fix", action="store_true", help="write safe repairs into the files")
     parser.add_argument("--diff", action="store_true", help="show what --fix would change, write nothing")
     parser.add_argument(
         "--unsafe-fixes", action="store_true", help="with --fix or --diff: also repairs that can change results"
     )
-    parser.add_argument("--strict", action="store_true", help="report also where a value is not known to be no tensor")
+    parser.add_argument("--strict", action="store_true", help="also report values that may be tensors")
     parser.add_argument("--select", type=_codes, help="only these rules (codes or prefixes, comma-separated, ALL)")
     parser.add_argument("--extend-select", type=_codes, default=[], help="these rules as well")
     parser.add_argument("--ignore", type=_codes, default=[], help="not these rules")
@@ -96,7 +102,10 @@ def run(options: argparse.Namespace) -> int:
     adjust(configuring.Config())  # a wrong option is wrong even where there is nothing to check
     if options.jobs < 0:
         raise ConfigError("--jobs must not be negative")
-    inputs = read_inputs(options.paths, adjust)
+    is_stdin = options.paths == ["-"]
+    if is_stdin and options.fix:
+        raise ConfigError("--fix writes into files; for stdin, --diff shows what it would change")
+    inputs = [read_stdin(adjust)] if is_stdin else read_inputs(options.paths, adjust)
     repaired = 0
     if options.fix or options.diff:
         repaired, changed = repair(inputs, unsafe=options.unsafe_fixes, write=not options.diff)
@@ -104,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
             return FOUND if changed else CLEAN
         inputs = read_inputs(options.paths, adjust)
     jobs = options.jobs or (os.cpu_count() or 1 if len(inputs) > 400 else 1)
-    result = check(inputs, jobs=jobs, use_cache=not options.no_cache)
+    result = check(inputs, jobs=jobs, use_cache=not (options.no_cache or is_stdin))
     findings = sorted(result.findings, key=Finding.sort_key)
     findings = _through_baseline(findings, inputs, options)
     _print(findings, inputs, options, repaired)
@@ -119,6 +128,8 @@ def _print(findings: list[Finding], inputs: list[Input], options: argparse.Names
     named = {finding.path for finding in findings}
     texts = {item.path: _text(item) for item in inputs if item.path in named}
     output = FORMATS[options.format](findings, texts)
+    if options.format == "text" and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        output = _colour(output)
     if output:
         print(output.encode("utf-8", "backslashreplace").decode("utf-8"))
     if options.format == "text" and not options.quiet:
@@ -129,6 +140,12 @@ def _print(findings: list[Finding], inputs: list[Input], options: argparse.Names
         if fixable:
             parts.append(f"{fixable} can be repaired with --fix")
         print("; ".join(parts), file=sys.stderr)
+
+
+def _colour(text: str) -> str:
+    """Return the text for a terminal: places bold, codes and marks red."""
+    text = re.sub(r"^(\S.*?:\d+:\d+:) (EMB\d+)", "\033[1m\\1\033[0m \033[31m\\2\033[0m", text, flags=re.MULTILINE)
+    return re.sub(r"^( +)(\^+)$", "\\1\033[31m\\2\033[0m", text, flags=re.MULTILINE)
 
 
 def _count(number: int, word: str) -> str:
@@ -217,7 +234,8 @@ def encoded(item: Input, text: str) -> bytes:
 def list_rules() -> int:
     """Print one line per rule."""
     for code, rule in rules.ALL.items():
-        print(f"{code}  {rule.name:24} {'' if rule.default else '(opt-in) '}{rule.message}")
+        meaning = (type(rule).__doc__ or "").partition("\n")[0]
+        print(f"{code}  {rule.name:24} {'' if rule.default else '(opt-in) '}{meaning}")
     return CLEAN
 
 
@@ -244,12 +262,8 @@ def show_rules(codes: list[str]) -> int:
     """Explain rules."""
     unknown = [code for code in codes if code not in rules.ALL]
     if unknown or not codes:
-        print(
-            f"emberlint: there is no rule {unknown[0] if unknown else ''}; 'emberlint rules' lists them".replace(
-                "  ", " "
-            ),
-            file=sys.stderr,
-        )
+        problem = f"there is no rule {unknown[0]}" if unknown else "say which rule: emberlint rule EMB401"
+        print(f"emberlint: {problem}; 'emberlint rules' lists them", file=sys.stderr)
         return FAILED
     for code in codes:
         print(explain(code))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as change
@@ -79,6 +80,12 @@ def read_inputs(paths: list[str], adjust: Callable[[Config], Config]) -> list[In
             raise FileNotFoundError(f"{path}: {error.strerror}") from error
         inputs.append(Input(path, sources.module_name(path), data, config.settings(path), config))
     return inputs
+
+
+def read_stdin(adjust: Callable[[Config], Config]) -> Input:
+    """Read a Python program from the standard input, with the settings of the current folder."""
+    config = adjust(configuring.for_file("stdin.py"))
+    return Input("<stdin>", "stdin", sys.stdin.buffer.read(), config.settings("stdin.py"), config)
 
 
 def check(inputs: list[Input], *, jobs: int = 1, use_cache: bool = True) -> Result:

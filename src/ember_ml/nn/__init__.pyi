@@ -56,6 +56,7 @@ from ember_ml.nn.layers.sequence_mixing.attention import CrossAttention as Cross
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer as SequenceMixingLayer
 from ember_ml.nn.layers.sequence_mixing.continuous import CFC as CFC
 from ember_ml.nn.layers.sequence_mixing.convolution import CausalConv1d as CausalConv1d
+from ember_ml.nn.layers.sequence_mixing.grouped_query import GroupedQueryAttention as GroupedQueryAttention
 from ember_ml.nn.layers.sequence_mixing.linear_attention import LinearAttention as LinearAttention
 from ember_ml.nn.layers.sequence_mixing.recurrent import GRU as GRU
 from ember_ml.nn.layers.sequence_mixing.recurrent import LSTM as LSTM
@@ -166,6 +167,7 @@ __all__ = [
     "GlobalAvgPool",
     "GlobalMaxPool",
     "GroupNorm",
+    "GroupedQueryAttention",
     "HardShrink",
     "HardSiLU",
     "HardSigmoid",

@@ -13,7 +13,7 @@ from ember_ml.backend.selection import active
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
-from ember_ml.transforms.arguments import Outputs, in_kind, one_number
+from ember_ml.transforms.arguments import Outputs, check_one_number, restore_kind
 from ember_ml.typing import Tensor
 
 __all__ = ["value_and_grad"]
@@ -48,11 +48,11 @@ def differentiate(
         try:
             with _UNCHANGED if recording is None else recording():
                 value, aux = function()
-                value = one_number(value, backend)
+                value = check_one_number(value, backend)
                 rest = [] if outputs is None else outputs.take(aux, strict=False)
             if not buffers:
                 return value, rest
-            # out of the gradient as results: what an engine computes inside of it may mean nothing outside
+            # return the buffers as results: an engine's tensors may be invalid outside of the differentiated function
             new = [buffer.held for buffer in buffers]
             changed[:] = [x is not old for x, old in zip(new, before, strict=True)]
             return value, [*rest, *new]
@@ -72,7 +72,7 @@ def differentiate(
 def value_and_grad(
     model: Module, f: Callable[..., Any], has_aux: bool = False
 ) -> Callable[..., tuple[Any, dict[str, Tensor]]]:
-    """A function that gives the value of ``f`` and its gradients by name with respect to ``model``'s parameters.
+    """Return a function that gives the value of ``f`` and its gradients by name with respect to ``model``'s parameters.
 
     It takes the arguments of ``f``, which computes one number with the model; with ``has_aux`` that and anything else,
     which is passed on. Frozen parameters have no gradient. What :meth:`Optimizer.update` takes.
@@ -103,14 +103,14 @@ def value_and_grad(
 
         variables = list(state.named.values())
         value, rest, gradients = differentiate(function, variables, state.buffers, backend, has_aux)
-        value = in_kind(value, is_portable, backend)
+        value = restore_kind(value, is_portable, backend)
         return ((value, rest) if has_aux else value), dict(zip(state.named, gradients, strict=True))
 
     return value_and_gradients
 
 
 def build(model: Module, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Let layers whose sizes are unknown learn them, before anything is differentiated: one call as in use."""
+    """Call ``f`` once in evaluation mode, so that layers whose sizes were left out are built."""
     modules = [module for _, module in model.named_modules()]
     modes = [module.training for module in modules]
     model.eval()

@@ -1,4 +1,4 @@
-"""Where parameters start: functions of a shape that give a tensor, the same numbers on every backend from one seed.
+"""Initializers: functions of a shape that return a tensor, with the same values on every backend for one seed.
 
 Weights of layers have their outputs first: of shape ``(out, in)``, or ``(out, in, ...)`` for convolutions.
 """
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Initializer = Callable[[Sequence[int], Any], Tensor]
-"""Takes a shape and a dtype, and gives a tensor."""
+"""A function of a shape and a dtype that returns a tensor."""
 
 
 def zeros(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
@@ -45,35 +45,35 @@ def ones(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
 
 
 def constant(value: float) -> Initializer:
-    """An initializer that gives ``value`` everywhere."""
+    """Return an initializer that gives ``value`` everywhere."""
     return lambda shape, dtype="float32": ops.full(shape, value, dtype=dtype)
 
 
 def normal(deviation: float = 0.02, mean: float = 0.0) -> Initializer:
-    """An initializer that draws from a normal distribution."""
+    """Return an initializer that draws from a normal distribution."""
     return lambda shape, dtype="float32": ops.random_normal(shape, mean, deviation, dtype=dtype)
 
 
 def truncated_normal(deviation: float = 0.02, mean: float = 0.0) -> Initializer:
-    """An initializer that draws from a normal distribution, within two deviations of its mean."""
+    """Return an initializer that draws from a normal distribution, within two deviations of its mean."""
     return lambda shape, dtype="float32": ops.random_truncated_normal(shape, mean, deviation, dtype=dtype)
 
 
 def uniform(low: float = -0.05, high: float = 0.05) -> Initializer:
-    """An initializer that draws uniformly from ``low`` to ``high``."""
+    """Return an initializer that draws uniformly from ``low`` to ``high``."""
     return lambda shape, dtype="float32": ops.random_uniform(shape, low, high, dtype=dtype)
 
 
 def fans(shape: Sequence[int]) -> tuple[int, int]:
-    """How many inputs each output of a weight of this shape has, and how many outputs each input."""
+    """Return fan in and fan out of a weight of this shape: inputs for each output, outputs for each input."""
     if len(shape) < 2:
         return shape[0] if shape else 1, shape[0] if shape else 1
     places = math.prod(shape[2:])
     return shape[1] * places, shape[0] * places
 
 
-def _scaled(power: float, by: Callable[[int, int], float], is_normal: bool) -> Initializer:
-    """An initializer with variance ``power`` over the fans."""
+def _scale_variance(power: float, by: Callable[[int, int], float], is_normal: bool) -> Initializer:
+    """Return an initializer with variance ``power / by(fan in, fan out)``."""
 
     def draw(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
         variance = power / max(by(*fans(shape)), 1.0)
@@ -85,32 +85,32 @@ def _scaled(power: float, by: Callable[[int, int], float], is_normal: bool) -> I
     return draw
 
 
-def _inputs(inputs: int, outputs: int) -> float:
+def _fan_in(inputs: int, outputs: int) -> float:
     return float(inputs)
 
 
-def _both(inputs: int, outputs: int) -> float:
+def _mean_fan(inputs: int, outputs: int) -> float:
     return (inputs + outputs) / 2
 
 
-glorot_uniform: Initializer = _scaled(1.0, _both, False)
+glorot_uniform: Initializer = _scale_variance(1.0, _mean_fan, False)
 """Uniform, with variance 2 / (inputs + outputs)."""
-glorot_normal: Initializer = _scaled(1.0, _both, True)
+glorot_normal: Initializer = _scale_variance(1.0, _mean_fan, True)
 """Normal, with variance 2 / (inputs + outputs)."""
-he_uniform: Initializer = _scaled(2.0, _inputs, False)
+he_uniform: Initializer = _scale_variance(2.0, _fan_in, False)
 """Uniform, with variance 2 / inputs: keeps the size of what rectifiers pass on."""
-he_normal: Initializer = _scaled(2.0, _inputs, True)
+he_normal: Initializer = _scale_variance(2.0, _fan_in, True)
 """Normal, with variance 2 / inputs."""
-lecun_uniform: Initializer = _scaled(1.0, _inputs, False)
+lecun_uniform: Initializer = _scale_variance(1.0, _fan_in, False)
 """Uniform, with variance 1 / inputs."""
-lecun_normal: Initializer = _scaled(1.0, _inputs, True)
+lecun_normal: Initializer = _scale_variance(1.0, _fan_in, True)
 """Normal, with variance 1 / inputs."""
-torch_uniform: Initializer = _scaled(1.0 / 3.0, _inputs, False)
+torch_uniform: Initializer = _scale_variance(1.0 / 3.0, _fan_in, False)
 """Uniform within 1 / sqrt(inputs), as PyTorch and MLX start their linear layers."""
 
 
 def orthogonal(gain: float = 1.0) -> Initializer:
-    """An initializer of matrices whose rows, or columns, are orthogonal."""
+    """Return an initializer of matrices whose rows, or columns, are orthogonal."""
 
     def draw(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
         rows, columns = shape[0], math.prod(shape[1:])
@@ -141,7 +141,7 @@ _NAMED: dict[str, Initializer] = {
 
 
 def get(initializer: str | Initializer) -> Initializer:
-    """The initializer of that name, or the function itself."""
+    """Return the initializer of that name, or the function itself."""
     if callable(initializer):
         return initializer
     if initializer not in _NAMED:

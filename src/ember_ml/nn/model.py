@@ -1,4 +1,4 @@
-"""Whole networks."""
+"""The base class of whole networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names under which layers, blocks and activations are built from configurations."""
+"""Register layers, blocks and activations by the names that configurations use."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ember_ml.nn.modules import activations
 from ember_ml.nn.modules.sequential import Sequential
 
 
-def snake(name: str) -> str:
-    """The name of a class in small letters, its words apart: ``LayerNorm`` is ``layer_norm``, ``MLP`` is ``mlp``."""
-    name = re.sub("P?ReLU|SiLU|SwiGLU", lambda word: word[0].capitalize(), name)  # words, in spite of their capitals
+def to_snake_case(name: str) -> str:
+    """Return the name of a class in snake case: ``layer_norm`` for ``LayerNorm``, ``mlp`` for ``MLP``."""
+    # these are one word each, in spite of their capitals
+    name = re.sub("P?ReLU|SiLU|SwiGLU", lambda word: word[0].capitalize(), name)
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
@@ -23,7 +24,7 @@ def _register_all(folder: str, module: ModuleType) -> None:
     for name in module.__all__:
         thing = getattr(module, name)
         if isinstance(thing, type):
-            register(f"{folder}/{snake(name)}")(thing)
+            register(f"{folder}/{to_snake_case(name)}")(thing)
 
 
 _register_all("layers", channel_mixing)

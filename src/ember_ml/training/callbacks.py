@@ -1,10 +1,10 @@
-"""Callbacks: what happens beside training, between its steps and epochs."""
+"""Callbacks: run code between the steps and epochs of training."""
 
 from __future__ import annotations
 
 import csv
+import json
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable
 from os import PathLike
@@ -13,43 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml.training import shared_checkpoints
-from ember_ml.training.state_checks import count, number, table
+from ember_ml.training.callback_base import Callback
+from ember_ml.training.progress_displays import Display, choose_display
+from ember_ml.training.rate_reduction import ReduceRateOnPlateau
+from ember_ml.training.state_checks import check_count, check_number, check_table
+from ember_ml.training.weight_averages import WeightAverage
 from ember_ml.typing import Tensor
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
 
-__all__ = ["CSVLog", "Callback", "Checkpoint", "EarlyStopping", "OnEpoch", "Progress", "StopOnNaN"]
-
-
-class Callback:
-    """Something to do at certain moments of training; subclasses define the methods that they need.
-
-    ``trainer.should_stop = True`` ends training after the step or epoch that is under way.
-    """
-
-    def begin(self, trainer: Trainer) -> None:
-        """Before the first step of ``fit``."""
-
-    def after_step(self, trainer: Trainer) -> None:
-        """After each step; ``trainer.steps`` counts them."""
-
-    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        """After each epoch, with its loss, its metrics and those of the validation, as :meth:`Trainer.evaluate`."""
-
-    def end(self, trainer: Trainer) -> None:
-        """After the last step of ``fit``, also where an error ended it."""
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps of the callback: plain data."""
-        return {}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps of the callback besides: tensors by name."""
-        return {}
-
-    def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Go on from what :meth:`state` and :meth:`tensors` gave."""
+__all__ = [
+    "CSVLog",
+    "Callback",
+    "Checkpoint",
+    "EarlyStopping",
+    "JSONLog",
+    "OnEpoch",
+    "Progress",
+    "ReduceRateOnPlateau",
+    "StopOnNaN",
+    "WeightAverage",
+]
 
 
 class OnEpoch(Callback):
@@ -127,8 +112,8 @@ class EarlyStopping(Callback):
         return self._kept or {}
 
     def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        table(state, "EarlyStopping", "best", "waited")
-        self.best, self.waited = _best(state), count(state, "waited")
+        check_table(state, "EarlyStopping", "best", "waited")
+        self.best, self.waited = _read_best(state), check_count(state, "waited")
         self._kept = {name: ops.copy(x) for name, x in tensors.items()} or None
 
 
@@ -150,10 +135,10 @@ class StopOnNaN(Callback):
 
 
 class Checkpoint(Callback):
-    """Saves the whole state of training to a folder, every so many steps or after every so many epochs.
+    """Saves the whole state of training to a folder, every so many steps or after every so many epochs, and at the end.
 
     With ``monitor`` only when that value is better than ever before, after an epoch. With ``resume``, ``fit`` goes on
-    from what the folder holds, if anything.
+    from what the folder holds, if anything: from the latest checkpoint that is not damaged.
 
     Args:
         path: The folder.
@@ -162,11 +147,13 @@ class Checkpoint(Callback):
         monitor: Save only when this value is the best so far.
         mode: "min" or "max": which values are better.
         resume: Whether ``fit`` continues from the folder.
+        keep: The number of checkpoints that stay in the folder.
     """
 
     best: float
     every_epochs: int
     every_steps: int | None
+    keep: int
     monitor: str | None
     path: Path
     resume: bool
@@ -179,19 +166,23 @@ class Checkpoint(Callback):
         monitor: str | None = None,
         mode: str = "min",
         resume: bool = False,
+        keep: int = 2,
     ) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"mode is min or max, not {mode!r}")
-        for name, value in (("every_steps", every_steps), ("every_epochs", every_epochs)):
+        for name, value in (("every_steps", every_steps), ("every_epochs", every_epochs), ("keep", keep)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} is at least 1, not {value}")
         self.path = Path(path)
         self.every_steps, self.every_epochs, self.monitor, self.mode = every_steps, every_epochs, monitor, mode
-        self.resume, self.best = resume, math.inf
+        self.resume, self.keep, self.best = resume, keep, math.inf
+        self._saved: tuple[int, int] | None = None  # the step and epoch of the last checkpoint
 
     def begin(self, trainer: Trainer) -> None:
+        self._saved = None
         if self.resume and shared_checkpoints.exists(trainer.strategy, self.path):
             trainer.restore(self.path)
+            self._saved = trainer.steps, trainer.epoch
 
     def check_monitor(self, names: Iterable[str]) -> None:
         """Raise where no value of that name is known at the end of an epoch."""
@@ -200,27 +191,35 @@ class Checkpoint(Callback):
 
     def after_step(self, trainer: Trainer) -> None:
         if self.every_steps and trainer.steps % self.every_steps == 0:
-            trainer.save(self.path)
+            self._save(trainer)
+
+    def _save(self, trainer: Trainer) -> None:
+        trainer.save(self.path, self.keep)
+        self._saved = trainer.steps, trainer.epoch
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
         if self.monitor is not None:
             self.check_monitor(values)
             value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
-            if value < self.best:  # NaN is not
+            if value < self.best:  # False for NaN
                 self.best = value
-                trainer.save(self.path)
+                self._save(trainer)
         elif self.every_steps is None and trainer.epoch % self.every_epochs == 0:
-            trainer.save(self.path)
+            self._save(trainer)
+
+    def after_fit(self, trainer: Trainer) -> None:
+        if self.monitor is None and self._saved != (trainer.steps, trainer.epoch):
+            self._save(trainer)
 
     def state(self) -> dict[str, Any]:
         return {"best": self.best if math.isfinite(self.best) else None}
 
     def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        self.best = _best(table(state, "Checkpoint", "best"))
+        self.best = _read_best(check_table(state, "Checkpoint", "best"))
 
 
-def _best(state: dict[str, Any]) -> float:
-    return math.inf if state["best"] is None else number(state, "best")
+def _read_best(state: dict[str, Any]) -> float:
+    return math.inf if state["best"] is None else check_number(state, "best")
 
 
 class CSVLog(Callback):
@@ -243,8 +242,51 @@ class CSVLog(Callback):
             writer.writerow(row)
 
 
+class JSONLog(Callback):
+    """Writes a JSON object after each epoch, a line each, to a file, on the first process; lines are added to it.
+
+    Every value is there, those of metrics whose result is a tensor as nested lists, and numbers that are not finite as
+    null.
+
+    Args:
+        path: The file.
+        every_steps: Write the loss after so many steps as well; reading it waits for it.
+    """
+
+    every_steps: int | None
+    path: Path
+
+    def __init__(self, path: str | PathLike[str], every_steps: int | None = None) -> None:
+        if every_steps is not None and every_steps < 1:
+            raise ValueError(f"every_steps is at least 1, not {every_steps}")
+        self.path, self.every_steps = Path(path), every_steps
+
+    def after_step(self, trainer: Trainer) -> None:
+        if self.every_steps and trainer.steps % self.every_steps == 0:
+            self._write(trainer, {"loss": trainer.history.last_loss, "rate": trainer.optimizer.rate})
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        self._write(trainer, {"epoch": trainer.epoch, **values})
+
+    def _write(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        if trainer.strategy is None or trainer.strategy.is_main:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(_replace_infinite({"steps": trainer.steps, **values})) + "\n")
+
+
+def _replace_infinite(value: Any) -> Any:
+    """Return plain data with None for floats that JSON has no number for."""
+    if isinstance(value, dict):
+        return {name: _replace_infinite(x) for name, x in value.items()}
+    if isinstance(value, list):
+        return [_replace_infinite(x) for x in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 class Progress(Callback):
-    """A bar that shows how far an epoch is, and a line for each epoch that is done, on the standard error stream.
+    """Shows how far training is, with a line for each epoch that is done, on the standard error stream.
+
+    On a terminal and in a notebook a bar shows the steps of the epoch; elsewhere there are the lines alone.
 
     Args:
         refresh: The least time in seconds between two updates of the bar.
@@ -252,47 +294,49 @@ class Progress(Callback):
 
     def __init__(self, refresh: float = 0.25) -> None:
         self.refresh = refresh
-        self._bar: Any = None
-        self._task: Any = None
-        self._shown = 0.0
+        self._display: Display | None = None
+        self._shown = self._start = 0.0
+        self._before = 0
 
     def begin(self, trainer: Trainer) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (
-            TextColumn("epoch {task.fields[epoch]}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("loss {task.fields[loss]}"),
-        )
-        self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-        self._bar.start()
-        self._task = self._bar.add_task("", total=trainer.steps_per_epoch, epoch=trainer.epoch + 1, loss="")
+        self._display = choose_display()
+        self._start, self._before = time.perf_counter(), trainer.epoch
 
     def after_step(self, trainer: Trainer) -> None:
         now = time.perf_counter()
-        if self._bar is None or now - self._shown < self.refresh:
+        if self._display is None or now - self._shown < self.refresh:
             return
         self._shown = now  # reading the loss waits for it, so it is not read after every step
         loss = trainer.history.last_loss
-        self._bar.update(
-            self._task,
-            total=trainer.steps_per_epoch,
-            completed=trainer.steps_in_epoch,
-            epoch=trainer.epoch + 1,
-            loss="" if loss is None else f"{loss:.4g}",
+        self._display.update(
+            f"{trainer.epoch + 1}/{trainer.planned_epochs}",
+            trainer.steps_in_epoch,
+            trainer.steps_per_epoch,
+            "" if loss is None else f"{loss:.4g}",
         )
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        if self._bar is not None:
-            words = "  ".join(f"{name} {x:.4g}" for name, x in values.items() if isinstance(x, float))
-            self._bar.console.print(
-                f"epoch {trainer.epoch}  {words}  {trainer.history.times[-1]:.1f} s", highlight=False
-            )
+        if self._display is None:
+            return
+        words = [f"epoch {trainer.epoch}/{trainer.planned_epochs}"]
+        words += [f"{name} {x:.4g}" for name, x in values.items() if isinstance(x, float)]
+        words.append(f"{trainer.history.times[-1]:.1f} s")
+        left = trainer.planned_epochs - trainer.epoch
+        if left > 0:
+            mean = (time.perf_counter() - self._start) / (trainer.epoch - self._before)
+            words.append(f"{_describe_time(left * mean)} left")
+        self._display.add_line("  ".join(words))
 
     def end(self, trainer: Trainer) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        if self._display is not None:
+            self._display.close()
+            self._display = None
+
+
+def _describe_time(seconds: float) -> str:
+    """Return a time as people read it: "12 s", "3:05", "1:02:03"."""
+    if seconds < 60:
+        return f"{math.ceil(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

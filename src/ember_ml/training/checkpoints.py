@@ -1,9 +1,10 @@
-"""Checkpoints: the whole state of training in a folder, never half written, checked when it is read.
+"""Read and write checkpoints: the whole state of training in a folder, never half written, checked when it is read.
 
 A folder holds ``state.json`` and the tensor files that it names, each ``<part>-<step>.safetensors``, with their
 checksums; ``model``, whose names are those of the model's tensors, and ``optimizer`` are always among the parts. New
 tensor files are written first, then ``state.json`` is replaced in one step, then the old tensor files are removed:
-whenever a process dies, the folder holds one whole checkpoint.
+whenever a process dies, the folder holds one whole checkpoint. Where several are kept, the former ``state.json`` stays
+as ``state-<step>.json``, with its tensor files, and a damaged checkpoint gives way to the one before it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import json
 import os
 import re
-import time
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from os import PathLike
@@ -21,90 +22,53 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.core.atomic_files import replaced, sync_folder
+from ember_ml.core.folder_lock import FolderLock
 from ember_ml.errors import CheckpointError
 from ember_ml.typing import Tensor
-
-try:
-    import fcntl
-except ImportError:  # where the system is none of Unix's kind
-    fcntl = None
 
 __all__ = ["exists", "read", "write"]
 
 _STATE = "state.json"
 _FORMAT = "ember-ml checkpoint"
-_VERSION = 1
+_VERSION = 2
+_READABLE = (1, 2)
+"""Version 1 had the losses of all steps in ``state.json``."""
 _NEEDED = ("model", "optimizer")
-_PARTS = (*_NEEDED, "gradients", "callbacks")
+_PARTS = (*_NEEDED, "gradients", "callbacks", "history")
 _FILE = re.compile(rf"({'|'.join(_PARTS)})-[0-9]{{1,20}}(-[0-9]{{1,9}})?\.safetensors")
-_DRAFT = re.compile(rf"\.({_FILE.pattern}|{re.escape(_STATE)})\.[0-9a-f]{{12}}")
-"""What a file is called while it is written; one is left behind where a process is killed."""
+_OLDER = re.compile(r"state-([0-9]{1,20})\.json")
+_DRAFT = re.compile(rf"\.({_FILE.pattern}|{re.escape(_STATE)}|{_OLDER.pattern})\.[0-9a-f]{{12}}")
+"""The name of a file while it is written; such a file is left behind where a process is killed."""
 _LARGEST = 1 << 30
 """No state in JSON is larger than this; a damaged folder must not fill the memory."""
 _TRIES = 10
-_PATIENCE, _PAUSE = 60.0, 0.02  # seconds to wait for other writers, in all and between two looks
 
 
 def exists(path: str | PathLike[str]) -> bool:
-    """Whether the folder ``path`` holds a checkpoint, damaged or not."""
-    return os.path.lexists(Path(path) / _STATE)
+    """Return whether the folder ``path`` holds a checkpoint, damaged or not."""
+    folder = Path(path)
+    return os.path.lexists(folder / _STATE) or bool(_older(folder))
 
 
-def write(path: str | PathLike[str], tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
+def write(
+    path: str | PathLike[str], tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any], keep: int = 1
+) -> None:
     """Write parts of tensors, ``model`` and ``optimizer`` among them, and a plain state to the folder ``path``.
 
-    The folder is made. An error leaves the checkpoint that was there. Several writers take turns.
+    The folder is made. An error leaves the checkpoint that was there. Several writers take turns. ``keep`` is the
+    number of checkpoints that stay, this one included; those of later steps are of a run that was given up, and go.
     """
     folder = Path(path)
     try:
         _make(folder)
-        with _Lock(folder):
+        with FolderLock(folder):
             try:
-                _write(folder, tensors, state)
+                _write(folder, tensors, state, keep)
             finally:
-                _remove_unused(folder)
+                _remove_unused(folder, keep)
     except OSError as error:
         reason = error.strerror or str(error)
         raise OSError(error.errno, f"the checkpoint cannot be written ({reason})", str(folder)) from error
-
-
-class _Lock:
-    """Lets no other process or thread write to a folder meanwhile, where the file system has locks.
-
-    The lock ends with this object at the latest, and with the process, however that ends.
-    """
-
-    _number: int | None = None
-
-    def __init__(self, folder: Path) -> None:
-        self._number = os.open(folder, os.O_RDONLY)
-
-    def __enter__(self) -> None:
-        if fcntl is None or self._number is None:
-            return
-        until = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if time.monotonic() > until:  # whoever may read the folder can lock it, and for ever
-                    raise TimeoutError(
-                        error.errno, f"another process has locked the folder for {_PATIENCE:.0f} s"
-                    ) from error
-                time.sleep(_PAUSE)
-            except OSError:  # a file system without locks
-                return
-            else:
-                return
-
-    def __exit__(self, *exception: object) -> None:
-        if fcntl is not None and self._number is not None:
-            with suppress(OSError):
-                fcntl.flock(self._number, fcntl.LOCK_UN)
-
-    def __del__(self) -> None:
-        if self._number is not None:
-            os.close(self._number)
 
 
 def _make(folder: Path) -> None:
@@ -113,7 +77,7 @@ def _make(folder: Path) -> None:
         sync_folder(folder.parent)
 
 
-def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
+def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any], keep: int) -> None:
     files = {}
     for part, named in tensors.items():
         name = _fresh_name(folder, part, int(state["steps"]))
@@ -121,12 +85,34 @@ def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Map
         files[part] = {"name": name, "sha256": _digest(folder / name)}
     document = {"format": _FORMAT, "version": _VERSION, "files": files, "state": state}
     text = json.dumps(document)
-    with replaced(folder / _STATE) as file:
+    if keep > 1:
+        _set_aside(folder, int(state["steps"]))
+    with replaced(folder / _STATE, follow_links=False) as file:
         file.write(f'{text[:-1]}, "sha256": "{_signature(text)}"}}'.encode())
 
 
+def _set_aside(folder: Path, step: int) -> None:
+    """Keep the present state beside the one that is about to replace it, unless it is damaged or of a later step."""
+    try:
+        former = _document(folder / _STATE)["state"].get("steps")
+    except CheckpointError:
+        return
+    if type(former) is int and 0 <= former < step:
+        with replaced(folder / f"state-{former}.json", follow_links=False) as file:
+            file.write((folder / _STATE).read_bytes())
+
+
+def _older(folder: Path) -> list[tuple[int, Path]]:
+    """Return the steps and paths of the states that were set aside, the latest first."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return sorted(((int(found[1]), folder / found[0]) for found in map(_OLDER.fullmatch, names) if found), reverse=True)
+
+
 def _fresh_name(folder: Path, part: str, step: int) -> str:
-    """A name for a tensor file that no checkpoint uses yet: what is there must stay until the new one is whole."""
+    """Return an unused name for a tensor file: the present one must stay until the new checkpoint is whole."""
     name, count = f"{part}-{step}.safetensors", 1
     while os.path.lexists(folder / name):
         name, count = f"{part}-{step}-{count}.safetensors", count + 1
@@ -142,40 +128,74 @@ def _signature(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _remove_unused(folder: Path) -> None:
-    """Remove the tensor files that ``state.json`` does not name, and what writers that died have left."""
+def _remove_unused(folder: Path, keep: int) -> None:
+    """Remove the states that are not kept, the tensor files that no state names, and what dead writers have left."""
     try:
-        used = {entry["name"] for entry in _document(folder / _STATE)["files"].values()}
+        newest = _document(folder / _STATE)
+        used, step = _names_in(newest), newest["state"].get("steps")
     except CheckpointError:
-        if exists(folder):  # what cannot be read may be mended, and is not thrown away
+        if exists(folder):  # a damaged checkpoint may be repaired by hand, so keep its files
             return
-        used = set()
-    with suppress(OSError):  # the checkpoint is whole; what cannot be removed does no harm
+        used, step = set[str](), 0
+    left = keep - 1
+    for steps, path in _older(folder):
+        try:
+            names = _names_in(_document(path)) if left > 0 and type(step) is int and steps < step else None
+        except CheckpointError:
+            names = None
+        if names is None:
+            with suppress(OSError):
+                path.unlink()
+        else:
+            used |= names
+            left -= 1
+    with suppress(OSError):  # the checkpoint is whole; a file that is left over does no harm
         for name in os.listdir(folder):
             if (_FILE.fullmatch(name) and name not in used) or _DRAFT.fullmatch(name):
                 with suppress(OSError):
                     os.unlink(folder / name)
 
 
-def read(path: str | PathLike[str]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """The parts of tensors and the plain state of the checkpoint in the folder ``path``.
+def _names_in(document: Mapping[str, Any]) -> set[str]:
+    return {entry["name"] for entry in document["files"].values()}
 
-    A folder without one, or with one that is damaged, raises ``CheckpointError``; nothing in it is ever executed. Where
-    another process replaces the checkpoint meanwhile, it is the new one.
+
+def read(path: str | PathLike[str]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    """Return the parts of tensors and the plain state of the checkpoint in the folder ``path``.
+
+    One that is damaged gives way to the latest older one that is whole, with a warning. A folder without any raises
+    ``CheckpointError``; nothing in it is ever executed. Where another process replaces the checkpoint meanwhile, it is
+    the new one.
     """
     folder = Path(path)
     if not exists(folder):
         raise CheckpointError(f"{folder} holds no checkpoint: there is no {_STATE} in it")
+    try:
+        return _read_newest(folder)
+    except CheckpointError as error:
+        damage = error
+    for step, older in _older(folder):
+        with suppress(CheckpointError):
+            contents = _read_state(folder, _document(older))
+            warnings.warn(f"{damage}; the checkpoint of step {step} is read instead", stacklevel=2)
+            return contents
+    raise damage
+
+
+def _read_newest(folder: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     for _ in range(_TRIES):
         document = _document(folder / _STATE)
         try:
-            tensors = {part: _tensors(folder, entry) for part, entry in document["files"].items()}
-            return tensors, document["state"]
+            return _read_state(folder, document)
         except CheckpointError as error:
             found = error
         if _document(folder / _STATE)["files"] == document["files"]:
             raise found
     raise CheckpointError(f"{folder} cannot be read: its checkpoint is replaced all the time")
+
+
+def _read_state(folder: Path, document: Mapping[str, Any]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    return {part: _tensors(folder, entry) for part, entry in document["files"].items()}, document["state"]
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -193,7 +213,7 @@ def _document(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} is damaged: {error}") from error
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise CheckpointError(f"{path} is no checkpoint of Ember ML")
-    if document.get("version") != _VERSION:
+    if document.get("version") not in _READABLE:
         raise CheckpointError(f"{path} has version {document.get('version')!r:.80}, and this program reads {_VERSION}")
     if not is_whole:
         raise CheckpointError(f"{path} is damaged: its checksum is not the one of what it says")
@@ -205,7 +225,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _is_file(part: str, entry: Any) -> bool:
-    """Whether an entry names a file of the folder itself, and its checksum."""
+    """Return whether an entry names a file of the folder itself, and its checksum."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         return False
     found = _FILE.fullmatch(entry["name"])

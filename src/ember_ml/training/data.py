@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.training.prefetching import prefetched
-from ember_ml.training.sources import source_of
+from ember_ml.training.prefetching import prefetch_items
+from ember_ml.training.sources import make_source
 
 __all__ = ["DataLoader"]
 
@@ -61,8 +61,8 @@ class DataLoader:
             raise ValueError(f"batch_size is at least 1, not {batch_size}")
         if operator.index(prefetch) < 0:
             raise ValueError(f"prefetch is a number of batches, not {prefetch}")
-        ops.Generator(seed)  # raises where it is no seed
-        self._source = source_of(data, batch_size, drop_last)
+        ops.Generator(seed)  # raises where ``seed`` is not a valid seed
+        self._source = make_source(data, batch_size, drop_last)
         if shuffle and self._source.length is None:
             raise ValueError("only arrays can be shuffled: let the iterable itself give its items in random order")
         self._shuffle, self._prefetch, self._seed = bool(shuffle), prefetch, seed
@@ -71,7 +71,7 @@ class DataLoader:
         self._epoch = self._batch = self._resumed = 0
 
     def __len__(self) -> int:
-        """The number of batches in an epoch; ``TypeError`` for an iterable that does not tell its length."""
+        """Return the number of batches in an epoch; ``TypeError`` for an iterable that does not tell its length."""
         if self._source.count is None:
             raise TypeError("the iterable does not tell how many items it has")
         return self._source.count
@@ -82,7 +82,7 @@ class DataLoader:
         self._batch, self._resumed = number, 0
         fetched = source.fetch(self._order(epoch), number, self._rank, self._ranks)
         if self._prefetch:
-            fetched = prefetched(map(source.computed, fetched), self._prefetch)
+            fetched = prefetch_items(map(source.compute, fetched), self._prefetch)
         try:
             for parts in fetched:
                 if self._check is not None and number == first and source.digest is not None:
@@ -95,7 +95,7 @@ class DataLoader:
             fetched.close()
 
     def _order(self, epoch: int) -> Any:
-        """The order of the rows in an epoch, as an array of the host; None where they stay in theirs."""
+        """Return the order of the rows in an epoch, as an array of the host; None where they stay in theirs."""
         if not self._shuffle:
             return None
         generator = ops.Generator(self._seed)
@@ -103,7 +103,7 @@ class DataLoader:
         return ops.to_numpy(ops.random_permutation(self._source.length, seed=generator))
 
     def state(self) -> dict[str, int | None]:
-        """Where the loader stands, after the last batch that it gave: plain data for :meth:`restore`.
+        """Return where the loader stands, after the last batch that it gave: plain data for :meth:`restore`.
 
         >>> from ember_ml.training import DataLoader
         >>> loader = DataLoader([[1.0], [2.0], [3.0]], batch_size=1)
@@ -139,7 +139,7 @@ class DataLoader:
         self._seed, self._epoch, self._batch, self._resumed = seed, epoch, batch, batch
 
     def shard(self, rank: int, world_size: int, check: Callable[[str], None] | None = None) -> DataLoader:
-        """A loader that gives the part number ``rank`` of ``world_size`` of each batch.
+        """Return a loader that gives the part number ``rank`` of ``world_size`` of each batch.
 
         ``check`` is called in each loop over an iterable with a checksum of the first batch, which all ranks must have.
 

@@ -1,13 +1,14 @@
-"""What a run of training has seen: its losses and metrics, step by step and epoch by epoch."""
+"""The history of a training run: losses and metrics, by step and by epoch."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.training import state_checks as plain
+from ember_ml.training.state_checks import check_count, check_measures, check_number, check_numbers, check_table
 
 __all__ = ["Curve", "History"]
 
@@ -47,7 +48,7 @@ class History(Mapping[str, Curve]):
     def add_step(self, loss: Any, size: int, backend: str) -> None:
         """Note the loss of a step, which need not be computed yet, and which backend computed it."""
         if not self.switches or self.switches[-1][1] != backend:
-            self.flush()  # while its tensors are still those of the active backend
+            self.flush()  # read the pending losses before another backend's are added
             self.switches.append((len(self["loss"]), backend))
         self._pending.append((loss, size))
         if len(self._pending) >= _UNREAD:  # each is a tensor that takes memory
@@ -79,7 +80,7 @@ class History(Mapping[str, Curve]):
         return curve[-1] if curve else None
 
     def end_epoch(self, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """Note what is known at the end of an epoch, and give it with the mean loss."""
+        """Record the values of an epoch; return them with the mean loss."""
         self.flush()
         mean = self._sum / self._weight if self._weight else float("nan")
         self._curves["loss"].epochs.append(mean)
@@ -107,37 +108,83 @@ class History(Mapping[str, Curve]):
         return len(self._curves)
 
     def state(self) -> dict[str, Any]:
-        """The history as plain data."""
+        """Return the history as plain data, but for the losses of steps, which :meth:`tensors` returns."""
         self.flush()
-        curves = {name: {"values": list(curve), "epochs": curve.epochs} for name, curve in self._curves.items()}
+        curves = {
+            name: {"epochs": curve.epochs} if name == "loss" else {"values": list(curve), "epochs": curve.epochs}
+            for name, curve in self._curves.items()
+        }
         switches = [list(pair) for pair in self.switches]
         return {"curves": curves, "sum": self._sum, "weight": self._weight, "switches": switches, "times": self.times}
 
+    def tensors(self) -> dict[str, Any]:
+        """Return the losses of all steps as a float32 vector, in which dtype they were read; nothing before the first.
+
+        As text they would take five times the space, and most of the time of a checkpoint in a long run.
+        """
+        losses = self["loss"]
+        return {"loss": ops.asarray(list(losses), dtype="float32")} if losses else {}
+
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> History:
-        """The history of which :meth:`state` gave this data."""
+    def from_state(cls, state: Mapping[str, Any], tensors: Mapping[str, Any]) -> History:
+        """Return the history whose :meth:`state` and :meth:`tensors` are these."""
         made = cls()
-        plain.table(state, "a history", "curves", "sum", "weight", "switches", "times")
-        for name, curve in plain.table(state["curves"], "curves").items():
-            plain.table(curve, f"the curve {name!r:.60}", "values", "epochs")
-            made._curves[name] = Curve(plain.measures(curve, "values"), plain.measures(curve, "epochs"))
-        made._sum, made._weight = plain.number(state, "sum"), plain.count(state, "weight")
-        made.switches = [_switch(pair) for pair in state["switches"]]
-        made.times = plain.numbers(state, "times")
+        check_table(state, "a history", "curves", "sum", "weight", "switches", "times")
+        for name, curve in check_table(state["curves"], "curves").items():
+            if name == "loss" and "values" not in check_table(curve, "the curve of losses"):
+                values = _read_losses(tensors)
+            else:
+                check_table(curve, f"the curve {name!r:.60}", "values", "epochs")
+                values = check_measures(curve, "values")
+            made._curves[name] = Curve(values, check_measures(curve, "epochs"))
+        made._sum, made._weight = check_number(state, "sum"), check_count(state, "weight")
+        made.switches = [_read_switch(pair) for pair in state["switches"]]
+        made.times = check_numbers(state, "times")
         return made
 
-    def plot(self, path: str | PathLike[str]) -> None:
-        """Draw the curves to an image file, with the switches of the backend marked; needs Matplotlib."""
-        from ember_ml.training.plotting import draw
+    def plot(self, path: str | PathLike[str] | None = None) -> Any:
+        """Draw the curves, with the switches of the backend marked; needs Matplotlib.
 
-        draw(self, path)
+        Return a figure, which notebooks show. With ``path`` it is written to that image file too.
+        """
+        from ember_ml.training.plotting import figure_of
+
+        figure = figure_of(self)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return figure
 
     def __repr__(self) -> str:
         curves = ", ".join(f"{name}: {len(curve)} values" for name, curve in self._curves.items())
         return f"<History of {curves or 'nothing yet'}>"
 
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: a row for each epoch."""
+        names = [name for name, curve in self.items() if curve.epochs]
+        heads = "".join(f"<th>{html.escape(name)}</th>" for name in ("epoch", *names, "seconds"))
+        rows = []
+        for epoch, seconds in enumerate(self.times):
+            cells = [str(epoch + 1), *(_cell(self[name].epochs, epoch) for name in names), f"{seconds:.2f}"]
+            rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+        return f"<table><tr>{heads}</tr>{''.join(rows)}</table>"
 
-def _switch(pair: Any) -> tuple[int, str]:
+
+def _cell(values: list[Any], epoch: int) -> str:
+    """Return the value of an epoch as text; "" where the curve has none, as a metric that was added later."""
+    value = values[epoch] if epoch < len(values) else ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _read_losses(tensors: Mapping[str, Any]) -> list[float]:
+    if "loss" not in tensors:
+        return []
+    losses = ops.to_numpy(tensors["loss"])
+    if losses.ndim != 1 or losses.dtype != "float32":
+        raise ValueError(f"the losses are a float32 vector, not {losses.dtype}{losses.shape}")
+    return losses.tolist()
+
+
+def _read_switch(pair: Any) -> tuple[int, str]:
     if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int or not isinstance(pair[1], str):
         raise ValueError(f"a switch is the number of steps before and the name of a backend, not {pair!r:.60}")
     return pair[0], pair[1]

@@ -1,4 +1,4 @@
-"""Ctrl-C while a model is trained."""
+"""Delay Ctrl-C until a training step or checkpoint is whole."""
 
 from __future__ import annotations
 

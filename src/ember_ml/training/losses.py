@@ -19,7 +19,7 @@ from ember_ml import ops
 from ember_ml.config import registry
 from ember_ml.config.registry import register
 from ember_ml.core.dtypes import as_dtype
-from ember_ml.training.sample_weights import beside, spread_weights
+from ember_ml.training.sample_weights import as_tensor_near, broadcast_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = [
@@ -69,20 +69,20 @@ class Loss:
         self.reduction = reduction
 
     def each(self, target: TensorLike, prediction: TensorLike) -> Tensor:
-        """One number for each sample, of the shape of the tensors without the axis that holds one sample's numbers."""
+        """Return one loss per sample: the shape of the tensors without the axis that holds one sample's elements."""
         raise NotImplementedError(f"{type(self).__name__} does not define each")
 
     def average(self, target: TensorLike, prediction: TensorLike) -> Tensor:
-        """The mean of the numbers of all samples; losses that have a quicker way override it."""
+        """Return the mean loss of all samples; losses with a faster formula override it."""
         return ops.mean(self.each(target, prediction))
 
     def __call__(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> Tensor:
-        """The loss, reduced as the settings say."""
+        """Return the loss, reduced as the settings say."""
         if weight is None and self.reduction == "mean":
             return self.average(target, prediction)
         losses = self.each(target, prediction)
         if weight is not None:
-            weight = spread_weights(weight, losses)
+            weight = broadcast_weights(weight, losses)
             losses = ops.multiply(losses, weight)
         if self.reduction == "none":
             return losses
@@ -98,7 +98,7 @@ class Loss:
 
 
 class _OfDifferences(Loss):
-    """Losses of single numbers, of which a sample has those along the last axis, or one where there is no other."""
+    """Losses of single elements; a sample has those along the last axis, or one where there is only one axis."""
 
     def _compute(self, target: TensorLike, prediction: TensorLike, axis: Any) -> Tensor:
         raise NotImplementedError
@@ -207,7 +207,7 @@ class BinaryCrossentropy(_OfDifferences):
     def _compute(self, target: TensorLike, prediction: TensorLike, axis: Any) -> Tensor:
         if self.label_smoothing:
             share = self.label_smoothing
-            target = ops.add(ops.multiply(_floating(target, prediction), 1 - share), share / 2)
+            target = ops.add(ops.multiply(_cast_target(target, prediction), 1 - share), share / 2)
         return ops.binary_crossentropy(target, prediction, self.from_logits, axis)
 
 
@@ -237,7 +237,7 @@ class CategoricalCrossentropy(Loss):
         if self.label_smoothing:
             share = self.label_smoothing
             classes = ops.shape(prediction)[-1]
-            target = ops.add(ops.multiply(_floating(target, prediction), 1 - share), share / classes)
+            target = ops.add(ops.multiply(_cast_target(target, prediction), 1 - share), share / classes)
         return ops.categorical_crossentropy(target, prediction, self.from_logits)
 
 
@@ -264,7 +264,7 @@ class SparseCategoricalCrossentropy(Loss):
         if not self.label_smoothing:
             return ops.sparse_categorical_crossentropy(target, prediction, self.from_logits)
         share, classes = self.label_smoothing, ops.shape(prediction)[-1]
-        hit = ops.one_hot(beside(target, prediction), classes, dtype=as_dtype(ops.dtype(prediction)))
+        hit = ops.one_hot(as_tensor_near(target, prediction), classes, dtype=as_dtype(ops.dtype(prediction)))
         smooth = ops.add(ops.multiply(hit, 1 - share), share / classes)
         return ops.categorical_crossentropy(smooth, prediction, self.from_logits)
 
@@ -311,15 +311,15 @@ class CTC(Loss):
         return ops.ctc_loss(labels, prediction, label_count, frame_count, self.mask_index)
 
 
-def _floating(target: TensorLike, prediction: TensorLike) -> Tensor:
-    """The target in the dtype of the prediction where it is of integers or bools."""
-    target = beside(target, prediction)
+def _cast_target(target: TensorLike, prediction: TensorLike) -> Tensor:
+    """Return the target in the dtype of the prediction where it is of integers or bools."""
+    target = as_tensor_near(target, prediction)
     kind = as_dtype(ops.dtype(target)).kind
     return target if kind in ("float", "complex") else ops.cast(target, as_dtype(ops.dtype(prediction)))
 
 
 def get(loss: Any) -> Any:
-    """The loss of that name with its default settings; what is callable already is given back.
+    """Return the loss of that name with its default settings; what is callable already is given back.
 
     Names are those of this module's functions, and what is registered as ``losses/<name>``.
 

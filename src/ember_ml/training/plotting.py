@@ -1,9 +1,9 @@
-"""Pictures of training."""
+"""Plots of a training history."""
 
 from __future__ import annotations
 
+import io
 from itertools import pairwise
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.backend.built_in import BUILT_IN
@@ -11,20 +11,15 @@ from ember_ml.backend.built_in import BUILT_IN
 if TYPE_CHECKING:
     from ember_ml.training.history import History
 
-__all__ = ["draw", "figure_of"]
+__all__ = ["figure_of"]
 
 _PALETTE = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860")
 _COLORS = dict(zip(BUILT_IN, _PALETTE, strict=False))
 _OTHER_COLOR = "#555555"
 
 
-def draw(history: History, path: str | PathLike[str]) -> None:
-    """Draw the curves of a history to an image file."""
-    figure_of(history).savefig(path, dpi=150)
-
-
 def figure_of(history: History) -> Any:
-    """The curves of a history as a figure of Matplotlib: the loss of each step above, what epochs gave below.
+    """Return the curves of a history as a Matplotlib figure: the loss by step above, the values by epoch below.
 
     Steps have the color of the backend that computed them, and a line where another one took over.
     """
@@ -42,11 +37,19 @@ def figure_of(history: History) -> Any:
         _draw_epochs(axes[str(number)], history, names)
     for axis in axes.values():
         axis.spines[["top", "right"]].set_visible(False)
+    # Matplotlib 3.10: notebooks show its figures only after pyplot has been set up for them
+    figure._repr_png_ = lambda: _encode(figure)  # pyright: ignore[reportAttributeAccessIssue]
     return figure
 
 
+def _encode(figure: Any) -> bytes:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=100)
+    return stream.getvalue()
+
+
 def _has_tables(curve: Any) -> bool:
-    """Whether the values are tensors, as confusion matrices, which no curve shows."""
+    """Return whether the values are tensors, such as confusion matrices, which no curve can show."""
     return bool(curve) and isinstance(curve[0], list)
 
 

@@ -14,7 +14,7 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.variable import keep, own, put_back
 from ember_ml.training.batches import apply_model
-from ember_ml.training.state_checks import count, number, table
+from ember_ml.training.state_checks import check_count, check_number, check_table
 from ember_ml.typing import Tensor
 
 __all__ = ["Precision"]
@@ -40,7 +40,7 @@ class Precision:
         self.patience, self.good = patience, 0
 
     def compute(self, model: Module, x: Any) -> Any:
-        """Return what the model computes of inputs in half precision, in float32; its parameters stay as they are.
+        """Run the model on ``x`` in half precision and return its result in float32; its parameters stay as they are.
 
         Parameters, frozen ones too, and inputs are cast; buffers and constants that ``forward`` makes are not.
         """
@@ -81,16 +81,16 @@ class Precision:
         return unscaled
 
     def state(self) -> dict[str, Any]:
-        """Where the scale stands, as plain data."""
+        """Return where the scale stands, as plain data."""
         return {"scale": self.scale, "good": self.good}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a :meth:`state`."""
-        table(state, "the precision", "scale", "good")
-        scale = None if state["scale"] is None else number(state, "scale")
+        check_table(state, "the precision", "scale", "good")
+        scale = None if state["scale"] is None else check_number(state, "scale")
         if (scale is None) != (self.scale is None) or (scale is not None and not 1.0 <= scale < math.inf):
             raise ValueError(f"{self.dtype} does not have the scale {scale!r}")
-        self.scale, self.good = scale, count(state, "good")
+        self.scale, self.good = scale, check_count(state, "good")
 
 
 def _widen(x: Any) -> Any:

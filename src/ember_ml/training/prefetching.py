@@ -1,4 +1,4 @@
-"""Prefetching: what an iterator gives is made by a thread, a few items ahead of the one who takes them."""
+"""Prefetching: a thread makes the items of an iterator ahead of the consumer."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from typing import Any
 
-__all__ = ["prefetched"]
+__all__ = ["prefetch_items"]
 
-_PATIENCE = 5.0  # seconds to wait for the thread's last item when the taker leaves early
+_PATIENCE = 5.0  # seconds to wait for the thread's last item when the consumer leaves early
 
 
-def prefetched(items: Iterator[Any], depth: int) -> Generator[Any, None, None]:
-    """The items, of which up to ``depth`` are made ahead by a thread, in the context of the caller.
+def prefetch_items(items: Iterator[Any], depth: int) -> Generator[Any, None, None]:
+    """Yield the items, of which up to ``depth`` are made ahead by a thread, in the context of the caller.
 
     An exception in the iterator is raised where its item would have been taken, with its own traceback. The thread ends
-    with the iterator, or, when the taker leaves early, after the item that it is making.
+    with the iterator, or, when the consumer leaves early, after the item that it is making.
 
-    >>> from ember_ml.training.prefetching import prefetched
-    >>> list(prefetched(iter(range(5)), 2))
+    >>> from ember_ml.training.prefetching import prefetch_items
+    >>> list(prefetch_items(iter(range(5)), 2))
     [0, 1, 2, 3, 4]
     """
     shelf = _Shelf(depth)
@@ -35,14 +35,14 @@ def prefetched(items: Iterator[Any], depth: int) -> Generator[Any, None, None]:
             if is_end:
                 return
             yield item
-            del item  # the taker alone decides how long it lives
+            del item  # the consumer alone decides how long it lives
     finally:
         shelf.close()
         thread.join(_PATIENCE)
 
 
 class _Shelf:
-    """Where the thread puts items and the taker finds them."""
+    """A bounded queue between the thread and the consumer."""
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
@@ -56,7 +56,7 @@ class _Shelf:
             for item in items:
                 if not self._put((item, None, False)):
                     break
-        except BaseException as error:  # whatever it is, the taker must learn of it
+        except BaseException as error:  # any exception is passed on to the consumer
             self._put((None, error, False))
         else:
             self._put((None, None, True))

@@ -32,14 +32,14 @@ _COUNTS = ("steps", "every")
 
 @dataclass(frozen=True)
 class Schedule:
-    """What all schedules share; a subclass, a dataclass too, defines ``at``."""
+    """The base class of schedules; a subclass, which may be a dataclass, defines ``at``."""
 
     def at(self, step: int) -> float:
-        """The rate at a step from 0 up."""
+        """Return the rate at a step from 0 up."""
         raise NotImplementedError(f"{type(self).__name__} does not define at")
 
     def __call__(self, step: int) -> float:
-        """The rate at ``step``, which is counted from 0."""
+        """Return the rate at ``step``, which is counted from 0."""
         if step < 0:
             raise ValueError(f"steps are counted from 0 up, and this one is {step}")
         return self.at(step)
@@ -53,7 +53,7 @@ class Schedule:
                 raise ValueError(f"{field.name} is a finite number from 0 up, and not {value!r}")
 
     def config(self) -> dict[str, Any]:
-        """The schedule as plain data, from which ``registry.build`` makes it again."""
+        """Return the schedule as plain data, from which ``registry.build`` makes it again."""
         return config_of(self)
 
 
@@ -286,5 +286,5 @@ class Warmup(Schedule):
 
 
 def _half_wave(start: float, end: float, done: float) -> float:
-    """From ``start`` to ``end`` along half a cosine wave, of which the share ``done`` lies behind."""
+    """Interpolate from ``start`` to ``end`` along half a cosine wave; ``done`` is the part of it that is over."""
     return end + (start - end) * (1 + math.cos(math.pi * done)) / 2

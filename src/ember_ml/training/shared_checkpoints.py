@@ -1,4 +1,4 @@
-"""Checkpoints of processes that train together: one writes, all read the same one, and all learn of an error."""
+"""Checkpoints of several processes: one writes, all read the same checkpoint, and an error is raised in all."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ __all__ = ["exists", "read", "write"]
 
 
 def exists(strategy: Any, path: str | PathLike[str]) -> bool:
-    """Whether any of the processes finds a checkpoint in the folder ``path``, damaged or not."""
+    """Return whether any of the processes finds a checkpoint in the folder ``path``, damaged or not."""
     is_there = checkpoints.exists(path)
     return is_there if strategy is None else any(strategy.gather_plain(is_there))
 
 
 def write(
-    strategy: Any, path: str | PathLike[str], tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]
+    strategy: Any,
+    path: str | PathLike[str],
+    tensors: dict[str, dict[str, Tensor]],
+    state: dict[str, Any],
+    keep: int = 1,
 ) -> None:
     """Let the first process write; all return when the checkpoint is whole, or all raise ``OSError``."""
     error: OSError | None = None
     if strategy is None or strategy.is_main:
         try:
-            checkpoints.write(path, tensors, state)
+            checkpoints.write(path, tensors, state, keep)
         except OSError as raised:
             error = raised
     reason = str(error) if error is not None else None

@@ -1,4 +1,4 @@
-"""What a data loader reads: rows of arrays and tables, or the items of an iterable.
+"""Sources of a data loader: rows of arrays and tables, or the items of an iterable.
 
 A source makes batches in two steps. Fetching is work on the host, which a thread may do ahead: gathering rows, running
 the iterable. Delivering makes tensors of the backend that is active then, so that a switch of the backend takes effect
@@ -19,13 +19,13 @@ from ember_ml.core import trees
 from ember_ml.tensor import EmberTensor
 from ember_ml.typing import Tensor
 
-__all__ = ["Rows", "Stream", "source_of"]
+__all__ = ["Rows", "Stream", "make_source"]
 
 _TABLES = ("cudf", "modin", "narwhals", "pandas", "polars", "pyarrow")
 
 
-def source_of(data: Any, batch_size: int | None, drop_last: bool) -> Rows | Stream:
-    """The source for arrays and tables, alone or in tuples and dicts, and for iterables and functions of them."""
+def make_source(data: Any, batch_size: int | None, drop_last: bool) -> Rows | Stream:
+    """Return the source that reads arrays and tables, alone or in tuples and dicts, or an iterable."""
     if isinstance(data, tuple | dict | list) or _is_array(data):
         return Rows(data, 32 if batch_size is None else batch_size, drop_last)
     if _is_torch_loader(data) and batch_size is not None:
@@ -72,7 +72,7 @@ class Rows:
             raise ValueError(f"{self.length} rows make no batch of {batch_size}, and drop_last drops the rest")
 
     def fetch(self, order: Any, start: int, rank: int, ranks: int) -> Generator[list[Any], None, None]:
-        """The parts of each batch from number ``start``, of which each rank has its share; ``order`` is on the host."""
+        """Yield the fields of this rank's part of each batch, from batch ``start``; ``order`` is on the host."""
         for number in range(start, self.count):
             first = number * self.batch_size
             size = min(self.batch_size, self.length - first)
@@ -80,12 +80,12 @@ class Rows:
             rows = slice(low, high) if order is None else order[low:high]
             yield [field.fetch(rows) for field in self._fields]
 
-    def computed(self, parts: list[Any]) -> list[Any]:
-        """The parts: they wait for nothing."""
+    def compute(self, parts: list[Any]) -> list[Any]:
+        """Return the parts, which need no computation."""
         return parts
 
     def deliver(self, parts: list[Any]) -> Any:
-        """The batch, in the structure of the data, of tensors of the active backend."""
+        """Return the batch as tensors of the active backend, in the structure of the data."""
         return self._assemble([field.deliver(part) for field, part in zip(self._fields, parts, strict=True)])
 
 
@@ -100,7 +100,7 @@ def _fields(data: Any, place: str) -> Any:
 
 
 class _Field:
-    """One array, where it came from: in the host's memory, or on the device of the backend that holds it."""
+    """One array of the data, in the host's memory or on the device of its own backend."""
 
     def __init__(self, data: Any, place: str) -> None:
         self.place = place
@@ -121,8 +121,8 @@ class _Field:
         self.length: int = shape[0]
 
     def fetch(self, rows: Any) -> Any:
-        """The rows from the host's memory; those on a device stay there for now."""
-        return (rows,) if self._on_device is not None else _gathered(self._on_host, rows)
+        """Return the rows from the host's memory; those on a device stay there for now."""
+        return (rows,) if self._on_device is not None else _take_rows(self._on_host, rows)
 
     def deliver(self, part: Any) -> Tensor:
         if type(part) is not tuple:
@@ -132,10 +132,10 @@ class _Field:
             return self._on_device[rows] if type(rows) is slice else ops.take(self._on_device, rows, 0)
         if self._on_host is None:  # the backend was switched
             self._on_host = as_host(self._on_device)
-        return ops.convert_to_tensor(_gathered(self._on_host, rows))
+        return ops.convert_to_tensor(_take_rows(self._on_host, rows))
 
 
-def _gathered(array: Any, rows: Any) -> Any:
+def _take_rows(array: Any, rows: Any) -> Any:
     return array[rows] if type(rows) is slice else array.take(rows, 0)
 
 
@@ -144,7 +144,7 @@ def _host_rows(data: Any) -> Any:
 
 
 def _table_as_array(data: Any) -> Any:
-    """A dataframe as a matrix of its columns, a series as a vector."""
+    """Return a dataframe as a matrix of its columns, a series as a vector."""
     try:
         import narwhals.stable.v2 as nw  # reads every kind of dataframe; not every program has one
     except ImportError as error:
@@ -174,7 +174,7 @@ class Stream:
         self.count: int | None = self._count()
 
     def _count(self) -> int | None:
-        """How many batches an epoch has, where the iterable tells."""
+        """Return the number of batches of an epoch; None where the iterable has no length."""
         try:
             length = len(self._data)
         except TypeError:
@@ -184,26 +184,26 @@ class Stream:
         return length // self.batch_size if self._drop_last else -(-length // self.batch_size)
 
     def fetch(self, order: Any, start: int, rank: int, ranks: int) -> Generator[Any, None, None]:
-        """Each batch from number ``start``, of which each rank has its share; those before are made and dropped."""
+        """Yield this rank's part of each batch, from batch ``start``; the batches before it are read and dropped."""
         is_empty = True
         for batch in islice(self._batches(), start, None):
             if is_empty and ranks > 1:
-                self.digest = digest_of(_mapped(_computed, batch))
+                self.digest = digest_of(_map_arrays(_compute, batch))
             is_empty = False
-            yield batch if ranks == 1 else _mapped(lambda x: _share(x, rank, ranks), batch)
+            yield batch if ranks == 1 else _map_arrays(lambda x: _take_share(x, rank, ranks), batch)
         if is_empty and not start:
             raise ValueError("the iterable gave no batch")
 
     def _batches(self) -> Iterator[Any]:
-        items = self._opened()
+        items = self._open()
         if self.batch_size is None:
             yield from items
             return
         while samples := list(islice(items, self.batch_size)):
             if len(samples) == self.batch_size or not self._drop_last:
-                yield _collated(samples)
+                yield _collate(samples)
 
-    def _opened(self) -> Iterator[Any]:
+    def _open(self) -> Iterator[Any]:
         items = self._data() if callable(self._data) else self._data
         if not isinstance(items, Iterable):
             raise TypeError(f"the function gave {type(items).__name__}, which cannot be iterated over")
@@ -217,23 +217,23 @@ class Stream:
             self._is_open = False
         return opened
 
-    def computed(self, parts: Any) -> Any:
-        """The parts, with what was left to be computed, as far as this thread can."""
-        return _mapped(_computed, parts)
+    def compute(self, parts: Any) -> Any:
+        """Evaluate lazy tensors and convert columns, as far as this thread can; return the parts."""
+        return _map_arrays(_compute, parts)
 
     def deliver(self, parts: Any) -> Any:
-        """The batch, of tensors of the active backend."""
-        return _mapped(lambda x: ops.convert_to_tensor(as_host(x.values) if type(x) is _Column else x), parts)
+        """Return the batch as tensors of the active backend."""
+        return _map_arrays(lambda x: ops.convert_to_tensor(as_host(x.values) if type(x) is _Column else x), parts)
 
 
 class _Column:
-    """The values that the samples of a batch have for one of their parts."""
+    """The values of one part of a sample, for all samples of a batch."""
 
     def __init__(self, values: list[Any]) -> None:
         self.values = values
 
 
-def _computed(x: Any) -> Any:
+def _compute(x: Any) -> Any:
     try:
         if type(x) is _Column:
             return as_host(x.values)
@@ -241,16 +241,16 @@ def _computed(x: Any) -> Any:
         if backend is not None and backend.laziness is not None:
             backend.laziness.evaluate(x)
     except RuntimeError:
-        pass  # a lazy tensor can be computed by the thread that made it, and perhaps that is not this one
+        pass  # a lazy tensor can be evaluated only by the thread that made it, which may be another one
     return x
 
 
-def _mapped(function: Callable[[Any], Any], batch: Any) -> Any:
-    """The batch with ``function`` applied to each array in its dicts and tuples; lists of arrays count as tuples."""
+def _map_arrays(function: Callable[[Any], Any], batch: Any) -> Any:
+    """Apply ``function`` to each array in the dicts and tuples of a batch; lists of arrays count as tuples."""
     if isinstance(batch, Mapping):
-        return {key: _mapped(function, value) for key, value in batch.items()}
+        return {key: _map_arrays(function, value) for key, value in batch.items()}
     if isinstance(batch, tuple) or (type(batch) is list and any(map(_is_part, batch))):
-        parts = [_mapped(function, value) for value in batch]
+        parts = [_map_arrays(function, value) for value in batch]
         return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
     return function(batch)
 
@@ -259,24 +259,24 @@ def _is_part(value: Any) -> bool:
     return isinstance(value, Mapping) or hasattr(value, "shape")
 
 
-def _share(x: Any, rank: int, ranks: int) -> Any:
+def _take_share(x: Any, rank: int, ranks: int) -> Any:
     rows = x if hasattr(x, "shape") else as_host(x.values if type(x) is _Column else x)
     count = rows.shape[0]
     return rows[count * rank // ranks : count * (rank + 1) // ranks]
 
 
-def _collated(samples: list[Any]) -> Any:
-    """One batch of samples: for each part of a sample, the column of what all samples have there."""
+def _collate(samples: list[Any]) -> Any:
+    """Return a batch of samples: for each part of a sample, the column of its values in all samples."""
     first = samples[0]
     if any(type(sample) is not type(first) for sample in samples) and isinstance(first, Mapping | tuple):
         raise ValueError("the samples of a batch must be alike: some are tuples or dicts, others are not")
     if isinstance(first, Mapping):
         if any(sample.keys() != first.keys() for sample in samples):
             raise ValueError(f"the samples of a batch must have the same keys, here {', '.join(map(str, first))}")
-        return {key: _collated([sample[key] for sample in samples]) for key in first}
+        return {key: _collate([sample[key] for sample in samples]) for key in first}
     if isinstance(first, tuple):
         if any(len(sample) != len(first) for sample in samples):
             raise ValueError(f"the samples of a batch must have the same number of parts, here {len(first)}")
-        parts = [_collated([sample[number] for sample in samples]) for number in range(len(first))]
+        parts = [_collate([sample[number] for sample in samples]) for number in range(len(first))]
         return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
     return _Column(samples)

@@ -1,20 +1,20 @@
-"""Plain data from a file, checked: what is of another kind than it must be raises ``ValueError`` with its name."""
+"""Check plain data that was read from a file; a value of the wrong type raises ``ValueError`` with its name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["count", "measures", "number", "numbers", "table"]
+__all__ = ["check_count", "check_measures", "check_number", "check_numbers", "check_table"]
 
 _LARGEST = 2**63 - 1
 
 
-def table(value: Any, name: str, *keys: str) -> dict[str, Any]:
-    """A dict that has the ``keys``.
+def check_table(value: Any, name: str, *keys: str) -> dict[str, Any]:
+    """Return ``value``, which must be a dict that has the ``keys``.
 
-    >>> from ember_ml.training.state_checks import table
-    >>> table({"a": 1}, "state", "a")
+    >>> from ember_ml.training.state_checks import check_table
+    >>> check_table({"a": 1}, "state", "a")
     {'a': 1}
     """
     if not isinstance(value, dict):
@@ -25,11 +25,11 @@ def table(value: Any, name: str, *keys: str) -> dict[str, Any]:
     return value
 
 
-def count(state: Mapping[str, Any], key: str, largest: int = _LARGEST) -> int:
-    """The integer from 0 up under ``key``.
+def check_count(state: Mapping[str, Any], key: str, largest: int = _LARGEST) -> int:
+    """Return the integer from 0 up under ``key``.
 
-    >>> from ember_ml.training.state_checks import count
-    >>> count({"steps": 3}, "steps")
+    >>> from ember_ml.training.state_checks import check_count
+    >>> check_count({"steps": 3}, "steps")
     3
     """
     value = state[key]
@@ -38,11 +38,11 @@ def count(state: Mapping[str, Any], key: str, largest: int = _LARGEST) -> int:
     return value
 
 
-def number(state: Mapping[str, Any], key: str) -> float:
-    """The number under ``key``, which may be NaN or infinite.
+def check_number(state: Mapping[str, Any], key: str) -> float:
+    """Return the number under ``key``, which may be NaN or infinite.
 
-    >>> from ember_ml.training.state_checks import number
-    >>> number({"best": 0.5}, "best")
+    >>> from ember_ml.training.state_checks import check_number
+    >>> check_number({"best": 0.5}, "best")
     0.5
     """
     value = state[key]
@@ -51,11 +51,11 @@ def number(state: Mapping[str, Any], key: str) -> float:
     return value
 
 
-def numbers(state: Mapping[str, Any], key: str) -> list[float]:
-    """The list of numbers under ``key``.
+def check_numbers(state: Mapping[str, Any], key: str) -> list[float]:
+    """Return the list of numbers under ``key``.
 
-    >>> from ember_ml.training.state_checks import numbers
-    >>> numbers({"times": [0.5, 1.0]}, "times")
+    >>> from ember_ml.training.state_checks import check_numbers
+    >>> check_numbers({"times": [0.5, 1.0]}, "times")
     [0.5, 1.0]
     """
     value = state[key]
@@ -64,11 +64,11 @@ def numbers(state: Mapping[str, Any], key: str) -> list[float]:
     return list(value)
 
 
-def measures(state: Mapping[str, Any], key: str) -> list[Any]:
-    """The list under ``key`` of numbers, and of nested lists of numbers.
+def check_measures(state: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the list under ``key`` of numbers, and of nested lists of numbers.
 
-    >>> from ember_ml.training.state_checks import measures
-    >>> measures({"values": [0.5, [[1.0, 0.0]]]}, "values")
+    >>> from ember_ml.training.state_checks import check_measures
+    >>> check_measures({"values": [0.5, [[1.0, 0.0]]]}, "values")
     [0.5, [[1.0, 0.0]]]
     """
     value = state[key]

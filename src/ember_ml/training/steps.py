@@ -37,12 +37,12 @@ class Objective:
     def __init__(self, model: Module, loss: Any, precision: Precision | None = None) -> None:
         self.model, self.loss, self.precision = model, loss, precision
         self.gives_predictions = True
-        """Whether the predictions are wanted beside the loss."""
+        """Whether the predictions are wanted as well as the loss."""
         self._compiled_loss = ember_ml.compile(self.loss_of)
         self._compiled_gradients = ember_ml.compile(self.gradients)
 
     def loss_of(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any]:
-        """The loss of a batch, times ``scale`` if it is given, and the predictions if they are wanted."""
+        """Return the loss of a batch, times ``scale`` if it is given, and the predictions if they are wanted."""
         compute = apply_model if self.precision is None else self.precision.compute
         prediction = compute(self.model, x)
         value = self.loss(y, prediction) if weight is None else self.loss(y, prediction, weight)
@@ -67,7 +67,7 @@ class Objective:
 
 
 class TrainingStep:
-    """Changes a model by the gradients of its loss on one batch, and gives the loss and the predictions.
+    """Changes a model by the gradients of its loss on one batch, and returns the loss and the predictions.
 
     ``accumulate`` is the number of batches whose mean gradient makes one update. The loss is not read: on a device or a
     lazy backend, steps follow each other without waiting.
@@ -95,19 +95,19 @@ class TrainingStep:
         strategy: Any = None,
     ) -> None:
         self.model, self.optimizer, self.objective = model, optimizer, Objective(model, loss, precision)
-        self.loss = loss  # which may hold tensors, that the compiled update takes as it takes those of the model
+        self.loss = loss  # an attribute of its own, since the compiled update looks here for the tensors of the loss
         self.is_compiled, self.precision, self.accumulate, self.strategy = compile, precision, accumulate, strategy
         self.collected: list[Tensor] | None = None
         """The sum of the gradients since the last update, where several batches make one."""
         self.count = 0
-        """How many batches that sum is of."""
+        """The number of batches in that sum."""
         self.weight: float | None = None
-        """What this process's part of the batch counts for beside the others, where several processes share one."""
+        """The weight of this process's part of the batch, where several processes share one."""
         self.is_prepared = strategy is None
-        self._compiled_update = Compiled(self._updated, replaces=True)
+        self._compiled_update = Compiled(self._update, replaces=True)
 
     def __call__(self, batch: Any) -> tuple[Tensor, Any]:
-        """The loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted.
+        """Return the loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted.
 
         Where several processes share a batch, it is the loss of the whole batch.
         """
@@ -131,13 +131,13 @@ class TrainingStep:
         else:
             with self.strategy.random_stream():
                 result = self._step(backend, state, is_compiled, x, y, weight)
-        if backend.laziness is not None:  # left to the next step, the graphs of all steps would pile up
+        if backend.laziness is not None:  # otherwise the lazy graphs of all steps would pile up
             slots = [x for held in self.optimizer._state.values() for x in held.values()]
             backend.laziness.evaluate(result[0], *values_of(state.variables), *values_of(slots))
         return result
 
     def prepare(self) -> None:
-        """Let the strategy make the processes one, once the model has all its parameters."""
+        """Let the strategy make the models of all processes equal, once the model has all its parameters."""
         if self.is_prepared or not self.model.trained_state().is_built:
             return
         if getattr(self.loss, "reduction", "mean") != "mean" and self.strategy.world_size > 1:
@@ -152,14 +152,16 @@ class TrainingStep:
         return backend.compilation is not None and backend.compilation.compiles_steps
 
     def _is_whole(self, backend: Backend) -> bool:
-        """Whether the update belongs into the compiled program: not where it changes tensors in place, nor one of an
-        optimizer that applies others, of whose tensors the compiler knows nothing.
+        """Return whether the update is part of the compiled program.
+
+        It is not where it changes tensors in place, nor for an optimizer that applies others, of whose tensors the
+        compiler knows nothing.
         """
         simple = self.accumulate == 1 and self.strategy is None and self.precision is None
         is_known = type(self.optimizer).apply is Optimizer.apply
         return simple and is_known and (backend.optimizer_kernels is None or not backend.optimizer_kernels.is_in_place)
 
-    def _updated(self, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
+    def _update(self, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
         value, prediction, gradients = self.objective.gradients(x, y, weight)
         self.optimizer.apply(self.model.trained_state().named, gradients)
         return value, prediction
@@ -178,7 +180,7 @@ class TrainingStep:
         if scale is not None:
             value = ops.divide(value, scale)
         if self.accumulate > 1:
-            gradients = self._accumulated(gradients)
+            gradients = self._accumulate(gradients)
             if gradients is None:
                 return value if self.strategy is None else self.strategy.mean(value, self.weight), prediction
         if self.strategy is not None:
@@ -194,12 +196,12 @@ class TrainingStep:
             self.optimizer.apply(state.named, gradients)
         return value, prediction
 
-    def _accumulated(self, gradients: Sequence[Tensor]) -> list[Tensor] | None:
-        """The mean gradient of the last batches, once there are enough of them."""
+    def _accumulate(self, gradients: Sequence[Tensor]) -> list[Tensor] | None:
+        """Add to the collected gradients; return their mean once there are enough of them, otherwise None."""
         if self.collected is None:
             self.collected = list(gradients)
         else:
-            held = [ops.asarray(x) for x in self.collected]  # of before a switch of the backend, perhaps
+            held = [ops.asarray(x) for x in self.collected]  # the backend may have been switched since
             self.collected = [ops.add(x, g) for x, g in zip(held, gradients, strict=True)]
         self.count += 1
         if self.count < self.accumulate:

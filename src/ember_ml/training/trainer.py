@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import operator
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -18,10 +17,9 @@ from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.distributed import heartbeat
 from ember_ml.nn.modules.module import Module
-from ember_ml.training import callbacks as callback_kinds
-from ember_ml.training import checkpoints, losses, optimizers, shared_checkpoints, trainer_state
-from ember_ml.training import metrics as metric_kinds
+from ember_ml.training import checkpoints, losses, metrics, optimizers, shared_checkpoints, trainer_state
 from ember_ml.training.batches import apply_model, count_samples, inputs_of, iterate_batches, split_batch
+from ember_ml.training.callbacks import Callback, Checkpoint, EarlyStopping, Progress, ReduceRateOnPlateau
 from ember_ml.training.data import DataLoader
 from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts
@@ -38,7 +36,8 @@ class Trainer:
     ``optimizer``, ``loss`` and ``metrics`` are objects or their names. ``compile`` compiles the step where the backend
     can; by default on JAX, whose eager calls cost many times as much. ``precision`` "bfloat16" or "float16" computes in
     half precision with parameters in float32. ``accumulate`` is the number of batches that make one update. ``seed``
-    decides the order of the data. ``progress`` shows a bar; by default where the standard error stream is a terminal.
+    decides the order of the data. ``progress`` shows a bar on a terminal and in a notebook, and a line for each epoch
+    everywhere else.
 
     Args:
         model: The module to train.
@@ -51,7 +50,7 @@ class Trainer:
         accumulate: The number of batches per update.
         strategy: How processes train together: a strategy of ``ember_ml.distributed``.
         seed: Decides the order of the data.
-        progress: Whether a bar is shown; None: on a terminal.
+        progress: Whether the standard error stream shows how far training is.
 
     >>> from ember_ml import nn, ops
     >>> from ember_ml.training import Trainer
@@ -68,7 +67,7 @@ class Trainer:
     """
 
     accumulate: int
-    callbacks: list[callback_kinds.Callback]
+    callbacks: list[Callback]
     compile: bool | None
     epoch: int
     history: History
@@ -77,7 +76,8 @@ class Trainer:
     model: Module
     optimizer: optimizers.Optimizer
     precision: Precision | None
-    progress: bool | None
+    planned_epochs: int
+    progress: bool
     seed: int
     should_stop: bool
     steps: int
@@ -91,12 +91,12 @@ class Trainer:
         loss: Any = "mean_squared_error",
         metrics: Sequence[Any] = (),
         compile: bool | None = None,
-        callbacks: Sequence[callback_kinds.Callback] = (),
+        callbacks: Sequence[Callback] = (),
         precision: str | None = None,
         accumulate: int = 1,
         strategy: Any = None,
         seed: int = 0,
-        progress: bool | None = None,
+        progress: bool = True,
     ) -> None:
         if not isinstance(model, Module):
             raise TypeError(f"a Trainer takes a module, not {type(model).__name__}")
@@ -107,8 +107,8 @@ class Trainer:
         self.model = model
         self.optimizer = optimizers.get(optimizer)
         self.loss = losses.get(loss) if isinstance(loss, str) else loss
-        self.metrics = _named_metrics(metrics)
-        self.callbacks = _checked_callbacks(callbacks)
+        self.metrics = _name_metrics(metrics)
+        self.callbacks = _check_callbacks(callbacks)
         self.precision = None if precision is None else Precision(precision)
         self.compile, self.accumulate, self.strategy, self.seed, self.progress = (
             compile,
@@ -120,6 +120,8 @@ class Trainer:
         self.history = History()
         self.epoch = 0
         """How many epochs are done."""
+        self.planned_epochs = 0
+        """At how many epochs the present or last ``fit`` ends."""
         self.steps = 0
         """How many batches have been trained on."""
         self.steps_in_epoch = 0
@@ -147,8 +149,11 @@ class Trainer:
         shuffle: bool = True,
         validation: Any = None,
         weight: Any = None,
+        max_steps: int | None = None,
     ) -> History:
-        """Train until ``epochs`` epochs are done, those before this call included, and give the history.
+        """Train until ``epochs`` epochs are done, those before this call included, and return the history.
+
+        Training ends earlier when ``max_steps`` steps are done in all; a later call goes on in the midst of the epoch.
 
         The data are inputs and targets, with a ``weight`` for each sample perhaps, or a loader or iterable of batches.
         ``validation`` is a tuple or loader of the same kind, evaluated after each epoch. Called again, or after
@@ -157,31 +162,37 @@ class Trainer:
         """
         if not isinstance(epochs, int):
             raise TypeError(f"epochs is a whole number, not {epochs!r}")
+        if max_steps is not None and not isinstance(max_steps, int):
+            raise TypeError(f"max_steps is a whole number, not {max_steps!r}")
         _check_validation(validation, epochs - self.epoch)
+        self.planned_epochs = epochs
         loader = self._loader(x, y, weight, batch_size, shuffle)
         callbacks = self._callbacks()
         self._check_monitors(callbacks, validation is not None)
         self.should_stop = False
         with ExitStack() as ending:
             ending.callback(self._leave)
-            for callback in sorted(callbacks, key=_is_checkpoint, reverse=True):  # which may bring all to another place
+            # a checkpoint that resumes changes the state that the other callbacks see
+            for callback in sorted(callbacks, key=_is_checkpoint, reverse=True):
                 callback.begin(self)
                 ending.callback(callback.end, self)
             self._data = loader
             if self.position is not None:
                 loader.restore(self.position)
             ending.enter_context(self._interrupts)
-            while self.epoch < epochs and not self.should_stop:
-                self._epoch(loader, callbacks, validation, batch_size)
+            while self.epoch < epochs and not self.should_stop and (max_steps is None or self.steps < max_steps):
+                self._epoch(loader, callbacks, validation, batch_size, max_steps)
+            for callback in callbacks:
+                callback.after_fit(self)
         return self.history
 
-    def _check_monitors(self, callbacks: list[callback_kinds.Callback], is_validated: bool) -> None:
+    def _check_monitors(self, callbacks: list[Callback], is_validated: bool) -> None:
         """Find a misspelt monitor before the first epoch, unless another callback may add values of its own."""
         names = ["loss", *self.metrics]
         names += [f"val_{name}" for name in names] if is_validated else []
-        if all(type(callback).__module__ == callback_kinds.__name__ for callback in callbacks):
+        if all(type(callback).__module__.startswith("ember_ml.") for callback in callbacks):
             for callback in callbacks:
-                if isinstance(callback, callback_kinds.EarlyStopping | callback_kinds.Checkpoint):
+                if isinstance(callback, EarlyStopping | Checkpoint | ReduceRateOnPlateau):
                     callback.check_monitor(names)
 
     def _leave(self) -> None:
@@ -189,27 +200,33 @@ class Trainer:
         self.model.train()
 
     def _epoch(
-        self, loader: DataLoader, callbacks: list[callback_kinds.Callback], validation: Any, batch_size: int
+        self,
+        loader: DataLoader,
+        callbacks: list[Callback],
+        validation: Any,
+        batch_size: int,
+        max_steps: int | None,
     ) -> None:
         start = time.perf_counter()
         self.model.train()
-        self.steps_per_epoch = _length(loader)
+        self.steps_per_epoch = _count_batches(loader)
         if not self.steps_in_epoch:
             self.history.begin_epoch()
             for metric in self.metrics.values():
                 metric.reset()
-        # a checkpoint may be of the moment between the last step of an epoch and its end
+        # a checkpoint may have been saved between the last step of an epoch and its end
         is_over = bool(self.steps_in_epoch) and loader.state()["batch"] == 0
         for batch in () if is_over else loader:
             with self._interrupts.held:
                 self._train_on(batch, loader)
             for callback in callbacks:
                 callback.after_step(self)
-            if self.should_stop:
+            is_last = self.steps == max_steps and self.steps_in_epoch != self.steps_per_epoch
+            if self.should_stop or is_last:
                 return
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
-        values = _read_results(self._merged(self.metrics))
+        values = _read_results(self._merge_metrics(self.metrics))
         if validation is not None:
             found = self.evaluate(validation, batch_size=batch_size)
             values |= {f"val_{name}": value for name, value in found.items()}
@@ -239,15 +256,15 @@ class Trainer:
         return loss
 
     def _count_whole_batch(self, size: int) -> int:
-        """The number of samples in the batch of which this process has a part."""
+        """Return the number of samples in the batch of which this process has a part."""
         state = {} if self._data is None else self._data.state()
         rows, batch_size = state.get("rows"), state.get("batch_size")
         if rows is None or batch_size is None:
             return size * self.strategy.world_size
         return min(batch_size, rows - self.steps_in_epoch * batch_size)
 
-    def _merged(self, metrics: dict[str, Any]) -> dict[str, Any]:
-        """The metrics over the parts of all processes."""
+    def _merge_metrics(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        """Return the metrics, merged over all processes."""
         if self.strategy is None:
             return metrics
         merged = {name: copy.deepcopy(metric) for name, metric in metrics.items()}
@@ -259,17 +276,17 @@ class Trainer:
         return merged
 
     def step(self, batch: Any) -> Tensor:
-        """Train on one batch, a tuple of inputs and targets; gives its loss before the update, a 0-d tensor."""
+        """Train on one batch, a tuple of inputs and targets; return its loss before the update, a 0-d tensor."""
         if not self.model.trained_state().is_training:
             self.model.train()
         return self._train_on(batch)
 
-    def _callbacks(self) -> list[callback_kinds.Callback]:
+    def _callbacks(self) -> list[Callback]:
         is_main = self.strategy is None or self.strategy.is_main
-        shows = is_main and (sys.stderr.isatty() if self.progress is None else self.progress)
-        # what a checkpoint holds is the state after all others have done their part
+        shows = is_main and self.progress
+        # checkpoints come last, so that they save what the other callbacks changed
         own = sorted(self.callbacks, key=_is_checkpoint)
-        return [*own, callback_kinds.Progress()] if shows else own
+        return [*own, Progress()] if shows else own
 
     def _loader(self, x: Any, y: Any, weight: Any, batch_size: int, shuffle: bool) -> DataLoader:
         if weight is not None and y is None:
@@ -278,17 +295,17 @@ class Trainer:
             loader = x
         else:
             data = x if y is None else (x, y) if weight is None else (x, y, weight)
-            if type(data) is list:  # of batches; a loader would take it for one array
+            if type(data) is list:  # a list of batches, which a loader would take for one array
                 data = partial(iter, data)
             is_iterable = y is None and not isinstance(x, tuple | dict)  # its items are batches already
             size, mixed = (None, False) if is_iterable else (batch_size, shuffle)
             loader = DataLoader(data, batch_size=size, shuffle=mixed, seed=self.seed)
         return loader if self.strategy is None else self.strategy.shard(loader)
 
-    # use
+    # using the model
 
     def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 32) -> dict[str, Any]:
-        """The loss and the metrics on inputs and targets, or on a loader, list of batches or tuple, by name.
+        """Return the loss and the metrics on inputs and targets, or on a loader, list of batches or tuple, by name.
 
         All are numbers but for metrics whose result is a tensor, as a confusion matrix: nested lists. Where samples
         have weights, the loss is the mean by those, however they are put into batches.
@@ -299,7 +316,7 @@ class Trainer:
         for metric in kept.values():
             metric.reset()
         pending: list[tuple[Tensor, Any]] = []  # losses, and what they count for: read when all are computed
-        with _evaluating(self.model):
+        with _EvaluationMode(self.model):
             for batch in iterate_batches(x, y, batch_size):
                 heartbeat.progress()
                 inputs, target, weight = split_batch(batch)
@@ -315,12 +332,12 @@ class Trainer:
         return {"loss": total / (math.fsum(counts) or 1.0), **_read_results(kept)}
 
     def predict(self, x: Any, *, batch_size: int = 32) -> Any:
-        """What the model gives for inputs, computed batch by batch and put together.
+        """Return the model's outputs for inputs, computed batch by batch and concatenated.
 
         Several inputs are a tuple, or a dict by name. Of the batches of a loader the first part is the inputs.
         """
         parts = iterate_batches(x, None, batch_size)
-        with _evaluating(self.model):
+        with _EvaluationMode(self.model):
             found = [apply_model(self.model, part if isinstance(x, tuple) else inputs_of(part)) for part in parts]
         if not found:
             raise ValueError("there is nothing to predict: the data are empty")
@@ -330,73 +347,77 @@ class Trainer:
 
     # state
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], keep: int = 1) -> None:
         """Write the whole state of training to the folder ``path``; it is never half written.
 
         ``fit`` goes on from it, after :meth:`load` or :meth:`restore`, as if it had not been interrupted: on the same
-        backend to the last bit. An error leaves what was saved there before.
+        backend to the last bit. An error leaves what was saved there before. ``keep`` is the number of checkpoints that
+        stay in the folder, this one included.
         """
+        if not isinstance(keep, int) or keep < 1:
+            raise ValueError(f"keep is the number of checkpoints that stay, at least 1, not {keep!r}")
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
         tensors, state = trainer_state.tensors_of(self), trainer_state.state_of(self)
         heartbeat.progress()
-        shared_checkpoints.write(self.strategy, path, tensors, state)
+        shared_checkpoints.write(self.strategy, path, tensors, state, keep)
 
     def config(self) -> dict[str, Any]:
-        """The settings of the trainer as plain data; None for what cannot be described."""
+        """Return the settings of the trainer as plain data; None for what cannot be described."""
         return trainer_state.config_of(self)
 
     def restore(self, path: str | PathLike[str]) -> Self:
         """Go on from the checkpoint in the folder ``path``, of a trainer with the same model and optimizer.
 
-        One that is damaged, or does not fit, raises ``CheckpointError`` and changes nothing.
+        One that is damaged gives way to the latest older one that the folder keeps, with a warning. Where there is
+        none, or it does not fit, ``CheckpointError`` is raised and nothing changed.
         """
         trainer_state.restore(self, path, *shared_checkpoints.read(self.strategy, path))
         return self
 
     @classmethod
     def load(cls, path: str | PathLike[str], model: Module | None = None, **settings: Any) -> Trainer:
-        """A trainer that goes on from the checkpoint in the folder ``path``.
+        """Return a trainer that goes on from the checkpoint in the folder ``path``.
 
         The model, optimizer, loss and metrics are built as the checkpoint describes them. A model, or anything else
         that has no registered name, must be given, and anything else may be.
         """
         tensors, state = checkpoints.read(path)
         given: dict[str, Any] = settings if model is None else {"model": model, **settings}
-        made = cls(**{**trainer_state.described(state, path, given), **given})
+        made = cls(**{**trainer_state.read_settings(state, path, given), **given})
         if made.strategy is not None:
             tensors, state = shared_checkpoints.read(made.strategy, path)
         trainer_state.restore(made, path, tensors, state)
         return made
 
 
-def _named_metrics(given: Sequence[Any]) -> dict[str, Any]:
+def _name_metrics(given: Sequence[Any]) -> dict[str, Any]:
     if isinstance(given, str):
         raise TypeError(f"metrics is a list of metrics or names: [{given!r}]")
     found: dict[str, Any] = {}
     for metric in given:
-        made = metric_kinds.get(metric)
+        made = metrics.get(metric)
         if made.name in found:
             raise ValueError(f"two metrics are called {made.name!r}: set the attribute name of one to another name")
         found[made.name] = made
     return found
 
 
-def _checked_callbacks(given: Sequence[callback_kinds.Callback]) -> list[callback_kinds.Callback]:
-    if isinstance(given, callback_kinds.Callback):
+def _check_callbacks(given: Sequence[Callback]) -> list[Callback]:
+    if isinstance(given, Callback):
         raise TypeError(f"callbacks is a list: [{type(given).__name__}(...)]")
     for callback in given:
-        if not isinstance(callback, callback_kinds.Callback):
+        if not isinstance(callback, Callback):
             raise TypeError(f"{callback!r:.60} is no callback: derive its class from callbacks.Callback")
     return list(given)
 
 
-def _is_checkpoint(callback: callback_kinds.Callback) -> bool:
-    return isinstance(callback, callback_kinds.Checkpoint)
+def _is_checkpoint(callback: Callback) -> bool:
+    return isinstance(callback, Checkpoint)
 
 
 def _check_validation(validation: Any, epochs: int) -> None:
-    """Find now what would else be found after the first epochs."""
+    """Raise now what would otherwise be raised after the first epochs."""
     if isinstance(validation, tuple):
         is_right = len(validation) in (2, 3)
     elif isinstance(validation, list):
@@ -418,15 +439,15 @@ def _read_results(metrics: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _length(loader: Any) -> int | None:
+def _count_batches(loader: Any) -> int | None:
     try:
         return len(loader)
     except TypeError:
         return None
 
 
-class _evaluating:
-    """A block in which a model is used, not trained."""
+class _EvaluationMode:
+    """A block in which all modules of a model are in evaluation mode."""
 
     def __init__(self, model: Module) -> None:
         self.model = model

@@ -1,4 +1,4 @@
-"""What a checkpoint holds of a trainer, and how a trainer goes on from it: wholly or not at all."""
+"""Save the state of a trainer to a checkpoint, and restore it all or not at all."""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.training.history import History
 from ember_ml.training.metrics.base import Measure
 from ember_ml.training.optimizers.base import Optimizer
-from ember_ml.training.state_checks import count, number, table
+from ember_ml.training.state_checks import check_count, check_number, check_table
 from ember_ml.typing import Tensor
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
 
-__all__ = ["config_of", "described", "restore", "state_of", "tensors_of"]
+__all__ = ["config_of", "read_settings", "restore", "state_of", "tensors_of"]
 
 _COUNTS = ("steps", "epoch", "steps_in_epoch", "updates", "accumulated")
 _KEYS = (*_COUNTS, "seed", "should_stop", "data", "random", "history", "precision", "metrics", "callbacks", "shapes")
 
 
-# what is kept
+# saving
 
 
 def tensors_of(trainer: Trainer) -> dict[str, dict[str, Tensor]]:
-    """The tensors of a trainer: the model's, the optimizer's, and where there are any those of gradients that wait for
-    the batches that make one update with theirs, and of callbacks.
+    """Return the tensors of a trainer in parts: model and optimizer; others where there are any.
+
+    The others are the gradients, the sum so far of the batches that together make one update, the tensors of callbacks,
+    and the losses of the steps so far.
     """
     strategy, collected = trainer.strategy, trainer._step.collected
     if strategy is not None and collected is not None:
@@ -44,17 +46,19 @@ def tensors_of(trainer: Trainer) -> dict[str, dict[str, Tensor]]:
     kept = {f"{place}/{name}": x for place, named in enumerate(own) for name, x in named.items()}
     gradients = {} if collected is None else dict(zip(trainer.model.trainable(), collected, strict=True))
     found = {"model": trainer.model.current_tensors(), "optimizer": optimizer}
-    return found | {name: part for name, part in (("gradients", gradients), ("callbacks", kept)) if part}
+    more = {"gradients": gradients, "callbacks": kept, "history": trainer.history.tensors()}
+    return found | {name: part for name, part in more.items() if part}
 
 
 def state_of(trainer: Trainer) -> dict[str, Any]:
-    """All else, as plain data."""
+    """Return the rest of a trainer's state, as plain data."""
     return {
         "steps": trainer.steps,
         "epoch": trainer.epoch,
         "steps_in_epoch": trainer.steps_in_epoch,
         "updates": trainer.optimizer.step,
-        "rate": None if callable(trainer.optimizer.learning_rate) else float(trainer.optimizer.learning_rate),
+        "rate": _get_number(trainer.optimizer.learning_rate),
+        "group_rates": [_get_number(group.get("learning_rate")) for group in trainer.optimizer.groups],
         "accumulated": trainer._step.count,
         "seed": trainer.seed,
         "should_stop": trainer.should_stop,
@@ -63,11 +67,16 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "streams": [] if trainer.strategy is None else trainer.strategy.gather_streams(),
         "history": trainer.history.state(),
         "precision": None if trainer.precision is None else trainer.precision.state(),
-        "metrics": {name: metric.state() for name, metric in trainer._merged(trainer.metrics).items()},
+        "metrics": {name: metric.state() for name, metric in trainer._merge_metrics(trainer.metrics).items()},
         "callbacks": [[type(callback).__name__, callback.state()] for callback in trainer.callbacks],
         "shapes": {name: list(layer._built_for) for name, layer in _layers(trainer.model) if layer._built_for},
         "config": config_of(trainer),
     }
+
+
+def _get_number(rate: Any) -> float | None:
+    """Return a rate that is a number; None for a schedule, which knows its own, and where there is none."""
+    return None if rate is None or callable(rate) else float(rate)
 
 
 def _layers(model: Module) -> list[tuple[str, Layer]]:
@@ -75,36 +84,36 @@ def _layers(model: Module) -> list[tuple[str, Layer]]:
 
 
 def config_of(trainer: Trainer) -> dict[str, Any]:
-    """The settings of a trainer; None for what cannot be described."""
+    """Return the settings of a trainer; None for what cannot be described."""
     return {
-        "model": _described(trainer.model),
-        "optimizer": _described(trainer.optimizer),
-        "loss": _described(trainer.loss),
-        "metrics": [_described(metric) for metric in trainer.metrics.values()],
+        "model": _describe(trainer.model),
+        "optimizer": _describe(trainer.optimizer),
+        "loss": _describe(trainer.loss),
+        "metrics": [_describe(metric) for metric in trainer.metrics.values()],
         "compile": trainer.compile,
         "precision": None if trainer.precision is None else trainer.precision.dtype.name,
         "accumulate": trainer.accumulate,
     }
 
 
-def _described(thing: Any) -> Any:
+def _describe(thing: Any) -> Any:
     try:
         return registry.config_of(thing)
     except (ConfigError, TypeError, ValueError):
         return None
 
 
-# going on
+# restoring
 
 
 def restore(
     trainer: Trainer, path: str | PathLike[str], tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]
 ) -> None:
-    """Bring a trainer to where a checkpoint was made; one that does not fit changes nothing."""
-    undo = _undoing(trainer)
+    """Restore a trainer from a checkpoint; one that does not fit changes nothing."""
+    undo = _make_undo(trainer)
     try:
         streams = [Generator.from_state(x).state() for x in state.get("streams", [])]
-        generator = _taken(trainer, tensors, table(state, "its state", *_KEYS))
+        generator = _take_state(trainer, tensors, check_table(state, "its state", *_KEYS))
     except BaseException as error:
         undo()
         if not isinstance(error, Exception):
@@ -116,8 +125,8 @@ def restore(
         trainer.strategy.restore_streams(streams)
 
 
-def _undoing(trainer: Trainer) -> Callable[[], None]:
-    """A function that makes everything that a checkpoint changes what it is now."""
+def _make_undo(trainer: Trainer) -> Callable[[], None]:
+    """Return a function that resets everything that a checkpoint changes to its present state."""
     objects = [trainer, trainer.optimizer, trainer._step, trainer.precision, *trainer.metrics.values()]
     modules = [module for _, module in trainer.model.named_modules()]
     tables = [x.__dict__ for x in (*objects, *trainer.callbacks, *modules) if hasattr(x, "__dict__")]
@@ -135,11 +144,12 @@ def _undoing(trainer: Trainer) -> Callable[[], None]:
     return undo
 
 
-def _taken(trainer: Trainer, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]) -> Generator:
-    """Take over everything but the random numbers, whose generator is given."""
-    numbers = {name: count(state, name) for name in _COUNTS}
-    trainer.seed, trainer.should_stop = count(state, "seed", 2**64 - 1), state["should_stop"] is True
-    trainer.history, trainer.position = History.from_state(state["history"]), _position(state["data"])
+def _take_state(trainer: Trainer, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]) -> Generator:
+    """Restore everything but the default random generator, which is returned."""
+    numbers = {name: check_count(state, name) for name in _COUNTS}
+    trainer.seed, trainer.should_stop = check_count(state, "seed", 2**64 - 1), state["should_stop"] is True
+    trainer.history = History.from_state(state["history"], tensors.get("history", {}))
+    trainer.position = _check_position(state["data"])
     trainer.steps, trainer.epoch, trainer.steps_in_epoch = (numbers[name] for name in _COUNTS[:3])
     _build(trainer.model, state["shapes"])
     trainer._step.prepare()
@@ -147,31 +157,31 @@ def _taken(trainer: Trainer, tensors: dict[str, dict[str, Tensor]], state: dict[
     _take_slots(trainer, tensors["optimizer"], numbers["updates"])
     _take_rate(trainer.optimizer, state)
     _take_gradients(trainer, tensors.get("gradients", {}), numbers["accumulated"])
-    _take_metrics(trainer, table(state["metrics"], "metrics"))
+    _take_metrics(trainer, check_table(state["metrics"], "metrics"))
     _take_callbacks(trainer, state["callbacks"], tensors.get("callbacks", {}))
     if trainer.precision is not None and state["precision"] is not None:
         trainer.precision.restore(state["precision"])
     return Generator.from_state(state["random"])
 
 
-def _position(data: Any) -> dict[str, Any] | None:
-    """Where the data stood; whether that fits the data is seen when there are some."""
+def _check_position(data: Any) -> dict[str, Any] | None:
+    """Return the position of the data loader, with checked types; the loader checks that it fits the data."""
     if data is None:
         return None
-    table(data, "data", "seed", "epoch", "batch", "batch_size", "rows")
-    found: dict[str, Any] = {name: count(data, name) for name in ("epoch", "batch")}
-    found["seed"] = count(data, "seed", 2**64 - 1)
-    return found | {name: None if data[name] is None else count(data, name) for name in ("batch_size", "rows")}
+    check_table(data, "data", "seed", "epoch", "batch", "batch_size", "rows")
+    found: dict[str, Any] = {name: check_count(data, name) for name in ("epoch", "batch")}
+    found["seed"] = check_count(data, "seed", 2**64 - 1)
+    return found | {name: None if data[name] is None else check_count(data, name) for name in ("batch_size", "rows")}
 
 
 def _build(model: Module, shapes: Any) -> None:
-    """Give layers whose sizes were left out those that they had."""
-    table(shapes, "shapes")
+    """Build the layers whose sizes were left out, for the shapes that they had."""
+    check_table(shapes, "shapes")
     with streaming(Generator(0)):  # the values come from the file
         for name, layer in _layers(model):
             shape = shapes.get(name)
             if not layer.is_built and isinstance(shape, list):
-                layer.build_for(tuple(count({"a shape": size}, "a shape") for size in shape))
+                layer.build_for(tuple(check_count({"a shape": size}, "a shape") for size in shape))
     unknown = [name for name, module in model.named_modules() if not module.is_built]
     if unknown:
         raise ValueError(f"the sizes of {', '.join(unknown)} are unknown: call the model once before")
@@ -182,36 +192,48 @@ def _take_slots(trainer: Trainer, slots: Mapping[str, Tensor], updates: int) -> 
     if trainer.strategy is not None:
         trainer.strategy.load_state(optimizer, slots, updates)
         return
-    if type(optimizer).load_state_dict is not Optimizer.load_state_dict:  # it knows best what it keeps
+    if type(optimizer).load_state_dict is not Optimizer.load_state_dict:  # the subclass checks its own state
         optimizer.load_state_dict(slots, updates)
         return
     named, dtype_of = trainer.model.named_parameters(), active().dtype_of
     placed: dict[str, Tensor] = {}
     for key, value in slots.items():
         slot, _, name = key.partition("/")
-        if slot not in optimizer.slots or name not in named:
+        member = optimizer.member_of(name, named[name]) if name in named else None
+        if member is None or slot not in member.slots:
             raise ValueError(f"the optimizer keeps no {key!r:.80}")
-        wanted = optimizer.fresh(slot, named[name].value)
+        wanted = member.fresh(slot, named[name].value)
         if tuple(wanted.shape) != tuple(value.shape) or dtype_of(wanted) is not dtype_of(value):
             raise ValueError(f"the optimizer's {key!r:.80} has the wrong shape or dtype")
-        placed[key] = _beside(value, wanted)
+        placed[key] = _move_beside(value, wanted)
     for name in {key.partition("/")[2] for key in slots}:
-        if any(f"{slot}/{name}" not in slots for slot in optimizer.slots):
+        member = optimizer.member_of(name, named[name])
+        if member is not None and any(f"{slot}/{name}" not in slots for slot in member.slots):
             raise ValueError(f"the optimizer's state of {name!r:.80} is not whole")
     optimizer.load_state_dict(placed, updates)
 
 
 def _take_rate(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
-    """Set the rate that a callback may have changed since the optimizer was made; a schedule knows its own."""
+    """Set the rates that a callback may have changed since the optimizer was made; a schedule knows its own."""
+    rates = state.get("group_rates", [])
+    if not isinstance(rates, list) or len(rates) != len(optimizer.groups):
+        raise ValueError(f"the optimizer has {len(optimizer.groups)} groups of parameters, and the checkpoint others")
     if state.get("rate") is not None and not callable(optimizer.learning_rate):
-        rate = number(state, "rate")
-        if not 0 <= rate < math.inf:
-            raise ValueError(f"rate is a number from 0 up, not {rate!r}")
-        optimizer.learning_rate = rate
+        optimizer.learning_rate = _check_rate(state["rate"])
+    for group, rate in zip(optimizer.groups, rates, strict=True):
+        if rate is not None and not callable(group.get("learning_rate")):
+            group["learning_rate"] = _check_rate(rate)
 
 
-def _beside(value: Tensor, other: Tensor) -> Tensor:
-    """``value`` on the device where ``other`` is."""
+def _check_rate(value: Any) -> float:
+    rate = check_number({"rate": value}, "rate")
+    if not 0 <= rate < math.inf:
+        raise ValueError(f"rate is a number from 0 up, not {rate!r}")
+    return rate
+
+
+def _move_beside(value: Tensor, other: Tensor) -> Tensor:
+    """Return ``value`` on the device where ``other`` is."""
     return ops.to_device(value, active().device_of(other))
 
 
@@ -224,7 +246,7 @@ def _take_gradients(trainer: Trainer, gradients: Mapping[str, Tensor], accumulat
         return
     if gradients.keys() != named.keys() or any(tuple(x.shape) != named[name].shape for name, x in gradients.items()):
         raise ValueError("its gradients are not those of the model's parameters")
-    step.collected = [ops.copy(_beside(gradients[name], x.value)) for name, x in named.items()]
+    step.collected = [ops.copy(_move_beside(gradients[name], x.value)) for name, x in named.items()]
 
 
 def _take_metrics(trainer: Trainer, states: Mapping[str, Any]) -> None:
@@ -237,7 +259,7 @@ def _take_metrics(trainer: Trainer, states: Mapping[str, Any]) -> None:
 
 
 def _take_callbacks(trainer: Trainer, states: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Give each callback the state of the one of its class; of several in their order."""
+    """Restore each callback from the state of the callback of its class; several of one class go in order."""
     if not isinstance(states, list) or not all(isinstance(x, list) and len(x) == 2 for x in states):
         raise ValueError(f"callbacks is a list of names and states, not {states!r:.60}")
     left = list(enumerate(states))
@@ -247,14 +269,14 @@ def _take_callbacks(trainer: Trainer, states: Any, tensors: Mapping[str, Tensor]
             left.remove(found)
             place, (_, state) = found
             own = {key.partition("/")[2]: x for key, x in tensors.items() if key.partition("/")[0] == str(place)}
-            callback.restore(table(state, "the state of a callback"), own)
+            callback.restore(check_table(state, "the state of a callback"), own)
 
 
 # building a trainer
 
 
-def described(state: Mapping[str, Any], path: str | PathLike[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of the trainer that a checkpoint describes, but for those that are given."""
+def read_settings(state: Mapping[str, Any], path: str | PathLike[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Build and return the trainer's arguments that a checkpoint describes, except those that are given."""
     config = state.get("config")
     if not isinstance(config, dict):
         raise CheckpointError(f"the checkpoint in {path} does not say what was trained; pass model=, optimizer= ...")
@@ -265,16 +287,16 @@ def described(state: Mapping[str, Any], path: str | PathLike[str], given: Mappin
     with streaming(Generator(0)):  # the values come from the file
         for name, kind in (("model", Module), ("optimizer", Optimizer), ("loss", Callable)):
             if name not in given:
-                found[name] = _built(config.get(name), name, kind, path)
+                found[name] = _build_part(config.get(name), name, kind, path)
         if "metrics" not in given:
             parts = config.get("metrics")
             if not isinstance(parts, list):
                 raise CheckpointError(f"the checkpoint in {path} does not list its metrics; pass metrics=...")
-            found["metrics"] = [_built(part, "metrics", Measure, path) for part in parts]
+            found["metrics"] = [_build_part(part, "metrics", Measure, path) for part in parts]
     return found
 
 
-def _built(config: Any, name: str, kind: Any, path: str | PathLike[str]) -> Any:
+def _build_part(config: Any, name: str, kind: Any, path: str | PathLike[str]) -> Any:
     if not isinstance(config, dict):
         raise CheckpointError(
             f"the checkpoint in {path} cannot describe its {name}, which has no registered name: pass {name}=..."

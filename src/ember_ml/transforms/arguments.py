@@ -1,4 +1,4 @@
-"""What the transforms of functions share: arguments and results come apart into native tensors, and together again."""
+"""Flatten the arguments and results of user functions to native tensors and back, for grad, vmap, vjp and others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-from ember_ml.autodiff import tape as tapes
+from ember_ml.autodiff import tape
 from ember_ml.autodiff.reverse_pass import unbroadcast
 from ember_ml.backend.contract import Backend
 from ember_ml.core import trees
@@ -22,18 +22,18 @@ __all__ = [
     "Leaves",
     "Outputs",
     "check_function",
-    "fitted",
-    "in_kind",
+    "check_one_number",
+    "fit_gradient",
     "is_tensor_of",
-    "matched",
-    "one_number",
+    "match_leaves",
+    "restore_kind",
 ]
 
 Argument = int | str
 
 
 class Leaves:
-    """The tensors in a tree as native ones, and the way back."""
+    """A pytree as a list of native tensors, and its structure to rebuild it."""
 
     __slots__ = ("backend", "is_list", "natives", "portable", "structure")
 
@@ -51,7 +51,7 @@ class Leaves:
         for leaf in leaves:
             if type(leaf) is not own:
                 self.portable = [type(leaf) is EmberTensor for leaf in leaves]
-                self.natives = [_native(leaf, backend) for leaf in leaves]
+                self.natives = [_to_native(leaf, backend) for leaf in leaves]
                 break
         if what:
             floating = _floating_dtypes(backend)
@@ -60,11 +60,11 @@ class Leaves:
                     _check_floating(_dtype_of(native, backend), what)
 
     def tree(self, natives: Sequence[Any]) -> Any:
-        """The same tree with other tensors: portable where the first ones were."""
-        if self.portable is None and not tapes.has_variables:
+        """Rebuild the tree with other tensors: portable where the first ones were."""
+        if self.portable is None and not tape.has_variables:
             return list(natives) if self.is_list else self.structure(natives)
         pairs = zip(natives, self.portable or [False] * len(natives), strict=True)
-        return self.structure([in_kind(x, portable, self.backend) for x, portable in pairs])
+        return self.structure([restore_kind(x, portable, self.backend) for x, portable in pairs])
 
 
 def _check_floating(dtype: Any, what: str) -> None:
@@ -77,29 +77,29 @@ _floating: dict[str, frozenset[Any]] = {}
 
 
 def _floating_dtypes(backend: Backend) -> frozenset[Any]:
-    """The backend's own dtypes of which there are gradients."""
+    """Return the backend's native dtypes that have gradients."""
     found = _floating.get(backend.name)
     if found is None:
         found = frozenset(native for dtype, native in backend.dtypes.items() if dtype.kind in _KINDS)
-        if not backend.is_tracing():  # PyTorch traces no function that remembers something
+        if not backend.is_tracing():  # torch 2.13: a traced function cannot fill a cache
             _floating[backend.name] = found
     return found
 
 
-def _native(leaf: Any, backend: Backend, device: str | None = None) -> Any:
+def _to_native(leaf: Any, backend: Backend, device: str | None = None) -> Any:
     if type(leaf) is EmberTensor:
         leaf = leaf._array
     return leaf if type(leaf) is Var else bring(leaf, backend, device)
 
 
-def _wrapped(x: Any, backend: Backend) -> Any:
-    """A native or recorded tensor as a portable one."""
+def _wrap(x: Any, backend: Backend) -> Any:
+    """Return a native or recorded tensor as a portable one."""
     return wrap(x, x.tape if type(x) is Var else backend)
 
 
-def in_kind(x: Any, portable: bool, backend: Backend) -> Any:
-    """``x`` as a portable tensor where one is due, or where it depends on variables, which are portable."""
-    return _wrapped(x, backend) if portable or (type(x) is Var and x.tape.level == 0) else x
+def restore_kind(x: Any, portable: bool, backend: Backend) -> Any:
+    """Wrap ``x`` where it was portable, or where it depends on variables of ``backward()``, which are portable."""
+    return _wrap(x, backend) if portable or (type(x) is Var and x.tape.level == 0) else x
 
 
 def _dtype_of(native: Any, backend: Backend) -> Any:
@@ -107,7 +107,7 @@ def _dtype_of(native: Any, backend: Backend) -> Any:
 
 
 class Outputs:
-    """What a function gave, with its tensors apart; the structure is known once the function has run."""
+    """The result of a function, with its tensors taken out; the structure is known once the function has run."""
 
     __slots__ = ("backend", "places", "portable", "rest", "structure")
 
@@ -121,13 +121,13 @@ class Outputs:
         self.backend = backend
 
     def take(self, tree: Any, strict: bool, what: str = "") -> list[Any]:
-        """The native tensors in ``tree``; with ``strict`` whatever is no tensor becomes one."""
+        """Return the native tensors in ``tree``; with ``strict`` every leaf is converted to a tensor."""
         leaves, self.structure = trees.flatten(tree)
         self.places = [i for i, leaf in enumerate(leaves) if strict or is_tensor_of(leaf, self.backend)]
         self.portable = [type(leaves[i]) is EmberTensor for i in self.places]
-        natives = [_native(leaves[i], self.backend) for i in self.places]
+        natives = [_to_native(leaves[i], self.backend) for i in self.places]
         for place in self.places:
-            leaves[place] = None  # a tensor kept here would keep all that it was computed from
+            leaves[place] = None  # a tensor kept here would keep its graph alive
         self.rest = leaves
         for native in natives if what else ():
             dtype = _dtype_of(native, self.backend)
@@ -138,12 +138,12 @@ class Outputs:
     def tree(self, natives: Sequence[Any]) -> Any:
         leaves = list(self.rest)
         for place, portable, native in zip(self.places, self.portable, natives, strict=True):
-            leaves[place] = in_kind(native, portable, self.backend)
+            leaves[place] = restore_kind(native, portable, self.backend)
         return self.structure(leaves)
 
 
 def is_tensor_of(x: Any, backend: Backend) -> bool:
-    """Whether ``x`` is a portable or recorded tensor, or a native one of ``backend``."""
+    """Return whether ``x`` is a portable or recorded tensor, or a native one of ``backend``."""
     return type(x) is EmberTensor or type(x) is Var or backend.is_native(x)
 
 
@@ -154,14 +154,14 @@ def check_function(f: Any, what: str) -> None:
 
 
 class Arguments:
-    """Which arguments of a function are meant by position or name, and how the others stay as they are."""
+    """The arguments of a function that ``argnums`` chooses by position or name."""
 
     __slots__ = ("chosen", "function", "is_first", "is_single", "positions")
 
     chosen: tuple[Argument, ...]
     function: Callable[..., Any]
     is_first: bool
-    """Whether the first argument is meant, and it alone."""
+    """Whether only the first argument is chosen."""
     is_single: bool
     positions: dict[str, int]
 
@@ -169,7 +169,7 @@ class Arguments:
         check_function(function, what)
         self.function = function
         self.is_single = isinstance(argnums, int | str)
-        self.chosen = (argnums,) if isinstance(argnums, int | str) else _listed(argnums)
+        self.chosen = (argnums,) if isinstance(argnums, int | str) else _list_argnums(argnums)
         self.is_first = type(argnums) is int and argnums == 0
         self.positions = {}
         if any(isinstance(argument, str) for argument in self.chosen):
@@ -178,7 +178,7 @@ class Arguments:
             self.positions = {name: place for place, name in enumerate(named)}
 
     def pick(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The value of the chosen argument, or of several in a tuple."""
+        """Return the value of the chosen argument, or of several in a tuple."""
         if self.is_single:
             slot = self._slot(self.chosen[0], args, kwargs)
             return kwargs[slot] if isinstance(slot, str) else args[slot]
@@ -188,7 +188,7 @@ class Arguments:
         return tuple(kwargs[slot] if isinstance(slot, str) else args[slot] for slot in slots)
 
     def _slot(self, argument: Argument, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Argument:
-        """Where the argument is: its name among ``kwargs``, or its place among ``args``."""
+        """Return where the argument is: its name in ``kwargs``, or its index in ``args``."""
         if isinstance(argument, str):
             if argument in kwargs:
                 return argument
@@ -201,7 +201,7 @@ class Arguments:
         return place
 
     def put(self, picked: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """All arguments, with others for the chosen ones."""
+        """Return all arguments, with the chosen ones replaced by ``picked``."""
         new_args, new_kwargs = list(args), dict(kwargs)
         for argument, value in zip(self.chosen, (picked,) if self.is_single else picked, strict=True):
             slot = self._slot(argument, args, kwargs)
@@ -212,24 +212,24 @@ class Arguments:
         return new_args, new_kwargs
 
 
-def _with_function(arguments: Arguments, parts: list[Any]) -> Arguments:
+def _replace_function(arguments: Arguments, parts: list[Any]) -> Arguments:
     made = copy(arguments)
     (made.function,) = parts
     return made
 
 
-# so that what a function holds is found through its gradient too
-trees.register_node(Arguments, lambda arguments: ((arguments.function,), arguments), _with_function)
+# so that variables that a function captures are found through its gradient too
+trees.register_node(Arguments, lambda arguments: ((arguments.function,), arguments), _replace_function)
 
 
-def _listed(argnums: Any) -> tuple[Argument, ...]:
+def _list_argnums(argnums: Any) -> tuple[Argument, ...]:
     if not isinstance(argnums, list | tuple) or not all(isinstance(argument, int | str) for argument in argnums):
         raise TypeError(f"argnums is a position, a name or a tuple of those, not {argnums!r}")
     return tuple(argnums)
 
 
-def one_number(value: Any, backend: Backend) -> Any:
-    """The native 0-d float tensor that a function gave whose gradient is wanted."""
+def check_one_number(value: Any, backend: Backend) -> Any:
+    """Return the result of a function that is differentiated, as a native tensor; raise unless it is a 0-d float."""
     if type(value) is backend.tensor_type:
         native, dtype = value, backend.dtype_of(value)
     else:
@@ -238,7 +238,7 @@ def one_number(value: Any, backend: Backend) -> Any:
                 f"the gradient is that of one real number, and the function gave {type(value).__name__}; "
                 "with has_aux=True it gives a pair: that number and anything else"
             )
-        native = _native(value, backend)
+        native = _to_native(value, backend)
         dtype = _dtype_of(native, backend)
     if native.ndim or dtype.kind != "float":
         advice = "take its real part or abs" if dtype.kind == "complex" else "reduce it with ops.sum or ops.mean"
@@ -249,10 +249,10 @@ def one_number(value: Any, backend: Backend) -> Any:
     return native
 
 
-def matched(tree: Any, structure: Any, like: Sequence[Any], backend: Backend) -> list[Any]:
-    """The leaves of ``tree`` as native tensors of the dtypes and shapes of ``like``."""
+def match_leaves(tree: Any, structure: Any, like: Sequence[Any], backend: Backend) -> list[Any]:
+    """Return the leaves of ``tree`` as native tensors of the dtypes and shapes of ``like``."""
     natives = [
-        _native(leaf, backend, backend.device_of(other))
+        _to_native(leaf, backend, backend.device_of(other))
         for leaf, other in zip(structure.leaves(tree), like, strict=True)
     ]
     for native, other in zip(natives, like, strict=True):
@@ -262,12 +262,12 @@ def matched(tree: Any, structure: Any, like: Sequence[Any], backend: Backend) ->
     return [x if type(x) is Var else backend.cast(x, backend.dtypes[_dtype_of(y, backend)]) for x, y in pairs]
 
 
-def fitted(gradient: Any, x: Any, backend: Backend, name: str) -> Any:
-    """What a caller's rule gave as the gradient of ``x``: summed where ``x`` was broadcast, in the dtype of ``x``."""
+def fit_gradient(gradient: Any, x: Any, backend: Backend, name: str) -> Any:
+    """Sum a caller's gradient of ``x`` over broadcast axes and cast it to the dtype of ``x``; None is zeros."""
     shape, dtype = tuple(x.shape), _dtype_of(x, backend)
     if gradient is None or dtype.kind not in ("float", "complex"):
         return OPS["zeros_like"].function(x)
-    native = _native(gradient, backend)
+    native = _to_native(gradient, backend)
     given = tuple(native.shape)
     if given != shape:
         behind = given[len(given) - len(shape) :]

@@ -1,4 +1,4 @@
-"""Tensors that a compiled function reads and changes without getting them as arguments: those of its modules."""
+"""Find the modules and optimizers that a function captures, and pass their tensors to the compiled program."""
 
 from __future__ import annotations
 
@@ -8,41 +8,42 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from ember_ml.backend import selection as backends
+from ember_ml.backend import selection
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
 
-__all__ = ["Holder", "State", "holders_in"]
+__all__ = ["Holder", "State", "find_holders"]
 
 
 class Holder:
     """Something that holds variables: a module, an optimizer."""
 
     def held(self) -> tuple[list[Variable], Hashable] | None:
-        """The variables that a function which uses this object may read or change, and what else a program depends on.
+        """Return the variables that a function may read or change, and a key of what else a program depends on.
 
-        None while they are not all made.
+        None while the variables are not all made.
         """
         raise NotImplementedError
 
     def trained_variables(self) -> dict[str, Variable]:
-        """The variables by name that a gradient with respect to this object is about."""
+        """Return the variables by name that a gradient with respect to this object differentiates by."""
         raise TypeError(f"a gradient is taken with respect to tensors and modules, not {type(self).__name__}")
 
     def begin_trace(self) -> None:
-        """Called when a function which uses this object begins to be traced."""
+        """Prepare for the trace of a function that uses this object."""
 
     def end_trace(self) -> Any:
-        """What the trace did to this object besides changing variables, as a plain value."""
+        """Return what the trace changed besides variables, as a plain value for ``after_run``."""
 
     def made_in_trace(self) -> list[Variable]:
-        """Return the variables that the object has made while it was traced, as the slots of an unfrozen parameter."""
+        """Return the variables that were made during the trace, such as the slots of an unfrozen parameter."""
         return []
 
     def after_run(self, done: Any, made: Sequence[Any]) -> None:
-        """Do to this object, after a run of the program, what ``end_trace`` said; ``made`` are the values of the
-        variables that the trace made, in their order.
+        """Repeat after a run of the program what ``end_trace`` returned.
+
+        ``made`` are the values of the variables that the trace made, in their order.
         """
 
 
@@ -60,7 +61,7 @@ class State:
 
     @classmethod
     def of(cls, holders: Sequence[Holder]) -> State | None:
-        """The state of ``holders``; None where one of them has not made its variables yet."""
+        """Return the state of ``holders``; None where one of them has not made its variables yet."""
         if not holders:
             return _NOTHING
         variables: list[Variable] = []
@@ -75,8 +76,11 @@ class State:
             variables = list(dict.fromkeys(variables))
         return cls(holders, variables, (tuple(keys), len(variables)))
 
-    def threaded(self, flat: Callable[..., Any], gives_all: bool = False) -> Callable[..., Any]:
-        """``flat``, with the tensors of the variables as first arguments; it also gives those that changed, or all."""
+    def thread_state(self, flat: Callable[..., Any], returns_all: bool = False) -> Callable[..., Any]:
+        """Return ``flat`` with the tensors of the variables as first arguments.
+
+        It returns those that changed as well, or all of them with ``returns_all``.
+        """
         if not self.variables:
             return flat
         variables, holders, count = self.variables, self.holders, len(self.variables)
@@ -90,7 +94,7 @@ class State:
             result, portable = flat(*natives[count:])
             done = tuple([holder.end_trace() for holder in holders])
             held = [variable.held for variable in variables]
-            changed = tuple([i for i in range(count) if gives_all or held[i] is not given[i]])
+            changed = tuple([i for i in range(count) if returns_all or held[i] is not given[i]])
             made = [[variable.held for variable in holder.made_in_trace()] for holder in holders]
             return (result, [held[i] for i in changed], made), (portable, changed, done)
 
@@ -98,17 +102,17 @@ class State:
         return with_state
 
     def run(self, program: Callable[..., Any], natives: list[Any]) -> tuple[Any, tuple[bool, ...]]:
-        """What a program that was built of a threaded function gives; the variables that it changes are changed."""
+        """Run a program built of a function of ``thread_state``: assign the changed variables, return the result."""
         variables = self.variables
         if not variables:
             return program(*natives)
         held = values_of(variables)
-        kept = keep(variables) if backends.has_scope_here() else None  # in a scope, variables stay where they are
+        kept = keep(variables) if selection.has_scope_here() else None  # a scope leaves variables on their backend
         if kept is not None:
             assign_all(variables, held)
         try:
             (result, new, made), (portable, changed, done) = program(*held, *natives)
-        finally:  # while it was traced, they held tensors of the trace
+        finally:  # during a trace the variables hold traced tensors
             if kept is not None:
                 put_back(kept)
             elif variables[0].held is not held[0]:
@@ -126,8 +130,8 @@ class State:
 _NOTHING = State((), [], None)
 
 
-def holders_in(function: Any) -> list[Holder]:
-    """The holders that a function is, is a method of, or closes over; also through functions that it closes over."""
+def find_holders(function: Any) -> list[Holder]:
+    """Return the holders that a function is, is a method of, or closes over, also through functions."""
     found: list[Holder] = []
     seen: set[int] = set()
     stack = [function]
@@ -141,7 +145,7 @@ def holders_in(function: Any) -> list[Holder]:
         elif isinstance(x, partial):
             stack += [x.func, *x.args, *x.keywords.values()]
         elif inspect.ismethod(x):
-            stack += [x.__self__, x.__func__, *_held_by(x.__self__)]
+            stack += [x.__self__, x.__func__, *_find_held(x.__self__)]
         elif isinstance(x, FunctionType):
             stack += [cell.cell_contents for cell in x.__closure__ or () if _is_filled(cell)]
             stack += [x.__globals__[name] for name in x.__code__.co_names if _is_held(x.__globals__.get(name))]
@@ -152,8 +156,8 @@ def holders_in(function: Any) -> list[Holder]:
     return found
 
 
-def _held_by(x: Any) -> list[Holder]:
-    """The holders among the attributes of an object."""
+def _find_held(x: Any) -> list[Holder]:
+    """Return the holders among the attributes of an object."""
     return [value for value in getattr(x, "__dict__", {}).values() if isinstance(value, Holder)]
 
 
@@ -164,5 +168,5 @@ def _is_held(x: Any) -> bool:
 def _is_filled(cell: Any) -> bool:
     try:
         return cell.cell_contents is not None
-    except ValueError:  # of a name that is not assigned yet
+    except ValueError:  # the cell of a name that is not assigned yet
         return False

@@ -1,4 +1,4 @@
-"""Compiling functions: one decorator over what each backend has."""
+"""Compile functions: one decorator over the compiler of each backend."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ember_ml.dispatch.declare import plain
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.in_place import end_trace, start_trace
 from ember_ml.tensor.var import Var
-from ember_ml.transforms.captured_variables import Holder, State, holders_in
+from ember_ml.transforms.captured_variables import Holder, State, find_holders
 
 __all__ = ["Compiled", "compile"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MANY = 32
-"""As many values of its Python arguments a function is compiled for before it is said that this costs time."""
+"""The number of programs for values of Python arguments after which a warning says that this costs time."""
 
 
 class Compiled:
@@ -44,7 +44,7 @@ class Compiled:
     @cached_property
     def holders(self) -> list[Holder]:
         """The modules and optimizers that the function uses; found at the first call, when a copy is whole."""
-        return holders_in(self.function)
+        return find_holders(self.function)
 
     def __reduce__(self) -> Any:
         """Copy and pickle the function; a copy compiles anew, and one that a decorator made is found by its name."""
@@ -63,7 +63,7 @@ class Compiled:
         others: list[Any] = []
         holders = self.holders
         if not kwargs and all(type(arg) is backend.tensor_type or arg is None for arg in args):
-            # most calls by far: the key says where None stands, which is a container of nothing
+            # the common case: all arguments are tensors or None, which the key tells apart
             natives = [arg for arg in args if arg is not None]
             leaves, structure = [], tuple([arg is None for arg in args])
             others = [_NATIVE] * len(natives)
@@ -76,7 +76,7 @@ class Compiled:
                 others.append(_NATIVE)
             elif kind is EmberTensor or backend_of(leaf) is not None:
                 if kind is Var or type(getattr(leaf, "_array", None)) is Var:
-                    return self.function(*args, **kwargs)  # the tape records calls, which a compiled program hides
+                    return self.function(*args, **kwargs)  # the tape sees no calls in a compiled program
                 natives.append(bring(leaf, backend))
                 others.append(_PORTABLE if kind is EmberTensor else _NATIVE)
             else:
@@ -108,7 +108,7 @@ class Compiled:
         function = self.function
 
         def flat(*natives: Any) -> tuple[Any, tuple[bool, ...]]:
-            """The function on native tensors; its result with native tensors, and which of them were portable."""
+            """Run the function on native tensors; return native tensors, and which of them were portable."""
             given = iter(natives)
             leaves = []
             for other in others:
@@ -144,7 +144,7 @@ class Compiled:
                     stacklevel=4,
                 )
             donated = len(state.variables) if self.replaces else 0
-            return self.programs.setdefault(key, engine.build(state.threaded(flat, self.replaces), donated))
+            return self.programs.setdefault(key, engine.build(state.thread_state(flat, self.replaces), donated))
 
 
 _NATIVE, _PORTABLE = "native", "portable"

@@ -20,13 +20,13 @@ from ember_ml.dispatch.declare import plain
 from ember_ml.errors import UnsupportedOp
 from ember_ml.tensor.var import read_if_known
 from ember_ml.transforms.loop_state import (
-    Carried,
+    LoopState,
     Tree,
     device_of,
     is_portable,
     to_tensor,
     traced_control_flow,
-    wrapped,
+    wrap_portable,
 )
 from ember_ml.typing import TensorLike
 
@@ -36,7 +36,7 @@ _BOOL, _INTEGER = ("bool",), ("int", "uint")
 
 
 def _read(op: str, value: Any, kinds: tuple[str, ...], backend: Backend, device: str | None = None) -> tuple[Any, Any]:
-    """The Python value of one number, or None where it cannot be known yet; and the number as a native tensor."""
+    """Return the Python value of one number, None where it is traced, and the number as a native tensor."""
     native = to_tensor(value, backend, None, device)
     dtype, shape = as_dtype(native.dtype), tuple(native.shape)
     if dtype.kind not in kinds:
@@ -71,16 +71,16 @@ def cond(pred: TensorLike, true_fn: Callable[..., Tree], false_fn: Callable[...,
     if decided is not None:
         return (true_fn if decided else false_fn)(*operands)
     branches = (lambda: true_fn(*operands), lambda: false_fn(*operands))
-    return _undecided("cond", native, branches, backend, is_portable(pred, operands))
+    return _trace_branches("cond", native, branches, backend, is_portable(pred, operands))
 
 
-def _undecided(
+def _trace_branches(
     op: str, pred: Any, branches: tuple[Callable[[], Tree], Callable[[], Tree]], backend: Backend, portable: bool
 ) -> Tree:
-    """A branch that the compiled function will take: the backend's own form of it, or a selection of both results."""
+    """Trace both branches: in the backend's own conditional where it has one, else select between the results."""
     form = traced_control_flow(backend)
     if form is None:
-        first = Carried(op, "result of the branches", branches[0](), backend, portable, device_of(pred, backend))
+        first = LoopState(op, "result of the branches", branches[0](), backend, portable, device_of(pred, backend))
         pairs = zip(first.leaves, first.keep(branches[1]()), strict=True)
         return first.tree([ops.where(pred, x, y) for x, y in pairs])
 
@@ -90,7 +90,7 @@ def _undecided(
         return lambda: map_tree(lambda leaf: to_tensor(leaf, backend, None, device), function())
 
     result = form.cond(pred, natives(branches[0]), natives(branches[1]))
-    return map_tree(lambda x: wrapped(x, backend), result) if portable else result
+    return map_tree(lambda x: wrap_portable(x, backend), result) if portable else result
 
 
 @plain
@@ -117,7 +117,7 @@ def switch(index: TensorLike, branches: Sequence[Callable[..., Tree]], *operands
             return branches[first](*operands)
         middle = (first + last) // 2
         sides = (lambda: choose(first, middle), lambda: choose(middle, last))
-        return _undecided("switch", ops.less(native, middle), sides, backend, portable)
+        return _trace_branches("switch", ops.less(native, middle), sides, backend, portable)
 
     return choose(0, len(branches))
 
@@ -145,7 +145,7 @@ def while_loop(
     """
     backend = active()
     is_spread = type(loop_vars) in (list, tuple)
-    carried = Carried("while_loop", "loop variables", loop_vars, backend, is_portable(loop_vars))
+    carried = LoopState("while_loop", "loop variables", loop_vars, backend, is_portable(loop_vars))
 
     def call(function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
         tree = carried.tree(leaves)
@@ -164,7 +164,7 @@ def while_loop(
     while left is None or left > 0:
         decided, _ = test(leaves)
         if decided is None:
-            leaves = _undecided_loop(lambda leaves: test(leaves)[1], step, leaves, left, backend)
+            leaves = _trace_loop(lambda leaves: test(leaves)[1], step, leaves, left, backend)
             break
         if not decided:
             break
@@ -173,14 +173,14 @@ def while_loop(
     return carried.tree(leaves)
 
 
-def _undecided_loop(
+def _trace_loop(
     test: Callable[[Sequence[Any]], Any],
     step: Callable[[Sequence[Any]], list[Any]],
     leaves: Sequence[Any],
     limit: int | None,
     backend: Backend,
 ) -> Sequence[Any]:
-    """The loop in the form of the backend that is compiling it, with a count of its steps where they are limited."""
+    """Trace a loop in the backend's own form, with a count of its steps where they are limited."""
     form = traced_control_flow(backend)
     if form is None:
         raise UnsupportedOp(
@@ -215,7 +215,7 @@ def fori_loop(lower: TensorLike, upper: TensorLike, body_fun: Callable[[Any, Tre
     backend = active()
     portable = is_portable(lower, upper, init_val)
     device = device_of((init_val, lower, upper), backend)
-    carried = Carried("fori_loop", "value", init_val, backend, portable, device)
+    carried = LoopState("fori_loop", "value", init_val, backend, portable, device)
     (first, start), (last, stop) = (_read("fori_loop", bound, _INTEGER, backend, device) for bound in (lower, upper))
 
     def step(i: Any, leaves: Sequence[Any]) -> list[Any]:
@@ -223,10 +223,10 @@ def fori_loop(lower: TensorLike, upper: TensorLike, body_fun: Callable[[Any, Tre
 
     def counter(i: Any) -> Any:
         native = ops.cast(to_tensor(i, backend, None, device), "int64")
-        return wrapped(native, backend) if portable else native
+        return wrap_portable(native, backend) if portable else native
 
     if first is None or last is None:
-        found = _undecided_loop(
+        found = _trace_loop(
             lambda leaves: ops.less(leaves[0], stop),
             lambda leaves: [ops.add(leaves[0], 1), *step(counter(leaves[0]), leaves[1:])],
             [ops.cast(start, "int64"), *carried.leaves],

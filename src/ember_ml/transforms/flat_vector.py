@@ -1,4 +1,4 @@
-"""Trees of tensors as one vector, in which solvers compute."""
+"""Convert trees of tensors to one vector and back, for solvers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.core.promotion import promote_types
 from ember_ml.core.trees import Structure, flatten
-from ember_ml.transforms.loop_state import Tree, device_of, is_portable, to_tensor, wrapped
+from ember_ml.transforms.loop_state import Tree, device_of, is_portable, to_tensor, wrap_portable
 
-__all__ = ["Packed", "floating"]
+__all__ = ["Packed", "floating_dtype"]
 
 
-def floating(dtype: EmberDType) -> EmberDType:
-    """The dtype of a solver's result for data of ``dtype``: its own, or float32 where that has no fractions."""
+def floating_dtype(dtype: EmberDType) -> EmberDType:
+    """Return the dtype of a solver's result for data of ``dtype``: the same, or float32 for integers and bools."""
     return dtype if dtype.kind in ("float", "complex") else dt.DEFAULT_FLOAT
 
 
 class Packed:
-    """The form of a tree of tensors: how it becomes a vector and a vector becomes such a tree.
+    """Converts trees of one structure to vectors and vectors to such trees.
 
     The vector's dtype is the common one of all tensors and of ``others``, at least float32.
     """
@@ -43,7 +43,7 @@ class Packed:
         tensors = [self.tensor(leaf) for leaf in leaves]
         self._shapes = [tuple(x.shape) for x in tensors]
         self._sizes = [math.prod(shape) for shape in self._shapes]
-        self._dtypes = [floating(as_dtype(x.dtype)) for x in tensors]
+        self._dtypes = [floating_dtype(as_dtype(x.dtype)) for x in tensors]
         self.dtype = dt.float32
         for dtype in (*self._dtypes, *(as_dtype(self.tensor(x).dtype) for x in flatten(others)[0])):
             self.dtype = promote_types(self.dtype, dtype)
@@ -54,11 +54,11 @@ class Packed:
         return sum(self._sizes)
 
     def tensor(self, value: Any) -> Any:
-        """Anything tensor-like as a native tensor on the device of the unknowns."""
+        """Return anything tensor-like as a native tensor on the device of the unknowns."""
         return to_tensor(value, self.backend, None, self.device)
 
     def vector(self, tree: Tree, what: str) -> Any:
-        """The elements of ``tree`` one after the other; ``what`` it is, for the message where it has another form."""
+        """Concatenate the elements of ``tree``; ``what`` names it in the error where its structure differs."""
         try:
             leaves = self.structure.leaves(tree)
         except ValueError as error:
@@ -77,19 +77,19 @@ class Packed:
         return row if as_dtype(row.dtype) is self.dtype else ops.cast(row, self.dtype)
 
     def number(self, value: float) -> Any:
-        """A Python number as a 0-d tensor in the real dtype of the computation, as the caller's functions see it."""
+        """Return a Python number as a 0-d tensor in the real dtype of the computation, for the caller's functions."""
         native = to_tensor(value, self.backend, ops.finfo(self.dtype).dtype, self.device)
-        return wrapped(native, self.backend) if self.portable else native
+        return wrap_portable(native, self.backend) if self.portable else native
 
     def tree(self, vector: Any) -> Tree:
-        """The tree of a vector, as the caller's functions see it: in the dtype of the computation."""
-        return self._unpacked(vector, False)
+        """Return the tree of a vector for the caller's functions: in the dtype of the computation."""
+        return self._unpack(vector, False)
 
     def result(self, vector: Any) -> Tree:
-        """The tree of a vector, or of rows of such, as the caller gets it: in the dtypes of the data."""
-        return self._unpacked(vector, True)
+        """Return the tree of a vector, or of rows of vectors, for the caller: in the dtypes of the data."""
+        return self._unpack(vector, True)
 
-    def _unpacked(self, vector: Any, is_result: bool) -> Tree:
+    def _unpack(self, vector: Any, is_result: bool) -> Tree:
         lead = tuple(vector.shape)[:-1]
         parts, start = [], 0
         for shape, size, dtype in zip(self._shapes, self._sizes, self._dtypes, strict=True):
@@ -101,9 +101,9 @@ class Packed:
                 part = ops.real(part)
             if is_result and dtype is not self.dtype:
                 part = ops.cast(part, dtype)
-            parts.append(wrapped(part, self.backend) if self.portable else part)
+            parts.append(wrap_portable(part, self.backend) if self.portable else part)
         return self.structure(parts)
 
     def portable_number(self, x: Any) -> Any:
-        """A tensor that says how a solution went: portable where the solution is."""
-        return wrapped(x, self.backend) if self.portable else x
+        """Return ``x``, the ``info`` of a solution, as a portable tensor where the solution is one."""
+        return wrap_portable(x, self.backend) if self.portable else x

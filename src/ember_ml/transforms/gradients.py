@@ -27,13 +27,13 @@ from ember_ml.transforms.arguments import (
     Leaves,
     Outputs,
     check_function,
-    fitted,
-    in_kind,
+    check_one_number,
+    fit_gradient,
     is_tensor_of,
-    matched,
-    one_number,
+    match_leaves,
+    restore_kind,
 )
-from ember_ml.transforms.captured_variables import Holder, State, holders_in
+from ember_ml.transforms.captured_variables import Holder, State, find_holders
 
 __all__ = [
     "checkpoint",
@@ -74,7 +74,7 @@ def value_and_grad(
         backend, is_first = active(), args and arguments.is_first
         picked = args[0] if is_first else arguments.pick(args, kwargs)
         if isinstance(picked, Holder) or (type(picked) is tuple and any(isinstance(x, Holder) for x in picked)):
-            return _by_modules(f, arguments, has_aux, args, kwargs)
+            return _differentiate_modules(f, arguments, has_aux, args, kwargs)
         leaves = Leaves(picked, backend, "grad")
         outputs, is_portable = Outputs(backend) if has_aux else None, False
 
@@ -92,26 +92,26 @@ def value_and_grad(
                 rest = outputs.take(value[1], strict=False)
                 value = value[0]
             is_portable = type(value) is EmberTensor
-            return one_number(value, backend), rest
+            return check_one_number(value, backend), rest
 
         value, rest, gradients = run("value_and_gradients", flat, backend, leaves.natives)
-        value = in_kind(value, is_portable, backend)
+        value = restore_kind(value, is_portable, backend)
         return value if outputs is None else (value, outputs.tree(rest)), leaves.tree(gradients)
 
     return value_and_gradients
 
 
-def _by_modules(
+def _differentiate_modules(
     f: Callable[..., Any], arguments: Arguments, has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Any]:
-    """Value and gradients where an argument is a module: its parameters are what is differentiated."""
+    """Return value and gradients where an argument is a module: differentiate by its parameters."""
     found = arguments.pick(args, kwargs)
     picked = (found,) if arguments.is_single else found
     named = [x.trained_variables() if isinstance(x, Holder) else None for x in picked]
     backend = active()
 
     def of_tensors(*given: Any) -> Any:
-        """``f``, whose modules hold the tensors that are given in their place."""
+        """Call ``f`` while its modules hold the given tensors."""
         kept = keep(x for variables in named if variables for x in variables.values())
         values = list(given)
         for place, variables in enumerate(named):
@@ -175,7 +175,7 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
 
     def pull_tree(cotangents: Any) -> tuple[Any, ...]:
         with while_on(backend):
-            given = matched(cotangents, outputs.structure, results, backend)
+            given = match_leaves(cotangents, outputs.structure, results, backend)
             return leaves.tree(list(pull(given)))
 
     return value, pull_tree
@@ -195,7 +195,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         raise TypeError("jvp takes the arguments of the function as a tuple, and a tuple of their tangents")
     backend = active()
     leaves, outputs = Leaves(tuple(primals), backend, "jvp"), Outputs(backend)
-    directions = matched(tuple(tangents), leaves.structure, leaves.natives, backend)
+    directions = match_leaves(tuple(tangents), leaves.structure, leaves.natives, backend)
 
     def flat(*natives: Any) -> list[Any]:
         return outputs.take(f(*leaves.tree(natives)), strict=True)
@@ -345,9 +345,9 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 with while_on(backend):
                     tree = outputs.tree(gradients)
                     found = rule(*tree) if isinstance(tree, tuple) else rule(tree)
-                    parts = _of_arguments(found if len(args) > 1 else (found,), args, name)
+                    parts = _match_arguments(found if len(args) > 1 else (found,), args, name)
                     parts += [None] * len(closure.tensors)
-                    return [fitted(part, x, backend, name) for part, x in zip(parts, natives, strict=True)]
+                    return [fit_gradient(part, x, backend, name) for part, x in zip(parts, natives, strict=True)]
 
             return results, pull
 
@@ -361,8 +361,8 @@ def _is_recorded(x: Any, backend: Backend) -> bool:
     return backend.is_native(native) and backend.is_recorded(native)
 
 
-def _of_arguments(found: Any, args: tuple[Any, ...], name: str) -> list[Any]:
-    """What a caller's rule gave, tensor by tensor of the arguments; None for those of which there is no gradient."""
+def _match_arguments(found: Any, args: tuple[Any, ...], name: str) -> list[Any]:
+    """Match a caller's gradients to the tensors of the arguments; None for those without a gradient."""
     if not isinstance(found, tuple) or len(found) != len(args):
         given = f"{len(found)} gradients" if isinstance(found, tuple) else "no tuple of gradients"
         raise ValueError(f"the gradient function of {name} gave {given} for {len(args)} arguments")
@@ -393,7 +393,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(f)
     def computed_again(*args: Any, **kwargs: Any) -> Any:
         backend, call = active(), partial(f, **kwargs) if kwargs else f
-        state = State.of(holders_in(call))
+        state = State.of(find_holders(call))
         if state is None:  # a layer that is called for the first time makes its parameters
             return call(*args)
         variables = state.variables
@@ -421,7 +421,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             if again is None:
                 again = bookmark()
                 return once(natives)
-            with while_on(backend), streaming(again()):  # it draws the same random numbers again
+            with while_on(backend), streaming(again()):  # draws the same random numbers again
                 return once(natives)
 
         natives = [*values_of(variables), *leaves.natives]

@@ -1,4 +1,4 @@
-"""The tensors in nested containers that control flow hands to Python functions and takes back from them.
+"""The state of loops and branches: flatten it, and check that each step keeps its structure, dtypes and shapes.
 
 Inside, they are native tensors of the active backend; functions see portable ones where any value that came in is one.
 """
@@ -19,7 +19,16 @@ from ember_ml.dispatch.arguments import bring, native_dtype
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.var import Var
 
-__all__ = ["Carried", "Tree", "constant", "device_of", "is_portable", "to_tensor", "traced_control_flow", "wrapped"]
+__all__ = [
+    "LoopState",
+    "Tree",
+    "constant",
+    "device_of",
+    "is_portable",
+    "to_tensor",
+    "traced_control_flow",
+    "wrap_portable",
+]
 
 Tree = Any
 """A tensor, or a dict, list, tuple or named tuple of trees, or None."""
@@ -28,12 +37,12 @@ _NUMBERS = frozenset({bool, int, float, complex})
 
 
 def is_portable(*trees: Any) -> bool:
-    """Whether any tensor in the trees is a portable one."""
+    """Return whether any tensor in the trees is a portable one."""
     return any(type(leaf) is EmberTensor for leaf in flatten(trees)[0])
 
 
 def device_of(trees: Any, backend: Backend) -> str:
-    """The device of the first tensor in the trees, which numbers and new tensors join; the default one without any."""
+    """Return the device of the first tensor in the trees, for numbers and new tensors; the default without any."""
     for leaf in flatten(trees)[0]:
         native = leaf._array if type(leaf) is EmberTensor else leaf
         if type(native) is Var:
@@ -44,7 +53,7 @@ def device_of(trees: Any, backend: Backend) -> str:
 
 
 def to_tensor(leaf: Any, backend: Backend, dtype: EmberDType | None = None, device: str | None = None) -> Any:
-    """``leaf`` as a native tensor; a Python number takes ``dtype``, or else the default dtype of its kind."""
+    """Return ``leaf`` as a native tensor; a Python number takes ``dtype``, or the default dtype of its kind."""
     if type(leaf) is EmberTensor:
         leaf = leaf._array
     if type(leaf) is Var:
@@ -55,25 +64,25 @@ def to_tensor(leaf: Any, backend: Backend, dtype: EmberDType | None = None, devi
     return bring(leaf, backend, device or default_device(backend))
 
 
-def wrapped(native: Any, backend: Backend) -> EmberTensor:
-    """A portable tensor that holds ``native``."""
+def wrap_portable(native: Any, backend: Backend) -> EmberTensor:
+    """Return a portable tensor that holds ``native``."""
     return wrap_native(native, native.tape if type(native) is Var else backend)
 
 
 def traced_control_flow(backend: Backend) -> ControlFlow | None:
-    """Return the backend's own branches and loops while it traces a function; None where Python's serve."""
+    """Return the backend's own branches and loops while it traces a function; None where Python's are used."""
     return backend.control_flow if backend.control_flow is not None and backend.is_tracing() else None
 
 
 def constant(x: Any) -> Any:
-    """``x``, a native tensor, without anything that is recorded of it for gradients."""
+    """Return ``x``, a native tensor, detached from gradients."""
     return x.plain() if type(x) is Var else ops.stop_gradient(x)
 
 
-class Carried:
+class LoopState:
     """A tree of tensors whose structure, dtypes and shapes every step of a loop keeps."""
 
-    __slots__ = ("_facts", "_op", "_thing", "backend", "device", "leaves", "portable", "structure")
+    __slots__ = ("_expected", "_op", "_thing", "backend", "device", "leaves", "portable", "structure")
 
     backend: Backend
     device: str
@@ -88,41 +97,41 @@ class Carried:
         self.device = device or device_of(leaves, backend)
         self._op, self._thing, self.backend, self.portable = op, thing, backend, portable
         self.leaves = [to_tensor(leaf, backend, None, self.device) for leaf in leaves]
-        self._facts = [_facts(leaf) for leaf in self.leaves]
+        self._expected = [_describe(leaf) for leaf in self.leaves]
 
     def tree(self, leaves: Sequence[Any]) -> Any:
-        """The tree with these native tensors in it, as functions see it."""
-        return self.structure([wrapped(x, self.backend) for x in leaves] if self.portable else leaves)
+        """Rebuild the tree from native tensors, portable where the functions expect that."""
+        return self.structure([wrap_portable(x, self.backend) for x in leaves] if self.portable else leaves)
 
     def keep(self, tree: Any) -> list[Any]:
-        """The native tensors of the tree that a step gave, which must be like the first ones."""
+        """Return the native tensors of a step's result, which must be like the first one."""
         try:
             leaves = self.structure.leaves(tree)
         except ValueError as error:
             raise ValueError(f"ops.{self._op}: the {self._thing} must keep its structure, and {error}") from None
-        return [self._kept(place, leaf) for place, leaf in enumerate(leaves)]
+        return [self._check_leaf(place, leaf) for place, leaf in enumerate(leaves)]
 
-    def _kept(self, place: int, leaf: Any) -> Any:
-        dtype, shape = self._facts[place]
+    def _check_leaf(self, place: int, leaf: Any) -> Any:
+        dtype, shape = self._expected[place]
         if type(leaf) in _NUMBERS:
             check_scalar(self._op, leaf, dtype)
             native = to_tensor(leaf, self.backend, dtype, self.device)
         else:
             native = to_tensor(leaf, self.backend, None, self.device)
-        found = _facts(native)
+        found = _describe(native)
         if found[0] is not dtype:
             raise TypeError(
-                f"{self._rule(place, 'dtype')}: it was {dtype} and became {found[0]}; "
+                f"{self._explain_change(place, 'dtype')}: it was {dtype} and became {found[0]}; "
                 "start with the dtype that the step gives, or cast in the step"
             )
         if found[1] != shape:
-            raise ValueError(f"{self._rule(place, 'shape')}: it was {shape} and became {found[1]}")
+            raise ValueError(f"{self._explain_change(place, 'shape')}: it was {shape} and became {found[1]}")
         return native
 
-    def _rule(self, place: int, fact: str) -> str:
+    def _explain_change(self, place: int, fact: str) -> str:
         where = "" if self.structure.count == 1 else f" (tensor {place + 1} of {self.structure})"
         return f"ops.{self._op}: the {self._thing}{where} must keep its {fact}"
 
 
-def _facts(x: Any) -> tuple[EmberDType, tuple[int, ...]]:
+def _describe(x: Any) -> tuple[EmberDType, tuple[int, ...]]:
     return as_dtype(x.dtype), tuple(x.shape)

@@ -105,9 +105,9 @@ def odeint(
     if method == "dopri5":
         if step_size is not None:
             raise ValueError("ops.odeint: dopri5 chooses its steps; step_size is for the other methods")
-        values = _adaptive(equation, y, times, rtol, atol)
+        values = _solve_adaptive(equation, y, times, rtol, atol)
     else:
-        values = _fixed(equation, y, times, step_size)
+        values = _solve_fixed(equation, y, times, step_size)
     return form.result(ops.stack(values))
 
 
@@ -141,21 +141,21 @@ class _Equation:
         return self._form.vector(self._f(self._form.number(t), self._form.tree(y)), "what f gives")
 
     def step(self, t: float, h: float, y: Any, slope: Any) -> tuple[Any, Any]:
-        """The value at the end of a step from ``y``, where the slope is ``slope``; and the slopes of all stages."""
+        """Return the value at the end of a step from ``y``, where the slope is ``slope``, and all stages' slopes."""
         slopes = [slope]
         for place, weights in zip(self.method.times[1:], self._stages[1:], strict=True):
-            slopes.append(self.slope(t + place * h, self._moved(y, h, weights, ops.stack(slopes))))
-        stacked = ops.stack(slopes)
-        return self._moved(y, h, self._weights, stacked), stacked
+            slopes.append(self.slope(t + place * h, self._advance(y, h, weights, ops.stack(slopes))))
+        all_slopes = ops.stack(slopes)
+        return self._advance(y, h, self._weights, all_slopes), all_slopes
 
-    def _moved(self, y: Any, h: float, weights: Any, slopes: Any) -> Any:
+    def _advance(self, y: Any, h: float, weights: Any, slopes: Any) -> Any:
         return ops.add(y, ops.multiply(ops.matmul(weights, slopes), h))
 
     def error(self, h: float, slopes: Any) -> Any:
         return ops.multiply(ops.matmul(self._error, constant(slopes)), h)
 
     def size(self, x: Any, like: Sequence[Any], rtol: float, atol: float) -> float:
-        """The root mean square of ``x``, in units of the error that is allowed for values like these."""
+        """Return the root mean square of ``x``, in units of the error that is allowed for values like these."""
         largest = ops.abs(constant(like[0]))
         for other in like[1:]:
             largest = ops.maximum(largest, ops.abs(constant(other)))
@@ -168,12 +168,12 @@ class _Equation:
         return found
 
     def between(self, y: Any, h: float, slopes: Any, place: float) -> Any:
-        """The value at a place between 0 and 1 of the step from ``y``."""
+        """Return the value at the fraction ``place`` of the step from ``y``."""
         weights = [sum(c * place ** (power + 1) for power, c in enumerate(row)) for row in self.method.between]
-        return self._moved(y, h, self._row(weights), slopes)
+        return self._advance(y, h, self._row(weights), slopes)
 
 
-def _fixed(equation: _Equation, y: Any, times: list[float], step_size: float | None) -> list[Any]:
+def _solve_fixed(equation: _Equation, y: Any, times: list[float], step_size: float | None) -> list[Any]:
     if step_size is not None and not step_size > 0:
         raise ValueError(f"ops.odeint: step_size must be positive, not {step_size}")
     values = [y]
@@ -187,7 +187,7 @@ def _fixed(equation: _Equation, y: Any, times: list[float], step_size: float | N
     return values
 
 
-def _adaptive(equation: _Equation, y: Any, times: list[float], rtol: float, atol: float) -> list[Any]:
+def _solve_adaptive(equation: _Equation, y: Any, times: list[float], rtol: float, atol: float) -> list[Any]:
     values, t, end = [y], times[0], times[-1]
     if end == t:
         return values * len(times)
@@ -196,7 +196,7 @@ def _adaptive(equation: _Equation, y: Any, times: list[float], rtol: float, atol
         return equation.size(x, like, rtol, atol)
 
     slope = equation.slope(t, y)
-    h = math.copysign(_first_step(equation, y, slope, t, end, size), end - t)
+    h = math.copysign(_choose_first_step(equation, y, slope, t, end, size), end - t)
     before, was_refused = 1e-4, False
     while len(values) < len(times):
         if abs(h) < 16 * math.ulp(t):
@@ -223,8 +223,10 @@ def _adaptive(equation: _Equation, y: Any, times: list[float], rtol: float, atol
     return values
 
 
-def _first_step(equation: _Equation, y: Any, slope: Any, t: float, end: float, size: Callable[..., float]) -> float:
-    """A step for which the solution changes little, and for which its slope does (Hairer, Norsett and Wanner, II.4)."""
+def _choose_first_step(
+    equation: _Equation, y: Any, slope: Any, t: float, end: float, size: Callable[..., float]
+) -> float:
+    """Return a first step after which solution and slope have changed little (Hairer, Norsett and Wanner, II.4)."""
     span = abs(end - t)
     value, change = size(y, y), size(slope, y)
     guess = 0.01 * value / change if value > 1e-5 and change > 1e-5 else 1e-6 * span

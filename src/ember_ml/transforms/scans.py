@@ -1,4 +1,4 @@
-"""Functions over the first dimension of tensors: with a value carried along, one slice at a time, or all at once."""
+"""Apply functions along the first dimension of tensors: scan, map, vectorized_map, associative_scan."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ember_ml.core.trees import flatten, map_tree
 from ember_ml.dispatch.declare import plain
 from ember_ml.errors import UnsupportedOp
 from ember_ml.transforms.loop_state import (
-    Carried,
+    LoopState,
     Tree,
     device_of,
     is_portable,
     to_tensor,
     traced_control_flow,
-    wrapped,
+    wrap_portable,
 )
 
 __all__ = ["associative_scan", "map", "scan", "vectorized_map"]
@@ -48,18 +48,18 @@ class _Slices:
         self.length = lengths[0]
 
     def tree(self, leaves: Sequence[Any]) -> Tree:
-        return self.structure([wrapped(x, self.backend) for x in leaves] if self.portable else leaves)
+        return self.structure([wrap_portable(x, self.backend) for x in leaves] if self.portable else leaves)
 
     def each(self) -> list[Tree]:
         columns = [ops.unstack(leaf) for leaf in self.leaves]
         return [self.tree([column[i] for column in columns]) for i in range(self.length)]
 
     def zeros(self) -> Tree:
-        """What a slice would look like, where there is none."""
+        """Return a slice of zeros, to learn the outputs of a function where there are no slices."""
         return self.tree([ops.zeros(tuple(x.shape)[1:], dtype=x.dtype, device=self.device) for x in self.leaves])
 
 
-def _pair(result: Any) -> Any:
+def _check_pair(result: Any) -> Any:
     if type(result) in (tuple, list) and len(result) == 2:
         return result
     raise TypeError(f"ops.scan: the function must give a pair of the carried value and an output, not {result!r}")
@@ -89,30 +89,30 @@ def scan(
     portable = is_portable(init, xs)
     slices = _Slices("scan", xs, length, backend, portable)
     device = device_of((xs, init), backend)
-    carried = Carried("scan", "carried value", init, backend, portable, device)
+    carried = LoopState("scan", "carried value", init, backend, portable, device)
     if slices.length == 0:
-        return carried.tree(carried.leaves), _empty(
-            "scan", _pair(f(carried.tree(carried.leaves), slices.zeros()))[1], slices
+        return carried.tree(carried.leaves), _make_empty(
+            "scan", _check_pair(f(carried.tree(carried.leaves), slices.zeros()))[1], slices
         )
     form = traced_control_flow(backend)
     if form is not None:
 
         def step(leaves: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Any], Tree]:
-            carry, y = _pair(f(carried.tree(leaves), slices.tree(parts)))
+            carry, y = _check_pair(f(carried.tree(leaves), slices.tree(parts)))
             return carried.keep(carry), map_tree(lambda leaf: to_tensor(leaf, backend, None, device), y)
 
         leaves, ys = form.scan(step, carried.leaves, slices.leaves, slices.length, reverse)
-        return carried.tree(leaves), map_tree(lambda x: wrapped(x, backend), ys) if portable else ys
+        return carried.tree(leaves), map_tree(lambda x: wrap_portable(x, backend), ys) if portable else ys
     leaves, outputs = carried.leaves, _Outputs("scan", slices)
     for x in reversed(slices.each()) if reverse else slices.each():
-        carry, y = _pair(f(carried.tree(leaves), x))
+        carry, y = _check_pair(f(carried.tree(leaves), x))
         leaves = carried.keep(carry)
         outputs.add(y)
-    return carried.tree(leaves), outputs.stacked(reverse)
+    return carried.tree(leaves), outputs.stack_results(reverse)
 
 
 class _Outputs:
-    """What a function gave for one slice after the other: trees of the same structure, dtypes and shapes."""
+    """The outputs of a function for all slices: trees of the same structure, dtypes and shapes."""
 
     __slots__ = ("op", "rows", "shared", "slices")
 
@@ -122,20 +122,20 @@ class _Outputs:
     def add(self, tree: Tree) -> None:
         if self.shared is None:
             slices = self.slices
-            self.shared = Carried(self.op, "output", tree, slices.backend, slices.portable, slices.device)
+            self.shared = LoopState(self.op, "output", tree, slices.backend, slices.portable, slices.device)
             self.rows.append(self.shared.leaves)
         else:
             self.rows.append(self.shared.keep(tree))
 
-    def stacked(self, reverse: bool = False) -> Tree:
+    def stack_results(self, reverse: bool = False) -> Tree:
         assert self.shared is not None
         rows = self.rows[::-1] if reverse else self.rows
         return self.shared.tree([ops.stack(column) for column in zip(*rows, strict=True)])
 
 
-def _empty(op: str, output: Tree, slices: _Slices) -> Tree:
-    """Outputs like ``output``, of which there are none."""
-    like = Carried(op, "output", output, slices.backend, slices.portable, slices.device)
+def _make_empty(op: str, output: Tree, slices: _Slices) -> Tree:
+    """Return an empty stack of outputs like ``output``."""
+    like = LoopState(op, "output", output, slices.backend, slices.portable, slices.device)
     return like.tree([ops.zeros((0, *x.shape), dtype=x.dtype, device=like.device) for x in like.leaves])
 
 
@@ -153,13 +153,13 @@ def map(f: Callable[[Tree], Tree], xs: Tree) -> Any:
     backend = active()
     slices = _Slices("map", xs, None, backend, is_portable(xs))
     if slices.length == 0:
-        return _empty("map", f(slices.zeros()), slices)
+        return _make_empty("map", f(slices.zeros()), slices)
     if traced_control_flow(backend) is not None:
         return scan(lambda carry, x: (carry, f(x)), None, xs)[1]
     outputs = _Outputs("map", slices)
     for x in slices.each():
         outputs.add(f(x))
-    return outputs.stacked()
+    return outputs.stack_results()
 
 
 @plain
@@ -176,7 +176,7 @@ def vectorized_map(function: Callable[[Tree], Tree], elements: Tree) -> Any:
     """
     slices = _Slices("vectorized_map", elements, None, active(), is_portable(elements))
     if slices.length == 0:
-        return _empty("vectorized_map", function(slices.zeros()), slices)
+        return _make_empty("vectorized_map", function(slices.zeros()), slices)
     try:
         return ops.vmap(function)(slices.tree(slices.leaves))
     except (RuntimeError, ValueError) as error:
@@ -200,7 +200,7 @@ def associative_scan(f: Callable[[Tree, Tree], Tree], elems: Tree, reverse: bool
     [3, 2, 2]
     """
     backend = active()
-    whole = Carried("associative_scan", "result", elems, backend, is_portable(elems))
+    whole = LoopState("associative_scan", "result", elems, backend, is_portable(elems))
     if any(not -leaf.ndim <= axis < leaf.ndim for leaf in whole.leaves):
         raise IndexError(f"ops.associative_scan: axis {axis} is out of range for one of the tensors")
     axes = [axis % leaf.ndim for leaf in whole.leaves]
@@ -209,12 +209,12 @@ def associative_scan(f: Callable[[Tree, Tree], Tree], elems: Tree, reverse: bool
         raise ValueError(f"ops.associative_scan goes along dimensions of one length, not of {sorted(lengths)}")
 
     def part(leaves: Sequence[Any], start: int | None, stop: int | None, step: int = 1) -> list[Any]:
-        """Every ``step``-th element along the axis."""
+        """Return every ``step``-th element along the axis."""
         keys = [(slice(None),) * place + (slice(start, stop, step),) for place in axes]
         return [ops.get_item(leaf, key) for leaf, key in zip(leaves, keys, strict=True)]
 
     def combine(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-        expected = Carried("associative_scan", "result", whole.structure(second), backend, whole.portable)
+        expected = LoopState("associative_scan", "result", whole.structure(second), backend, whole.portable)
         return expected.keep(f(whole.tree(first), whole.tree(second)))
 
     def running(leaves: Sequence[Any], length: int) -> Sequence[Any]:
@@ -226,7 +226,7 @@ def associative_scan(f: Callable[[Tree, Tree], Tree], elems: Tree, reverse: bool
         if length > 2:
             later = combine(part(odd, 0, (length - 1) // 2), part(leaves, 2, length, 2))
             even = [ops.concatenate([x, y], axis=place) for x, y, place in zip(even, later, axes, strict=True)]
-        return [_interleaved(x, y, place) for x, y, place in zip(even, odd, axes, strict=True)]
+        return [_interleave(x, y, place) for x, y, place in zip(even, odd, axes, strict=True)]
 
     leaves: Sequence[Any] = whole.leaves
     if reverse:
@@ -237,8 +237,8 @@ def associative_scan(f: Callable[[Tree, Tree], Tree], elems: Tree, reverse: bool
     return whole.tree(leaves)
 
 
-def _interleaved(even: Any, odd: Any, axis: int) -> Any:
-    """The elements of both in turn; ``even`` has as many as ``odd``, or one more."""
+def _interleave(even: Any, odd: Any, axis: int) -> Any:
+    """Return the elements of both in turn; ``even`` has as many as ``odd``, or one more."""
     shape = list(odd.shape)
     front = (slice(None),) * axis
     both = ops.stack([ops.get_item(even, (*front, slice(0, shape[axis]))), odd], axis=axis + 1)

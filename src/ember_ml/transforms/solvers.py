@@ -27,7 +27,7 @@ Linear = TensorLike | Callable[[Tree], Tree]
 
 
 class _System:
-    """A linear system on vectors: what the caller's matrices and functions do to them, and what to stop at."""
+    """A linear system on vectors: the caller's matrices and functions as operators, and when to stop."""
 
     def __init__(self, op: str, A: Linear, b: Tree, x0: Tree, M: Linear | None, tol: float, atol: float) -> None:
         matrices = [matrix for matrix in (A, M) if matrix is not None and not callable(matrix)]
@@ -36,7 +36,7 @@ class _System:
         self.b = self.form.vector(b, "b")
         self.x0 = ops.zeros_like(constant(self.b)) if x0 is None else constant(self.form.vector(x0, "x0"))
         self.A = self._operator(A, "A")
-        self.M = _unchanged if M is None else self._operator(M, "M")
+        self.M = _identity if M is None else self._operator(M, "M")
 
     def _operator(self, A: Any, name: str) -> Operator:
         form = self.form
@@ -55,17 +55,17 @@ class _System:
         return SolverResult(self.form.result(x), self.form.portable_number(info))
 
 
-def _unchanged(x: Any) -> Any:
+def _identity(x: Any) -> Any:
     return x
 
 
-def _unrecorded(x: Any) -> Any:
-    """``x`` as a constant to the gradients; but in a function that is compiled, which cannot take them otherwise."""
+def _detach(x: Any) -> Any:
+    """Detach ``x``, except in a compiled function, whose gradient goes through the iterations."""
     return constant(x) if traced_control_flow(active()) is None else x
 
 
-def _attached(x: Any, b: Any, A: Operator, adjoint_solve: Operator) -> Any:
-    """The solution ``x`` of ``A x = b``, with the first and second derivatives that the equation says.
+def _attach_gradient(x: Any, b: Any, A: Operator, adjoint_solve: Operator) -> Any:
+    """Return the solution ``x`` of ``A x = b``, with the first and second derivatives that the equation says.
 
     The residual has the right derivatives by ``b`` and by whatever ``A`` depends on; what is left is to take a gradient
     back through the inverse of ``A``. With a constant ``x`` in the residual only the first derivative is right: hence
@@ -84,19 +84,21 @@ def _attached(x: Any, b: Any, A: Operator, adjoint_solve: Operator) -> Any:
     def solution(x: Any, residual: Any) -> Any:
         def rule(g: Any) -> tuple[Any, Any]:
             found = adjoint_solve(g)
-            return _adjoint(A, x)(found), found  # the first is what the residual takes back from x, with another sign
+            return _adjoint(A, x)(found), found  # the first cancels the gradient by x that goes through the residual
 
         return x, rule
 
     return solution(x, ops.subtract(b, A(x)))
 
 
-def _scaled(solve: Callable[[Any, Any, Any], tuple[Any, Any, Any]], b: Any, x0: Any, tol: float, atol: float) -> Any:
+def _solve_scaled(
+    solve: Callable[[Any, Any, Any], tuple[Any, Any, Any]], b: Any, x0: Any, tol: float, atol: float
+) -> Any:
     """Run ``solve(b, x0, target)`` for a right-hand side whose largest element is 1, so that no square overflows.
 
-    Gives the solution and 0, or the number of steps where the residual was not brought down to the target.
+    Return the solution and 0, or the number of steps where the residual is still larger than the target.
     """
-    b = _unrecorded(b)
+    b = _detach(b)
     scale = ops.max(ops.abs(b))
     is_zero = ops.equal(scale, 0)
     scale = ops.where(is_zero, ops.ones_like(scale), scale)
@@ -137,33 +139,33 @@ def conjugate_gradient(
     limit = 10 * system.form.size if maxiter is None else maxiter
 
     def solve(b: Any, x0: Any) -> tuple[Any, Any]:
-        x, info = _scaled(
+        x, info = _solve_scaled(
             lambda b, x0, target: _conjugate_gradient(system.A, system.M, b, x0, target, limit), b, x0, tol, atol
         )
-        return _attached(x, b, system.A, lambda g: solve(g, ops.zeros_like(_unrecorded(g)))[0]), info
+        return _attach_gradient(x, b, system.A, lambda g: solve(g, ops.zeros_like(_detach(g)))[0]), info
 
     return system.result(*solve(system.b, system.x0))
 
 
 def _conjugate_gradient(A: Operator, M: Operator, b: Any, x: Any, target: Any, limit: int) -> tuple[Any, Any, Any]:
     def residual(x: Any) -> Any:
-        return ops.subtract(b, _unrecorded(A(x)))
+        return ops.subtract(b, _detach(A(x)))
 
     def step(x: Any, r: Any, p: Any, rz: Any, size: Any, steps: Any) -> tuple[Any, ...]:
-        Ap = _unrecorded(A(p))
+        Ap = _detach(A(p))
         alpha = ops.divide(rz, ops.vdot(p, Ap))
         x = ops.add(x, ops.multiply(alpha, p))
         r = ops.subtract(r, ops.multiply(alpha, Ap))
-        z = _unrecorded(M(r))
+        z = _detach(M(r))
         before, rz = rz, ops.vdot(r, z)
         p = ops.add(z, ops.multiply(ops.divide(rz, before), p))
         return x, r, p, rz, ops.vector_norm(r), ops.add(steps, 1)
 
     steps = ops.zeros((), dtype="int64", device=ops.get_device(b))
     r = residual(x)
-    # The residual that the iteration carries along drifts from the true one, from which the second pass starts.
+    # The updated residual drifts from the true one; the second pass starts from the true one.
     for _ in range(2):
-        z = _unrecorded(M(r))
+        z = _detach(M(r))
         x, _, _, _, _, steps = ops.while_loop(
             lambda x, r, p, rz, size, steps: ops.logical_and(ops.greater(size, target), ops.less(steps, limit)),
             step,
@@ -205,31 +207,31 @@ def gmres(
     length = min(restart, system.form.size)
 
     def solve(A: Operator, M: Operator, b: Any, x0: Any) -> tuple[Any, Any]:
-        x, info = _scaled(lambda b, x0, target: _gmres(A, M, b, x0, target, length, limit), b, x0, tol, atol)
+        x, info = _solve_scaled(lambda b, x0, target: _gmres(A, M, b, x0, target, length, limit), b, x0, tol, atol)
 
         def adjoint_solve(g: Any) -> Any:
-            start = ops.zeros_like(_unrecorded(g))
+            start = ops.zeros_like(_detach(g))
             return solve(_adjoint(A, g), _adjoint(M, g), g, start)[0]
 
-        return _attached(x, b, A, adjoint_solve), info
+        return _attach_gradient(x, b, A, adjoint_solve), info
 
     return system.result(*solve(system.A, system.M, system.b, system.x0))
 
 
 def _adjoint(A: Operator, x: Any) -> Operator:
-    """The adjoint of a linear function of vectors like ``x``."""
-    if A is _unchanged:
+    """Return the adjoint of a linear function of vectors like ``x``."""
+    if A is _identity:
         return A
-    pull = ops.vjp(A, ops.zeros_like(_unrecorded(x)))[1]
+    pull = ops.vjp(A, ops.zeros_like(_detach(x)))[1]
     return lambda v: pull(v)[0]
 
 
 def _gmres(A: Operator, M: Operator, b: Any, x: Any, target: Any, length: int, limit: int) -> tuple[Any, Any, Any]:
     def residual(x: Any) -> Any:
-        return ops.subtract(b, _unrecorded(A(x)))
+        return ops.subtract(b, _detach(A(x)))
 
     def cycle(x: Any, r: Any, size: Any, cycles: Any, steps: Any) -> tuple[Any, ...]:
-        change, taken = _krylov(A, M, r, size, target, length)
+        change, taken = _solve_krylov(A, M, r, size, target, length)
         x = ops.add(x, change)
         r = residual(x)
         return x, r, ops.vector_norm(r), ops.add(cycles, 1), ops.add(steps, taken)
@@ -243,32 +245,32 @@ def _gmres(A: Operator, M: Operator, b: Any, x: Any, target: Any, length: int, l
     return x, size, steps
 
 
-def _krylov(A: Operator, M: Operator, r: Any, size: Any, target: Any, length: int) -> tuple[Any, Any]:
-    """The change of x that makes the residual ``r`` smallest within ``length`` steps, and the steps that it took.
+def _solve_krylov(A: Operator, M: Operator, r: Any, size: Any, target: Any, length: int) -> tuple[Any, Any]:
+    """Return the change of x that minimizes the residual ``r`` within ``length`` steps, and the number of steps.
 
     ``V`` holds an orthonormal basis in its rows, and is zero beyond the step reached. The matrix of the problem in that
     basis is kept as its QR decomposition: ``Q`` is the adjoint of the orthogonal factor, ``R`` holds the columns of the
     triangle in its rows.
     """
     dtype, n, device = ops.dtype(r), r.shape[0], ops.get_device(r)
-    first = ops.divide(r, _nonzero(size))
+    first = ops.divide(r, _replace_zeros(size))
     V = ops.concatenate([ops.expand_dims(first, 0), ops.zeros((length, n), dtype=dtype, device=device)])
     Q = ops.eye(length + 1, dtype=dtype, device=device)
     R = ops.zeros((length, length + 1), dtype=dtype, device=device)
 
     def step(V: Any, Q: Any, R: Any, left: Any, j: Any) -> tuple[Any, ...]:
-        w = _unrecorded(A(_unrecorded(M(ops.take(V, j, axis=0)))))
-        h, w = _orthogonalized(w, V)
-        # once more, since what rounding left over is as large as what is left of w
-        again, w = _orthogonalized(w, V)
+        w = _detach(A(_detach(M(ops.take(V, j, axis=0)))))
+        h, w = _orthogonalize(w, V)
+        # again: the rounding error of the first pass may be as large as what is left of w
+        again, w = _orthogonalize(w, V)
         norm = ops.vector_norm(w)
         following = ops.add(j, 1)
-        V = ops.index_update(V, following, ops.divide(w, _nonzero(norm)))
+        V = ops.index_update(V, following, ops.divide(w, _replace_zeros(norm)))
         column = ops.matmul(Q, ops.index_update(ops.add(h, again), following, ops.cast(norm, dtype)))
         a, c = ops.take(column, j), ops.take(column, following)
         diagonal = ops.hypot(ops.abs(a), ops.abs(c))
         a = ops.where(ops.equal(diagonal, 0), ops.ones_like(a), a)
-        rotated, t = (ops.take(Q, j, axis=0), ops.take(Q, following, axis=0)), _nonzero(diagonal)
+        rotated, t = (ops.take(Q, j, axis=0), ops.take(Q, following, axis=0)), _replace_zeros(diagonal)
         upper = ops.divide(ops.add(ops.multiply(ops.conj(a), rotated[0]), ops.multiply(c, rotated[1])), t)
         lower = ops.divide(ops.subtract(ops.multiply(a, rotated[1]), ops.multiply(c, rotated[0])), t)
         Q = ops.index_update(ops.index_update(Q, j, upper), following, lower)
@@ -282,22 +284,22 @@ def _krylov(A: Operator, M: Operator, r: Any, size: Any, target: Any, length: in
         (V, Q, R, size, 0),
     )
     R = ops.matrix_transpose(ops.get_item(R, (slice(None), slice(length))))
-    # Columns that were not reached, or that break down, are left out: a one on the diagonal, and nothing to match.
+    # Leave out columns that were not reached or that broke down: 1 on the diagonal, 0 on the right-hand side.
     is_used = ops.not_equal(ops.diagonal(R), 0)
     R = ops.add(R, ops.diag(ops.where(is_used, 0.0, ops.ones_like(ops.diagonal(R)))))
     wanted = ops.multiply(ops.get_item(Q, (slice(length), 0)), size)
     y = ops.solve_triangular(R, ops.where(is_used, wanted, ops.zeros_like(wanted)), lower=False)
     change = ops.matmul(y, ops.get_item(V, slice(length)))
-    return _unrecorded(M(change)), steps
+    return _detach(M(change)), steps
 
 
-def _orthogonalized(w: Any, V: Any) -> tuple[Any, Any]:
-    """The parts of ``w`` along the rows of ``V``, and what is left of it."""
+def _orthogonalize(w: Any, V: Any) -> tuple[Any, Any]:
+    """Return the coefficients of ``w`` along the rows of ``V``, and ``w`` without its projection on them."""
     h = ops.matmul(ops.conj(V), w)
     return h, ops.subtract(w, ops.matmul(h, V))
 
 
-def _nonzero(x: Any) -> Any:
+def _replace_zeros(x: Any) -> Any:
     return ops.where(ops.equal(x, 0), ops.ones_like(x), x)
 
 
@@ -338,10 +340,10 @@ def newton_root(
         return ops.reshape(found, (size, size))
 
     precision = float(ops.finfo(form.dtype).eps) ** (2 / 3) if tol is None else tol
-    x = _unrecorded(form.vector(x0, "x0"))
+    x = _detach(form.vector(x0, "x0"))
 
     def step(x: Any, change: Any, steps: Any) -> tuple[Any, ...]:
-        difference = ops.solve(_unrecorded(derivatives(x)), _unrecorded(values(x)))
+        difference = ops.solve(_detach(derivatives(x)), _detach(values(x)))
         x = ops.subtract(x, difference)
         change = ops.divide(ops.max(ops.abs(difference)), ops.maximum(ops.max(ops.abs(x)), 1.0))
         return x, change, ops.add(steps, 1)
@@ -353,8 +355,8 @@ def newton_root(
         maximum_iterations=maxiter,
     )
     info = ops.where(ops.less_equal(change, precision), ops.zeros_like(steps), ops.maximum(steps, 1))
-    # Two more steps, for the derivatives: f is zero here, so that the first step makes the first derivative of the
-    # root, and the second step, which starts from that, the second one.
-    x = ops.subtract(x, ops.solve(_unrecorded(derivatives(x)), values(x)))
+    # Two more steps, for the derivatives: f is 0 here, so that the first step carries the first derivative of the root,
+    # and the second step the second one.
+    x = ops.subtract(x, ops.solve(_detach(derivatives(x)), values(x)))
     x = ops.subtract(x, ops.solve(derivatives(x), values(x)))
     return SolverResult(form.result(x), form.portable_number(info))

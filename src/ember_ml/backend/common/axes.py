@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["axes_of", "axis_of", "check_scalar_axis", "count_along", "fold_axes", "reduced_shape"]
+__all__ = ["axes_of", "axis_of", "check_initial", "check_scalar_axis", "count_along", "fold_axes", "reduced_shape"]
 
 
 def axis_of(axis: Any, ndim: int) -> int:
@@ -35,6 +35,12 @@ def check_scalar_axis(axis: Any) -> None:
     # NumPy 2.4: accepts 0 and -1.
     # torch 2.13: accepts 0 and -1.
     axes_of(axis, 0)
+
+
+def check_initial(initial: Any) -> None:
+    """Raise ValueError for a first value of a reduction, a tensor, that is not one number."""
+    if initial.ndim:
+        raise ValueError(f"initial is one number, not a tensor of shape {tuple(initial.shape)}")
 
 
 def reduced_shape(shape: Sequence[int], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:

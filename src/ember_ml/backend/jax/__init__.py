@@ -73,7 +73,7 @@ def finish(result: Any) -> Any:
 
 
 # JAX 0.10: raises TypeError for shapes that do not fit
-_WRONG_SHAPES = re.compile("incompatible shapes|annot (reshape|concatenate|broadcast|stack)|requires|isn't a permutation")
+_WRONG_SHAPES = re.compile("incompatible shapes|annot (reshape|concatenate|broadcast|stack)|requires|isn't a perm")
 
 
 def translate(error: Exception) -> Exception | None:

@@ -8,14 +8,23 @@ from ember_ml.backend.mlx.host_transfer import check_fits
 
 __all__ = ["evaluate", "start"]
 
+_SURELY_FITS = 2**24
+"""Bytes of an array that is not worth the check: a training step evaluates one for each parameter and slot."""
+
 
 def evaluate(*arrays: mx.array | list[mx.array]) -> None:
-    for x in arrays:
-        check_fits(*(x if isinstance(x, list) else (x,)))
+    _check_fit(arrays)
     mx.eval(*arrays)
 
 
 def start(*arrays: mx.array | list[mx.array]) -> None:
-    for x in arrays:
-        check_fits(*(x if isinstance(x, list) else (x,)))
+    _check_fit(arrays)
     mx.async_eval(*arrays)
+
+
+def _check_fit(arrays: tuple[mx.array | list[mx.array], ...]) -> None:
+    for x in arrays:
+        if isinstance(x, list):
+            check_fits(*x)
+        elif x.nbytes > _SURELY_FITS:
+            check_fits(x)

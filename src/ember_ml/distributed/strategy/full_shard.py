@@ -79,7 +79,7 @@ class FullShardStrategy(Strategy):
 
     def prepare(self, model: Module, optimizer: Any = None) -> None:
         """Give every process its part of the parameters of rank 0; those of the model are replaced."""
-        check_elementwise(optimizer, type(self).__name__)
+        check_elementwise(optimizer, model.trainable(), type(self).__name__)
         engine = _engine()
         super().prepare(model, optimizer)
         if self.world_size == 1:
@@ -120,7 +120,7 @@ class FullShardStrategy(Strategy):
 
     def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
         """Update this process's parts."""
-        optimizer.apply(named, gradients, None if self.world_size == 1 else global_square(optimizer, gradients))
+        optimizer.apply(named, gradients, None if self.world_size == 1 else global_square(optimizer, named, gradients))
 
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
         """The whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""

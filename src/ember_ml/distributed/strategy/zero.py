@@ -8,7 +8,6 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.selection import active
-from ember_ml.core.dtypes import EmberDType
 from ember_ml.distributed import collectives
 from ember_ml.distributed.strategy.base import Strategy
 from ember_ml.nn.modules.module import Module
@@ -33,17 +32,20 @@ class ZeroStrategy(Strategy):
         self._names: list[str] = []
 
     def prepare(self, model: Module, optimizer: Any = None) -> None:
-        check_elementwise(optimizer, type(self).__name__)
+        check_elementwise(optimizer, model.trainable(), type(self).__name__)
         super().prepare(model, optimizer)
-        self._lay_out(model.trainable())
+        self._lay_out(model.trainable(), optimizer)
 
-    def _lay_out(self, named: Mapping[str, Variable]) -> None:
-        groups: dict[EmberDType, dict[str, Variable]] = {}
+    def _lay_out(self, named: Mapping[str, Variable], optimizer: Any) -> None:
+        groups: dict[str, dict[str, Variable]] = {}
         for name, variable in named.items():
-            groups.setdefault(variable.dtype, {})[name] = variable
-        rank, count = self.rank, self.world_size
-        self._vectors = {f"part/{dtype.name}": _Vector(group, rank, count) for dtype, group in groups.items()}
+            places = () if optimizer is None else optimizer.places_of(name, variable)
+            groups.setdefault("-".join(["part/" + variable.dtype.name, *map(str, places)]), {})[name] = variable
+        self._vectors = {key: _Vector(group, self.rank, self.world_size) for key, group in groups.items()}
         self._names = list(named)
+        if optimizer is not None:
+            for key, group in groups.items():
+                optimizer.place(key, group)
 
     def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
         """A block around the computation of gradients; nothing is averaged before all are known."""
@@ -70,7 +72,7 @@ class ZeroStrategy(Strategy):
         if list(named) != self._names:
             raise ValueError("other parameters are trained than when the strategy prepared the model: prepare it again")
         parts = {key: _holding(vector.part(named)) for key, vector in self._vectors.items()}
-        optimizer.apply(parts, gradients, global_square(optimizer, gradients))
+        optimizer.apply(parts, gradients, global_square(optimizer, parts, gradients))
         for part, vector in zip(parts.values(), self._vectors.values(), strict=True):
             vector.assign(named, collectives.all_gather(part.value))
 
@@ -94,14 +96,14 @@ class ZeroStrategy(Strategy):
         for key, value in state.items():
             slot, _, name = key.partition("/")
             slots.setdefault(slot, {})[name] = ops.asarray(value)
-        missing = [f"{slot}/{name}" for slot, held in slots.items() for name in self._names if name not in held]
-        if missing:
-            raise ValueError(f"the state of the optimizer lacks {', '.join(missing)}")
-        parts = {
-            f"{slot}/{key}": vector.part_of(held)
-            for slot, held in slots.items()
-            for key, vector in self._vectors.items()
-        }
+        parts: dict[str, Tensor] = {}
+        for key, vector in self._vectors.items():
+            for slot, held in slots.items():
+                missing = [f"{slot}/{name}" for name in vector.shapes if name not in held]
+                if not missing:
+                    parts[f"{slot}/{key}"] = vector.part_of(held)
+                elif slot in optimizer.slots_of(key):
+                    raise ValueError(f"the state of the optimizer lacks {', '.join(missing)}")
         optimizer.load_state_dict(parts, step)
 
 
@@ -163,16 +165,17 @@ def _holding(native: Tensor) -> Variable:
     return variable
 
 
-def check_elementwise(optimizer: Any, strategy: str) -> None:
+def check_elementwise(optimizer: Any, named: Mapping[str, Variable], strategy: str) -> None:
     """Raise where parts of parameters cannot be updated apart from each other."""
-    if optimizer is not None and not optimizer.is_elementwise:
-        raise TypeError(
-            f"{strategy} splits parameters over the processes, and {type(optimizer).__name__} looks at whole matrices: "
-            "use an elementwise optimizer, as AdamW, or DataParallelStrategy"
-        )
+    for member in () if optimizer is None else [optimizer.member_of(name, x) for name, x in named.items()]:
+        if member is not None and not member.is_elementwise:
+            raise TypeError(
+                f"{strategy} splits parameters over the processes, and {type(member).__name__} looks at whole "
+                "matrices: use an elementwise optimizer, as AdamW, or DataParallelStrategy"
+            )
 
 
-def global_square(optimizer: Any, gradients: Sequence[Tensor]) -> Tensor | None:
+def global_square(optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> Tensor | None:
     """What the optimizer must know of the gradients of all ranks to limit their norm."""
-    square = optimizer.square_of(gradients)
+    square = optimizer.square_of(named, gradients)
     return None if square is None else collectives.all_reduce(square)

@@ -19,12 +19,11 @@ class Truth(Rule):
     code = "EMB303"
     name = "tensor-truth"
     message = (
-        "the truth of a tensor is asked here; it waits for the device and fails in compiled code and for "
-        "more than one element"
+        "implicit bool() of a tensor: it waits for the device, and fails in compiled code and for more than one element"
     )
     why = (
         "Branches on values cannot be traced. Use ops.where or ops.cond; to ask whether an optional "
-        "tensor was given, compare with None."
+        "tensor was given, compare with None. An assertion of ops.allclose is a check of values, and is allowed."
     )
     nodes = (ast.If, ast.While, ast.Assert, ast.IfExp, ast.BoolOp, ast.UnaryOp, ast.Call, ast.comprehension)
     bad = (
@@ -49,6 +48,7 @@ class Truth(Rule):
         "def f(x: Tensor):\n    assert x is not None",
         "def f(x: Tensor, mode: str):\n    if mode == 'add' and x is not None:\n        return 1",
         "def f(x: Tensor):\n    return ops.logical_not(x)",
+        "def f(x: Tensor, y: Tensor):\n    assert ops.allclose(x, y)",
         "def f(x: Tensor):\n    if ops.is_tensor(x):\n        return bool(3)",
     )
 
@@ -69,11 +69,17 @@ class Truth(Rule):
             tests = [node.test]
             if isinstance(node.test, ast.BoolOp):
                 tests = [node.test.values[-1]]
+            if isinstance(node, ast.Assert):  # a check of values, which has to read them
+                tests = [test for test in tests if not _is_allclose(test, flow)]
         for test in tests:
             value = value_of(test)
             if value.kind == TENSOR and value.detail != "like":
                 flow.report(self, test if isinstance(node, ast.comprehension) else node)
                 return
+
+
+def _is_allclose(test: Any, flow: Flow) -> bool:
+    return isinstance(test, ast.Call) and (flow.dotted(test.func) or "").endswith(".allclose")
 
 
 RULE = Truth()

@@ -1,4 +1,4 @@
-"""Blocks: layers put together, that give back the shape they got and are stacked to make networks."""
+"""Blocks: layers put together that keep the shape of their input and are stacked to make networks."""
 
 from __future__ import annotations
 

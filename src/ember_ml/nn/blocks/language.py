@@ -1,4 +1,4 @@
-"""A language model: from the tokens so far, the next one."""
+"""A decoder-only language model."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class LanguageModel(Model):
             raise ValueError(f"LanguageModel takes tokens of shape (batch, length), not {tuple(ops.shape(tokens))}")
         if self.length is not None:
             seen = 0 if state is None else state[0].key.shape[1]
-            x = ops.add(x, self._places(seen, x.shape[1]))
+            x = ops.add(x, self._embed_positions(seen, x.shape[1]))
         if state is not None:
             x, state = self.transformer(x, state=state)
         else:
@@ -104,8 +104,8 @@ class LanguageModel(Model):
         logits = ops.linear(x, self.embedding.weight) if self.tied else self.output(x)
         return logits if state is None else (logits, state)
 
-    def _places(self, first: int, count: int) -> Tensor:
-        """The vectors of ``count`` places."""
+    def _embed_positions(self, first: int, count: int) -> Tensor:
+        """Return the learned vectors of ``count`` positions, from position ``first``."""
         if self.length is not None and first + count > self.length:
             raise ValueError(f"this LanguageModel takes {self.length} tokens at most, not {first + count}")
         return ops.get_item(self.places.weight, slice(first, first + count))
@@ -118,7 +118,7 @@ class LanguageModel(Model):
         top_k: int | None = None,
         seed: Any = None,
     ) -> Tensor:
-        """``tokens`` (batch, length), or of one text (length,), and ``count`` more, each drawn after those before it.
+        """Return ``tokens`` (batch, length), or of one text (length,), with ``count`` more, drawn one after another.
 
         The logits are divided by ``temperature``; 0 takes the likeliest token. ``top_k`` leaves all but so many of the
         likeliest out. One ``seed`` gives the same tokens again, on every backend up to rounding of the logits.
@@ -136,7 +136,7 @@ class LanguageModel(Model):
             found, state = [rows], self.initial_state(rows.shape[0])
             for _ in range(count):
                 logits, state = self(found[-1], state)
-                drawn = _drawn(ops.get_item(logits, (slice(None), -1)), temperature, top_k, stream)
+                drawn = _draw(ops.get_item(logits, (slice(None), -1)), temperature, top_k, stream)
                 found.append(ops.cast(ops.reshape(drawn, (-1, 1)), rows.dtype))
         finally:
             for module, mode in modes:
@@ -145,8 +145,8 @@ class LanguageModel(Model):
         return ops.reshape(whole, (-1,)) if given.ndim == 1 else whole
 
 
-def _drawn(logits: Tensor, temperature: float, top_k: int | None, seed: Any) -> Tensor:
-    """One token for each row of logits."""
+def _draw(logits: Tensor, temperature: float, top_k: int | None, seed: Any) -> Tensor:
+    """Draw one token for each row of logits."""
     if temperature == 0:
         return ops.argmax(logits, -1)
     if top_k is not None and top_k < logits.shape[-1]:

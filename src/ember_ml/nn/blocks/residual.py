@@ -1,4 +1,4 @@
-"""What a block adds to what it got."""
+"""Residual connections."""
 
 from __future__ import annotations
 

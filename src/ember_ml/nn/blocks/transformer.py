@@ -1,4 +1,4 @@
-"""Transformers: blocks of attention and of a network for each position, both added to what they got."""
+"""Transformers: residual blocks of attention and of a network for each position."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ class TransformerBlock(Layer):
         bias: bool = True,
         dtype: DTypeLike = "float32",
     ) -> None:
-        self.attention_norm = _norm(norm, hidden, dtype)
+        self.attention_norm = _make_norm(norm, hidden, dtype)
         self.attention = Attention(
             hidden, heads, groups, causal=causal, rotary=rotary, dropout=dropout, bias=bias, dtype=dtype
         )
-        self.mlp_norm = _norm(norm, hidden, dtype)
+        self.mlp_norm = _make_norm(norm, hidden, dtype)
         kind, usual = (GatedMLP, "silu") if gated else (MLP, "gelu")
         chosen = usual if activation is None else activation
         self.mlp = kind(round(expansion * hidden), inputs=hidden, activation=chosen, bias=bias, dtype=dtype)
         self.drop = Dropout(dropout)
 
     def initial_state(self, batch: int) -> KeyValueCache:
-        """An empty cache."""
+        """Return an empty cache."""
         return self.attention.initial_state(batch)
 
     def forward(
@@ -132,7 +132,7 @@ class Transformer(Layer):
             raise ValueError(f"Transformer has at least 1 layer, not {layers!r}")
         shared = (hidden, heads, groups, expansion, activation, gated, norm, causal, rotary, dropout, bias, dtype)
         self.blocks = [TransformerBlock(*shared) for _ in range(layers)]
-        self.norm = _norm(norm, hidden, dtype)
+        self.norm = _make_norm(norm, hidden, dtype)
 
     def initial_state(self, batch: int) -> list[KeyValueCache]:
         """Empty caches."""
@@ -158,7 +158,7 @@ class Transformer(Layer):
         return self.norm(x), caches
 
 
-def _norm(kind: str, hidden: int, dtype: DTypeLike) -> Any:
+def _make_norm(kind: str, hidden: int, dtype: DTypeLike) -> Any:
     if kind not in _NORMS:
         raise ValueError(f"the norm of a transformer is 'layer' or 'rms', not {kind!r}")
     return _NORMS[kind](hidden, dtype=dtype)

@@ -1,8 +1,10 @@
-"""What all layers share."""
+"""The base class of layers, whose sizes may be left out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from ember_ml import ops
@@ -11,7 +13,29 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.typing import DTypeLike, TensorLike
 
-__all__ = ["Layer"]
+__all__ = ["Layer", "without_values"]
+
+_has_values: ContextVar[bool] = ContextVar("ember_ml_has_values", default=True)
+
+
+@contextmanager
+def without_values() -> Iterator[None]:
+    """Let layers that are made inside the block draw no first values: their parameters are zeros that take no memory.
+
+    For models whose values are read from a file directly after. Such a parameter is not to be changed in place.
+
+    >>> from ember_ml import nn
+    >>> from ember_ml.nn.layers.base import without_values
+    >>> with without_values():
+    ...     layer = nn.Linear(100_000, 100_000, bias=False)
+    >>> layer.num_parameters
+    10000000000
+    """
+    token = _has_values.set(False)
+    try:
+        yield
+    finally:
+        _has_values.reset(token)
 
 
 class Layer(Module):
@@ -46,5 +70,10 @@ class Layer(Module):
         initializer: str | initializers.Initializer = "zeros",
         dtype: DTypeLike = "float32",
     ) -> None:
-        """Make the parameter ``name``, with the values that the initializer gives."""
-        setattr(self, name, Parameter(initializers.get(initializer)(tuple(shape), dtype)))
+        """Make the parameter ``name`` with the values of the initializer."""
+        if _has_values.get():
+            made = Parameter(initializers.get(initializer)(tuple(shape), dtype))
+        else:
+            made = Parameter.holding(ops.broadcast_to(ops.zeros((), dtype=dtype), tuple(shape)))
+            made.is_trainable = True
+        setattr(self, name, made)

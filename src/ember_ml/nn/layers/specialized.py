@@ -22,7 +22,7 @@ _ROLES: dict[str, Role] = {}
 
 
 def register_role(name: str) -> Callable[[Role], Role]:
-    """A decorator that makes a function of one tensor the role ``name``, in place of the one that had the name before.
+    """Return a decorator that makes a function of one tensor the role ``name``; a role of that name is replaced.
 
     >>> from ember_ml import ops
     >>> from ember_ml.nn.layers import specialized
@@ -41,7 +41,7 @@ def register_role(name: str) -> Callable[[Role], Role]:
 
 
 def roles() -> tuple[str, ...]:
-    """The names of all roles."""
+    """Return the names of all roles."""
     return tuple(_ROLES)
 
 
@@ -61,7 +61,7 @@ def _inhibition(x: TensorLike) -> Tensor:
 
 
 class Specialized(Module):
-    """What its role makes of a tensor.
+    """A layer that applies the function of its role.
 
     >>> from ember_ml import ops
     >>> from ember_ml.nn.layers.specialized import Specialized
@@ -87,5 +87,5 @@ class SpecializedProcessor(Specialized):
     """
 
     def process(self, x: TensorLike) -> EmberTensor:
-        """What the role makes of ``x``, as a portable tensor."""
+        """Return the result of the role for ``x``, as a portable tensor."""
         return self(convert_to_tensor(x))

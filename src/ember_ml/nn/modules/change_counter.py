@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-__all__ = ["changed", "number_of"]
+__all__ = ["count_change", "number_of"]
 
 count: int = 0
 """The number of changes so far; read it as an attribute of this module."""
 _numbers: dict[Hashable, int] = {}
 
 
-def changed() -> int:
+def count_change() -> int:
     """Count that a module was made, or got another part, setting or mode; return the new count."""
     global count
     count += 1

@@ -17,7 +17,7 @@ CONTAINERS = (list, tuple, dict)
 
 
 def find_contained(name: str, container: Any, kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield what is of ``kind`` in a container and the containers in it, with names such as ``layers.0``."""
+    """Yield the objects of ``kind`` in a container and the containers in it, with names such as ``layers.0``."""
     for key, value in container.items() if type(container) is dict else enumerate(container):
         if isinstance(value, kind):
             yield f"{name}.{key}", value
@@ -37,7 +37,7 @@ class Contents:
         self.container, self.kept = container, list(_elements(container))
 
     def is_current(self) -> bool:
-        """Whether the container still has the same elements."""
+        """Return whether the container still has the same elements."""
         # by identity: equality of tensors is not a bool
         size = len(self.container) * (2 if type(self.container) is dict else 1)
         return size == len(self.kept) and all(map(is_, _elements(self.container), self.kept))
@@ -75,7 +75,7 @@ def check_is_ours(path: str, value: Any) -> None:
 
 @lru_cache(maxsize=1024)
 def _holds_foreign_parameters(kind: type) -> bool:
-    """Whether a class is a layer or a parameter of another library, by what it offers: none is imported here."""
+    """Return whether a class is a layer or a parameter of another library, by its attributes: none is imported here."""
     if issubclass(kind, Holder | Variable):
         return False
     if not any("__call__" in vars(base) for base in kind.__mro__):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from os import PathLike
+from types import FunctionType
 from typing import Any, ClassVar, Self
 
 from ember_ml import ops
@@ -43,20 +44,20 @@ class Module(Holder):
     training: bool
     """Whether the module is being trained: dropout drops, running statistics move."""
     ignored_in_states: ClassVar[tuple[str, ...]] = ()
-    """Names that states of other libraries have for such a module, and that it does without."""
+    """Names in states of other libraries that this module does not need."""
     is_built: bool = True
     """Whether the module has its parameters; layers whose sizes are left out get them at the first call."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        self = super().__new__(cls)  # here, so that a subclass need not call __init__ of this class
+        self = super().__new__(cls)  # set up here, so that a subclass need not call __init__ of this class
         self.__dict__["_variables"] = {}
         self.__dict__["training"] = True
-        self.__dict__["_serial"] = change_counter.changed()
+        self.__dict__["_serial"] = change_counter.count_change()
         self.__dict__[ATTRIBUTE] = Origin(args, kwargs)  # for the configuration that describes it
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes."""
+        """Compute the module's result; subclasses define this."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -73,7 +74,7 @@ class Module(Holder):
         if isinstance(value, Variable):
             self.__dict__.pop(name, None)
             variables[name] = value
-            change_counter.changed()
+            change_counter.count_change()
         elif name in variables:
             _replace(variables[name], name, value, self)
         else:
@@ -83,12 +84,12 @@ class Module(Holder):
                 )
             check_is_ours(f"{type(self).__name__}.{name}", value)
             object.__setattr__(self, name, value)
-            change_counter.changed()
+            change_counter.count_change()
 
     def __delattr__(self, name: str) -> None:
         if self._variables.pop(name, None) is None:
             object.__delattr__(self, name)
-        change_counter.changed()
+        change_counter.count_change()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _OF_ONE_OBJECT}
@@ -97,8 +98,9 @@ class Module(Holder):
         return [*super().__dir__(), *self._variables]
 
     def variable(self, name: str) -> Any:
-        """The :class:`Parameter` or :class:`Buffer` itself that is the attribute ``name``; assigned to an attribute of
-        another module it belongs to both.
+        """Return the :class:`Parameter` or :class:`Buffer` object that is the attribute ``name``.
+
+        Assigned to an attribute of another module it belongs to both.
 
         >>> from ember_ml import nn
         >>> one, two = nn.Linear(2, 2), nn.Linear(2, 2)
@@ -113,7 +115,7 @@ class Module(Holder):
     # the tree
 
     def children(self) -> Iterator[tuple[str, Module]]:
-        """The modules that are attributes of this one, or in lists, tuples and dicts that are, with their names."""
+        """Yield the modules that are attributes, or in lists, tuples and dicts that are, with their names."""
         for name, value in self._parts_that_may_be_modules().items():
             if isinstance(value, Module):
                 yield name, value
@@ -121,14 +123,14 @@ class Module(Holder):
                 yield from find_contained(name, value, Module)
 
     def own_variables(self) -> Iterator[tuple[str, Variable]]:
-        """The parameters and buffers that are attributes of this module, or in lists, tuples and dicts that are."""
+        """Return the parameters and buffers that are attributes, or in lists, tuples and dicts that are."""
         yield from self._variables.items()
         for name, value in self._parts_that_may_be_modules().items():
             if not isinstance(value, Module):
                 yield from find_contained(name, value, Variable)
 
     def _parts_that_may_be_modules(self) -> dict[str, Any]:
-        if active().is_tracing():  # not every tracer follows a walk through all attributes
+        if active().is_tracing():  # torch.compile cannot trace a walk through all attributes
             known = self.__dict__.get("_walked_parts")
             if known is not None:
                 return known
@@ -139,7 +141,7 @@ class Module(Holder):
         }
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
-        """This module, whose name is empty, and all modules in it, each once, with their names."""
+        """Yield this module, whose name is empty, and all modules in it, each once, with their names."""
         seen: set[int] = set()
         stack: list[tuple[str, Module]] = [("", self)]
         while stack:
@@ -152,7 +154,7 @@ class Module(Holder):
             stack += reversed(below)
 
     def named_variables(self) -> dict[str, Variable]:
-        """All parameters and buffers by name, each once."""
+        """Return all parameters and buffers by name, each once."""
         found: dict[str, Variable] = {}
         seen: set[int] = set()
         for prefix, module in self.named_modules():
@@ -171,20 +173,20 @@ class Module(Holder):
         }
 
     def named_parameters(self) -> dict[str, Parameter]:
-        """All parameters by name, frozen ones included."""
+        """Return all parameters by name, frozen ones included."""
         return {name: x for name, x in self.named_variables().items() if isinstance(x, Parameter)}
 
     def named_buffers(self) -> dict[str, Buffer]:
-        """All buffers by name."""
+        """Return all buffers by name."""
         return {name: x for name, x in self.named_variables().items() if isinstance(x, Buffer)}
 
     def trainable(self) -> dict[str, Parameter]:
-        """The parameters that training changes, by name."""
+        """Return the parameters that training changes, by name."""
         return {name: x for name, x in self.named_parameters().items() if x.is_trainable}
 
     def trained_state(self) -> TrainedState:
-        """What a step of training needs to know of the module; found in one walk, and again when a module changes."""
-        if active().is_tracing():  # a tracer would take what is remembered for something to be guarded
+        """Return the trainable parameters, buffers and modes; cached until a module changes."""
+        if active().is_tracing():  # a tracer would guard the cache
             return TrainedState(self)
         found = self.__dict__.get("_walk")
         if found is None or not found.is_current():
@@ -192,27 +194,27 @@ class Module(Holder):
         return found
 
     def parameters(self) -> list[Parameter]:
-        """All parameters, frozen ones included."""
+        """Return all parameters, frozen ones included."""
         return list(self.named_parameters().values())
 
     @property
     def num_parameters(self) -> int:
-        """How many numbers the parameters hold."""
+        """The number of elements of all parameters."""
         return sum(parameter.size for parameter in self.parameters())
 
     # modes
 
     def train(self, mode: bool = True) -> Self:
-        """Set the module, and all in it, to be trained, or with False to be used; gives the module itself."""
+        """Set the module, and all in it, to be trained, or with False to be used; return the module itself."""
         others = [module for _, module in self.named_modules() if module.training is not mode]
         for module in others:
             module.__dict__["training"] = mode
         if others:
-            change_counter.changed()
+            change_counter.count_change()
         return self
 
     def eval(self) -> Self:
-        """Set the module, and all in it, to be used rather than trained; gives the module itself."""
+        """Set the module, and all in it, to be used rather than trained; return the module itself."""
         return self.train(False)
 
     def freeze(self, *names: str) -> Self:
@@ -242,7 +244,7 @@ class Module(Holder):
     # values
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Copies of the tensors of all parameters and buffers by name, native to the active backend.
+        """Return copies of the tensors of all parameters and buffers by name, native to the active backend.
 
         They stay as they are while the module is trained. A parameter that belongs to several modules has all its
         names, and one copy.
@@ -263,11 +265,11 @@ class Module(Holder):
         return found
 
     def current_tensors(self) -> dict[str, Tensor]:
-        """The tensors of all parameters and buffers by name, each once, not copied: training may change them."""
+        """Return the tensors of all parameters and buffers by name, each once, not copied: training may change them."""
         return {name: variable.value for name, variable in self.named_variables().items()}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Self:
-        """Take the values of parameters and buffers from tensors by name, of any backend; gives the module itself.
+        """Take the values of parameters and buffers from tensors by name, of any backend; return the module itself.
 
         A parameter that belongs to several modules is found under any of its names; under several, they must be equal.
         Nothing is changed where a shape differs or, unless ``strict`` is False, where names are missing or unknown.
@@ -292,7 +294,7 @@ class Module(Holder):
         return self
 
     def _ignores(self, name: str) -> bool:
-        """Whether a name in a state is of a value that other libraries keep and the module does without."""
+        """Return whether a name in a state belongs to a value of other libraries that the module does not need."""
         path, _, last = name.rpartition(".")
         return any(last in module.ignored_in_states for prefix, module in self.named_modules() if prefix == path)
 
@@ -301,29 +303,29 @@ class Module(Holder):
         ops.save(path, self.current_tensors())
 
     def load(self, path: str | PathLike[str], strict: bool = True) -> Self:
-        """Take the values of parameters and buffers from a file that :meth:`save` wrote; gives the module itself."""
+        """Take the values of parameters and buffers from a file that :meth:`save` wrote; return the module itself."""
         return self.load_state_dict(ops.load(path), strict)
 
     def to_device(self, device: DeviceLike) -> Self:
-        """Move all parameters and buffers to ``device``; gives the module itself."""
+        """Move all parameters and buffers to ``device``; return the module itself."""
         for variable in self.named_variables().values():
             variable.value = ops.to_device(variable.value, device)
         return self
 
     def to_dtype(self, dtype: DTypeLike) -> Self:
-        """Cast all parameters and floating-point buffers to ``dtype``; gives the module itself."""
+        """Cast all parameters and floating-point buffers to ``dtype``; return the module itself."""
         for variable in self.named_variables().values():
             if variable.dtype.kind == "float":
                 variable.value = ops.cast(variable.value, dtype)
         return self
 
     def apply(self, function: Callable[[Module], Any]) -> Self:
-        """Call ``function`` with this module and each one in it; gives the module itself."""
+        """Call ``function`` with this module and each one in it; return the module itself."""
         for _, module in self.named_modules():
             function(module)
         return self
 
-    # what gradients and compiled functions need to know
+    # gradients and compiled functions
 
     def trained_variables(self) -> dict[str, Variable]:
         state = self.trained_state()
@@ -335,27 +337,27 @@ class Module(Holder):
         state = self.trained_state()
         return (state.variables, state.key) if state.is_built else None
 
-    # words
+    # repr and summary
 
     def repr_settings(self) -> dict[str, Any]:
-        """What ``repr`` shows of this module besides the modules in it: attributes that are plain values."""
+        """Return the attributes that ``repr`` shows besides the modules: plain values, and the names of functions."""
         return {
-            name: value
+            name: value.__name__ if isinstance(value, FunctionType) else value
             for name, value in self.__dict__.items()
             if name not in ("training", "is_built")
             and not name.startswith("_")
-            and isinstance(value, int | float | str | tuple | None)
+            and isinstance(value, int | float | str | tuple | FunctionType | None)
         }
 
     def repr_parts(self) -> Iterator[tuple[str, Any]]:
-        """What ``repr`` shows inside of this module: the modules in it, with their names."""
+        """Return the modules that ``repr`` shows inside of this one, with their names."""
         return self.children()
 
     def summary(self) -> str:
-        """A table of the modules and parameters in this module: names, kinds, shapes, numbers of parameters.
+        """Return a table of the modules and parameters in this module: names, kinds, shapes, numbers of parameters.
 
         >>> from ember_ml import nn
-        >>> print(nn.Sequential(nn.Linear(2, 3)).summary())
+        >>> nn.Sequential(nn.Linear(2, 3)).summary()
         name      kind        shape   parameters
                   Sequential                   9
         0         Linear                       9
@@ -374,10 +376,10 @@ def _is_within(name: str, wanted: str) -> bool:
 
 
 def _replace(variable: Variable, name: str, value: Any, module: Module) -> None:
-    """Give a module's variable another value: a tensor of the active backend, or a recorded one, as it is."""
+    """Set a module's variable; a native tensor of the active backend and a recorded one are not converted."""
     if tuple(getattr(value, "shape", variable.shape)) != variable.shape:
         raise ValueError(f"{type(module).__name__}.{name} has shape {variable.shape}, not {tuple(value.shape)}")
-    # a module assigns to its buffers while it is being differentiated: they keep the number, not how it was computed
+    # a module assigns to its buffers while it is being differentiated: keep the value without its graph
     variable.assign(ops.stop_gradient(value) if isinstance(variable, Buffer) else value)
 
 

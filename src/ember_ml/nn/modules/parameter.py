@@ -1,4 +1,4 @@
-"""What a module owns: the parameters that training changes, and buffers that the module itself changes."""
+"""The tensors of a module: parameters, which training changes, and buffers, which the module itself changes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Parameter(Variable):
     @is_trainable.setter
     def is_trainable(self, value: bool) -> None:
         self._is_trainable = value
-        change_counter.changed()
+        change_counter.count_change()
 
 
 class Buffer(Variable):

@@ -1,4 +1,4 @@
-"""Modules one after another."""
+"""The module that calls others one after another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Sequential(Module):
         self.parts = parts
 
     def children(self) -> Iterator[tuple[str, Module]]:
-        """The modules among the parts; their names are their places."""
+        """Return the modules among the parts; their names are their places."""
         return ((str(place), part) for place, part in enumerate(self.parts) if isinstance(part, Module))
 
     def forward(self, x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Texts about modules: their ``repr`` and their summary."""
+"""Print modules: their ``repr`` and their summary."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ember_ml.nn.modules.module import Module
 
-__all__ = ["describe", "tabulate"]
+__all__ = ["Summary", "describe", "tabulate"]
+
+
+class Summary(str):
+    """A text whose ``repr`` is itself, so that a notebook or the Python prompt shows the table."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def describe(module: Module) -> str:
     """Return the ``repr``: a module and the modules in it, one to a line, with the numbers of their parameters."""
     is_built = all(part.is_built for _, part in module.named_modules())
     count = f"  # {_count_parameters(module)}" if is_built else "  # sizes unknown until the first call"
-    if is_built and not module.parameters() and not any(module.children()):  # as an activation
+    if is_built and not module.parameters() and not any(module.children()):  # such as an activation
         count = ""
     first, *others = _describe_part(module).split("\n")
     return "\n".join([first + count, *others])
@@ -36,14 +43,14 @@ def _count_parameters(module: Module) -> str:
     return f"{count:,} parameter{'' if count == 1 else 's'}"
 
 
-def tabulate(module: Module) -> str:
+def tabulate(module: Module) -> Summary:
     """Return a table of a module's parts."""
     rows: list[tuple[str, str, str, str]] = [("name", "kind", "shape", "parameters")]
     for prefix, part in module.named_modules():
         rows.append((prefix, type(part).__name__, "", f"{part.num_parameters:,}" if part.is_built else "unknown"))
         for name, variable in part.own_variables():
             full = f"{prefix}.{name}" if prefix else name
-            rows.append((full, _kind(variable), str(variable.shape), f"{variable.size:,}"))
+            rows.append((full, _name_kind(variable), str(variable.shape), f"{variable.size:,}"))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = [
         f"{name:{widths[0]}}  {kind:{widths[1]}}  {shape:{widths[2]}}  {count:>{widths[3]}}"
@@ -52,9 +59,9 @@ def tabulate(module: Module) -> str:
     variables = module.named_variables().values()
     trained = sum(parameter.size for parameter in module.trainable().values())
     size = sum(variable.nbytes for variable in variables)
-    return "\n".join([*lines, f"{_count_parameters(module)}, {trained:,} trainable, {size:,} bytes"])
+    return Summary("\n".join([*lines, f"{_count_parameters(module)}, {trained:,} trainable, {size:,} bytes"]))
 
 
-def _kind(variable: Any) -> str:
+def _name_kind(variable: Any) -> str:
     frozen = getattr(variable, "is_trainable", True) is False
     return f"{type(variable).__name__}{', frozen' if frozen else ''}"

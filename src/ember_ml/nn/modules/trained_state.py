@@ -54,7 +54,7 @@ class TrainedState:
         self._add(module, "")
 
     def is_current(self) -> bool:
-        """Whether no module has changed since, and no element of a list or dict of modules was replaced."""
+        """Return whether no module has changed since, and no element of a list or dict of modules was replaced."""
         return self._version == change_counter.count and all(map(Contents.is_current, self._contents))
 
     def _add(self, module: Module, prefix: str) -> None:
@@ -90,7 +90,7 @@ class TrainedState:
 
     @property
     def key(self) -> int:
-        """A number for all that a compiled program depends on besides tensors: modules, modes, names, settings."""
+        """A number for everything but tensors that a compiled program depends on: modules, modes, names, settings."""
         if self._key is None:
             modules = tuple([(x._serial, x.training, _settings_of(x.__dict__)) for x in self._modules])
             self._key = change_counter.number_of((modules, tuple(self.named)))

@@ -155,8 +155,8 @@ def _at_least_2d(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 @primitive(_PARTS)
-def split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """The parts of ``x`` along ``axis``: so many equal ones, or those between the positions given.
+def split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+    """The parts of ``x`` along ``axis``, as a list: so many equal ones, or those between the positions given.
 
     A number of parts that does not divide the length raises ``ValueError``; :func:`array_split` takes it.
 
@@ -174,7 +174,7 @@ views(split, _link_sections)
 
 
 @primitive(_PARTS)
-def array_split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+def array_split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """:func:`split`, where a number of parts need not divide the length: the first parts are then one longer.
 
     >>> from ember_ml import ops
@@ -189,7 +189,7 @@ views(array_split, _link_sections)
 
 
 @derived(_PARTS)
-def vsplit(x: TensorLike, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
     """The parts of ``x``, of at least two dimensions, along its first axis; see :func:`split`.
 
     >>> from ember_ml import ops
@@ -203,7 +203,7 @@ views(vsplit, lambda args, result: _link_sections(args, result, 0))
 
 
 @derived(_PARTS)
-def hsplit(x: TensorLike, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def hsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
     """The parts of ``x`` along its second axis, of a vector along its only one; see :func:`split`.
 
     >>> from ember_ml import ops
@@ -217,7 +217,7 @@ views(hsplit, lambda args, result: _link_sections(args, result, 1 if len(result[
 
 
 @derived(_PARTS)
-def dsplit(x: TensorLike, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def dsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
     """The parts of ``x``, of at least three dimensions, along its third axis; see :func:`split`.
 
     >>> from ember_ml import ops

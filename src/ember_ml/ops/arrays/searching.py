@@ -34,7 +34,7 @@ __all__: list[str] = [
 ]
 
 
-@primitive(KEEP.giving("own"), "unique")
+@primitive(KEEP.giving("own"))
 def unique_values(x: TensorLike) -> Tensor:
     """The distinct elements of ``x`` in ascending order, in one dimension.
 
@@ -46,9 +46,6 @@ def unique_values(x: TensorLike) -> Tensor:
     [1, 3]
     """
     ...
-
-
-unique = unique_values
 
 
 @primitive(KEEP.giving("own"))
@@ -90,6 +87,28 @@ def unique_inverse(x: TensorLike) -> UniqueInverseResult:
     [[1, 3], [1, 0, 1]]
     """
     ...
+
+
+@derived(KEEP.giving("own"))
+def unique(x: TensorLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """The distinct elements of ``x`` in ascending order; a tuple of them and of what else is asked for, as in NumPy.
+
+    ``return_index`` adds the index of each one's first occurrence in the flattened tensor, ``return_inverse`` the
+    indices, of the shape of ``x``, that rebuild it, ``return_counts`` how often each occurs; all are int64, and come in
+    this order. Each NaN is distinct, other than in NumPy; -0.0 and 0.0 are equal.
+
+    >>> from ember_ml import ops
+    >>> ops.to_numpy(ops.unique([3, 1, 3])).tolist()
+    [1, 3]
+    >>> values, counts = ops.unique([3, 1, 3], return_counts=True)
+    >>> ops.to_numpy(counts).tolist()
+    [1, 2]
+    """
+    if not (return_index or return_inverse or return_counts):
+        return unique_values(x)
+    values, *parts = unique_all(x)
+    asked = (return_index, return_inverse, return_counts)
+    return (values, *(part for part, is_asked in zip(parts, asked, strict=True) if is_asked))
 
 
 @primitive(REAL.giving("int64"))

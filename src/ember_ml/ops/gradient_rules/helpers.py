@@ -97,15 +97,16 @@ def rows_back(g: Any, x: Any, indices: Any, axis: int | None) -> Any:
     return ops.moveaxis(ops.segment_sum(rows, ids, length), 0, axis)
 
 
-def unsorted(g: Any, order: Any, axis: int) -> Any:
-    """Elements that were put in ``order`` along ``axis``, back in their places."""
+def unsorted(g: Any, order: Any, axis: int | None, shape: tuple[int, ...]) -> Any:
+    """Elements that were put in ``order`` along ``axis``, of all if it is None, back in their places in ``shape``."""
     if not len(g.shape):
         return g
-    return ops.take_along_axis(g, ops.argsort(order, axis), axis)
+    along = 0 if axis is None else axis
+    return ops.reshape(ops.take_along_axis(g, ops.argsort(order, along), along), shape)
 
 
-def quantile_back(g: Any, x: Any, q: Any, axis: Any) -> Any:
-    """The gradient of linearly interpolated quantiles: to the two neighbours of each."""
+def quantile_back(g: Any, x: Any, q: Any, axis: Any, method: str = "linear") -> Any:
+    """The gradient of quantiles: to the two neighbours of each, by their weights."""
     axes = axes_of(axis, len(x.shape))
     rest = tuple(place for place in range(len(x.shape)) if place not in axes)
     moved, length = ops.transpose(x, (*rest, *axes)), count_along(x.shape, axis)
@@ -113,11 +114,11 @@ def quantile_back(g: Any, x: Any, q: Any, axis: Any) -> Any:
     _, probabilities = read_probabilities(q)
     gradients = ops.reshape(g, (len(probabilities), *flat.shape[:-1], 1))
     ordered = ops.zeros_like(flat)
-    for place, (low, high, share) in enumerate(zip(*positions(length, probabilities), strict=True)):
+    for place, (low, high, share) in enumerate(zip(*positions(length, probabilities, method), strict=True)):
         below = ops.multiply(ops.one_hot(low, length, dtype=x.dtype), 1.0 - share)
         above = ops.multiply(ops.one_hot(high, length, dtype=x.dtype), share)
         ordered = ops.add(ordered, ops.multiply(gradients[place], ops.add(below, above)))
-    back = unsorted(ordered, ops.argsort(flat, -1), -1)
+    back = unsorted(ordered, ops.argsort(flat, -1), -1, tuple(flat.shape))
     return ops.transpose(ops.reshape(back, tuple(moved.shape)), inverse_order((*rest, *axes)))
 
 

@@ -15,7 +15,7 @@ from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient
 from ember_ml.dispatch.dtype_rules import REAL, REAL_FLOATING
 from ember_ml.dispatch.half_precision import in_float32, is_half
-from ember_ml.typing import Tensor, TensorLike
+from ember_ml.typing import AxisLike, Tensor, TensorLike
 
 __all__ = [
     "celu",
@@ -393,14 +393,16 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
 
 
 @derived(REAL_FLOATING)
-def softmax(x: TensorLike, axis: int = -1) -> Tensor:
-    """``exp(x)`` divided by its sum along ``axis``.
+def softmax(x: TensorLike, axis: AxisLike | None = -1) -> Tensor:
+    """``exp(x)`` divided by its sum along ``axis``, along several of them together, or along all with ``axis=None``.
 
     Where all of a slice is minus infinity, or any of it plus infinity or NaN, it is NaN.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.softmax([0.0, 0.0])).tolist()
     [0.5, 0.5]
+    >>> ops.to_numpy(ops.softmax([[0.0, 0.0], [0.0, 0.0]], axis=(0, 1))).tolist()
+    [[0.25, 0.25], [0.25, 0.25]]
     """
     if is_half(x):
         return in_float32(softmax, x, axis)
@@ -414,8 +416,8 @@ gradient(
 
 
 @derived(REAL_FLOATING)
-def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
-    """The logarithms of ``softmax(x)``, accurate where it is small.
+def log_softmax(x: TensorLike, axis: AxisLike | None = -1) -> Tensor:
+    """The logarithms of ``softmax(x)`` along the same axes, accurate where it is small.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.log_softmax([0.0])).tolist()
@@ -464,7 +466,7 @@ def _limited(x: Tensor, low: float, high: float) -> Tensor:
     return ops.where(ops.less_equal(x, low), low, ops.where(ops.greater_equal(x, high), high, x))
 
 
-def _below_largest(x: Tensor, axis: int) -> Tensor:
+def _below_largest(x: Tensor, axis: AxisLike | None) -> Tensor:
     """How far each element is below the largest of its slice."""
     return ops.subtract(x, ops.max(x, axis=axis, keepdims=True)) if math.prod(x.shape) else x
 

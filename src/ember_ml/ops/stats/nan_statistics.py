@@ -9,7 +9,7 @@ from ember_ml.backend import value_checks as checks
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES, find_dtype
 from ember_ml.dispatch.declare import derived
-from ember_ml.dispatch.dtype_rules import FLOATING, ORDER, SAME
+from ember_ml.dispatch.dtype_rules import FLOATING, ORDER, ORDERED, SAME
 from ember_ml.typing import AxisLike, DTypeLike, Tensor, TensorLike
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 _WIDE = SAME.giving("wide")
-_ORDERED = ORDER.giving("same")
 _INDEX = ORDER.giving("int64")
 _INFINITY = float("inf")
 
@@ -147,31 +146,46 @@ def nanstd(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0,
     return ops.cast(result, x.dtype) if wide is not x else result
 
 
-@derived(_ORDERED)
-def nanmax(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
+@derived(ORDERED)
+def nanmax(
+    x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False, initial: TensorLike | None = None
+) -> Tensor:
     """The largest element that is not NaN; NaN where all are, ``ValueError`` where there are no elements.
+
+    With ``initial`` the result is at least that number, and that where no element counts.
 
     >>> from ember_ml import ops
     >>> ops.nanmax([1.0, float("nan"), 2.0]).item()
     2.0
     """
-    return _extreme(ops.max, x, -_INFINITY, axis, keepdims)
+    return _extreme(ops.max, x, -_INFINITY, axis, keepdims, initial)
 
 
-@derived(_ORDERED)
-def nanmin(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
+@derived(ORDERED)
+def nanmin(
+    x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False, initial: TensorLike | None = None
+) -> Tensor:
     """The smallest element that is not NaN; NaN where all are, ``ValueError`` where there are no elements.
+
+    With ``initial`` the result is at most that number, and that where no element counts.
 
     >>> from ember_ml import ops
     >>> ops.nanmin([1.0, float("nan"), 2.0]).item()
     1.0
     """
-    return _extreme(ops.min, x, _INFINITY, axis, keepdims)
+    return _extreme(ops.min, x, _INFINITY, axis, keepdims, initial)
 
 
-def _extreme(find: Callable[..., Tensor], x: Tensor, last: float, axis: AxisLike | None, keepdims: bool) -> Tensor:
-    result = find(_replaced(x, last), axis, keepdims)
-    if not _may_be_nan(x):
+def _extreme(
+    find: Callable[..., Tensor],
+    x: Tensor,
+    last: float,
+    axis: AxisLike | None,
+    keepdims: bool,
+    initial: Tensor | None,
+) -> Tensor:
+    result = find(_replaced(x, last), axis, keepdims, initial)
+    if initial is not None or not _may_be_nan(x):
         return result
     return ops.where(ops.all(ops.isnan(x), axis, keepdims), float("nan"), result)
 

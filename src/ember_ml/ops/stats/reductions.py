@@ -8,12 +8,13 @@ twice ``ValueError``. Half precision is accumulated in float32.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.common.axes import axes_of, count_along
 from ember_ml.dispatch.declare import derived, gradient, primitive
-from ember_ml.dispatch.dtype_rules import FLOATING, LOGICAL, ORDER, REAL, REAL_FLOATING, SAME
+from ember_ml.dispatch.dtype_rules import FLOATING, LOGICAL, ORDER, ORDERED, REAL, REAL_FLOATING, SAME
 from ember_ml.ops.gradient_rules import helpers as adjoints
 from ember_ml.typing import AxisLike, DTypeLike, Tensor, TensorLike
 
@@ -46,7 +47,6 @@ __all__ = [
     "var",
 ]
 
-_ORDERED = ORDER.giving("same")
 _INDEX = ORDER.giving("int64")
 
 
@@ -144,32 +144,52 @@ gradient(
 )
 
 
-@primitive(_ORDERED, "reduce_max", "amax")
-def max(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
+@primitive(ORDERED, "reduce_max", "amax")
+def max(
+    x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False, initial: TensorLike | None = None
+) -> Tensor:
     """The largest element, NaN where there is one; ``ValueError`` where there are no elements.
+
+    With ``initial``, a number, the result is at least that, and that where there are no elements.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.max([[1.0, 4.0], [3.0, 2.0]], axis=1)).tolist()
     [4.0, 3.0]
+    >>> ops.max([1.0, 4.0], initial=6.0).item()
+    6.0
     """
     ...
 
 
-gradient(max, x=lambda g, r, x, axis: adjoints.extremes(g, r, x, axis))
+gradient(
+    max,
+    x=lambda g, r, x, axis, initial: _extreme_back(max, g, r, x, axis, initial),
+    initial=lambda g, r, x, axis, initial: ops.multiply(g, ops.subtract(1.0, _share(max, r, x, axis, initial))),
+)
 
 
-@primitive(_ORDERED, "reduce_min", "amin")
-def min(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
+@primitive(ORDERED, "reduce_min", "amin")
+def min(
+    x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False, initial: TensorLike | None = None
+) -> Tensor:
     """The smallest element, NaN where there is one; ``ValueError`` where there are no elements.
+
+    With ``initial``, a number, the result is at most that, and that where there are no elements.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.min([[1.0, 4.0], [3.0, 2.0]], axis=1)).tolist()
     [1.0, 2.0]
+    >>> ops.min([1.0, 4.0], initial=0.0).item()
+    0.0
     """
     ...
 
 
-gradient(min, x=lambda g, r, x, axis: adjoints.extremes(g, r, x, axis))
+gradient(
+    min,
+    x=lambda g, r, x, axis, initial: _extreme_back(min, g, r, x, axis, initial),
+    initial=lambda g, r, x, axis, initial: ops.multiply(g, ops.subtract(1.0, _share(min, r, x, axis, initial))),
+)
 
 
 @primitive(_INDEX)
@@ -259,7 +279,7 @@ def ptp(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> 
     >>> ops.ptp([3.0, 1.0, 7.0]).item()
     6.0
     """
-    return ops.subtract(max(x, axis, keepdims), min(x, axis, keepdims))
+    return ops.subtract(max(x, axis, keepdims, None), min(x, axis, keepdims, None))
 
 
 @derived(FLOATING.giving("own"))
@@ -340,6 +360,23 @@ reduce_max = max
 amax = max
 amin = min
 reduce_min = min
+
+
+def _extreme_back(find: Callable[..., Tensor], g: Tensor, r: Tensor, x: Tensor, axis: Any, initial: Any) -> Tensor:
+    if initial is None:
+        return adjoints.extremes(g, r, x, axis)
+    if not count_along(x.shape, axis):
+        return ops.zeros_like(x)
+    return adjoints.extremes(ops.multiply(g, _share(find, r, x, axis, initial)), find(x, axis), x, axis)
+
+
+def _share(find: Callable[..., Tensor], r: Tensor, x: Tensor, axis: Any, initial: Tensor) -> Tensor:
+    """The part of the gradient that the elements get beside ``initial``: half of it where both are the result."""
+    if not count_along(x.shape, axis):
+        return ops.zeros_like(r)
+    own = ops.reshape(find(x, axis), tuple(r.shape))
+    part = ops.subtract(1.0, ops.multiply(0.5, ops.cast(ops.equal(own, initial), r.dtype)))
+    return ops.where(ops.equal(own, r), part, 0.0)
 
 
 def _variance_back(g: Tensor, x: Tensor, axis: Any, correction: float) -> Tensor:

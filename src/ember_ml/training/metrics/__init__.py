@@ -49,7 +49,7 @@ __all__ = [
 
 
 def get(metric: Any) -> Any:
-    """A new metric of that name with its default settings; what is a metric already is given back.
+    """Return a new metric of that name with its default settings; what is a metric already is given back.
 
     Names are ``accuracy``, ``f1``, ``mean_squared_error`` and so on, and what is registered as ``metrics/<name>``.
 

@@ -9,16 +9,16 @@ from ember_ml import ops
 from ember_ml.config.registry import register
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.training.metrics.base import Metric, mean_of, number_of, tensor_of
-from ember_ml.training.sample_weights import beside, spread_weights
+from ember_ml.training.sample_weights import as_tensor_near, broadcast_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["F1", "Accuracy", "BinaryAccuracy", "ConfusionMatrix", "Precision", "Recall", "TopKAccuracy"]
 
 
-def _classes(target: TensorLike, prediction: TensorLike, threshold: float) -> tuple[Tensor, Tensor, int | None]:
-    """The classes that are right and those that are predicted, and how many there are where the scores tell."""
+def _find_classes(target: TensorLike, prediction: TensorLike, threshold: float) -> tuple[Tensor, Tensor, int | None]:
+    """Return the true classes, the predicted ones, and the number of classes where the scores say it."""
     prediction = tensor_of(prediction)
-    target = beside(target, prediction)
+    target = as_tensor_near(target, prediction)
     count: int | None = None
     if as_dtype(prediction.dtype).kind == "float":
         rows = prediction.ndim - target.ndim
@@ -35,10 +35,10 @@ def _classes(target: TensorLike, prediction: TensorLike, threshold: float) -> tu
             f"targets of shape {tuple(target.shape)} and predicted classes of shape {tuple(prediction.shape)} "
             "do not belong together"
         )
-    return _integers(target), _integers(prediction), count
+    return _cast_to_integers(target), _cast_to_integers(prediction), count
 
 
-def _integers(x: Tensor) -> Tensor:
+def _cast_to_integers(x: Tensor) -> Tensor:
     return x if as_dtype(x.dtype).kind in ("int", "uint") else ops.cast(x, "int64")
 
 
@@ -70,7 +70,7 @@ class Accuracy(_Share):
         self.threshold = threshold
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        right, predicted, _ = _classes(target, prediction, self.threshold)
+        right, predicted, _ = _find_classes(target, prediction, self.threshold)
         return mean_of(ops.equal(right, predicted), weight)
 
 
@@ -124,7 +124,7 @@ class TopKAccuracy(_Share):
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
         scores = tensor_of(prediction)
-        target = beside(target, scores)
+        target = as_tensor_near(target, scores)
         if target.ndim == scores.ndim:
             target = ops.argmax(target, -1)
         if tuple(target.shape) != tuple(scores.shape)[:-1]:
@@ -151,12 +151,12 @@ class _ByClass(Metric):
         self.threshold = threshold
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        right, predicted, count = _classes(target, prediction, self.threshold)
-        is_right, is_predicted = _one_hot(right, predicted, _number(self.num_classes, count))
+        right, predicted, count = _find_classes(target, prediction, self.threshold)
+        is_right, is_predicted = _one_hot(right, predicted, _choose_count(self.num_classes, count))
         is_both = ops.logical_and(is_right, is_predicted)
         if weight is None:
             return *(ops.sum(x, 0) for x in (is_both, is_predicted, is_right)), number_of(right)
-        weight = ops.reshape(spread_weights(weight, ops.cast(right, "float32")), (-1, 1))
+        weight = ops.reshape(broadcast_weights(weight, ops.cast(right, "float32")), (-1, 1))
         sums = (ops.sum(ops.where(x, weight, 0.0), 0) for x in (is_both, is_predicted, is_right))
         return *sums, ops.sum(weight)
 
@@ -181,13 +181,13 @@ class _ByClass(Metric):
 
 
 def _one_hot(right: Tensor, predicted: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """For each sample and class whether it is right, and whether it is predicted."""
+    """Return two masks by sample and class: whether it is the true class, and whether it is predicted."""
     places = ops.arange(count, device=ops.get_device(right))
     right, predicted = (ops.equal(ops.reshape(x, (-1, 1)), places) for x in (right, predicted))
     return right, predicted
 
 
-def _number(asked: int | None, found: int | None) -> int:
+def _choose_count(asked: int | None, found: int | None) -> int:
     if asked is None and found is None:
         raise ValueError("predictions that are classes do not tell how many there are: set num_classes")
     if asked is not None and found is not None and found > asked:
@@ -283,12 +283,12 @@ class ConfusionMatrix(Metric):
         self.threshold = threshold
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        right, predicted, count = _classes(target, prediction, self.threshold)
-        one_hot = _one_hot(right, predicted, _number(self.num_classes, count))
+        right, predicted, count = _find_classes(target, prediction, self.threshold)
+        one_hot = _one_hot(right, predicted, _choose_count(self.num_classes, count))
         is_right, is_predicted = (ops.cast(x, "float32") for x in one_hot)
         total: Any = number_of(right)
         if weight is not None:
-            weight = ops.reshape(spread_weights(weight, ops.cast(right, "float32")), (-1, 1))
+            weight = ops.reshape(broadcast_weights(weight, ops.cast(right, "float32")), (-1, 1))
             is_right, total = ops.multiply(is_right, weight), ops.sum(weight)
         return ops.matmul(ops.transpose(is_right), is_predicted), total
 

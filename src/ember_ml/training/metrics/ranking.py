@@ -9,8 +9,8 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.config.registry import register
 from ember_ml.errors import UnsupportedDType
-from ember_ml.training.metrics.base import Metric, tensor_of, wide
-from ember_ml.training.sample_weights import beside, spread_weights
+from ember_ml.training.metrics.base import Metric, tensor_of, widen
+from ember_ml.training.sample_weights import as_tensor_near, broadcast_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["AUC"]
@@ -34,8 +34,8 @@ class AUC(Metric):
     name = "auc"
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        scores = wide(prediction)
-        target = beside(target, scores)
+        scores = widen(prediction)
+        target = as_tensor_near(target, scores)
         if scores.ndim > 1 and scores.shape[-1] == 2:
             scores = ops.subtract(scores[..., 1], scores[..., 0])
             if target.ndim > scores.ndim:
@@ -47,12 +47,12 @@ class AUC(Metric):
         weight = (
             ops.ones_like(target)
             if weight is None
-            else spread_weights(ops.reshape(beside(weight, target), (-1,)), target)
+            else broadcast_weights(ops.reshape(as_tensor_near(weight, target), (-1,)), target)
         )
         return scores, target, weight
 
     def joined(self, group: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-        """All samples one after the other."""
+        """Concatenate the samples of all batches."""
         return tuple(
             [x for part in column for x in part]
             if isinstance(column[0], list)
@@ -73,7 +73,7 @@ class AUC(Metric):
 
 
 def _column(values: list[float]) -> Tensor:
-    """The numbers in double precision, where the device has it."""
+    """Return the numbers in double precision, where the device has it."""
     try:
         return ops.array(values, dtype="float64")
     except UnsupportedDType:

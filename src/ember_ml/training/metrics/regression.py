@@ -9,8 +9,8 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.config.registry import register
 from ember_ml.training import losses
-from ember_ml.training.metrics.base import Metric, mean_of, tensor_of, wide
-from ember_ml.training.sample_weights import beside, spread_weights
+from ember_ml.training.metrics.base import Metric, mean_of, tensor_of, widen
+from ember_ml.training.sample_weights import as_tensor_near, broadcast_weights
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["R2", "MeanAbsoluteError", "MeanSquaredError", "Perplexity"]
@@ -22,7 +22,7 @@ class _MeanLoss(Metric):
     _loss: losses.Loss
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        return mean_of(self._loss.each(target, wide(prediction)), weight)
+        return mean_of(self._loss.each(target, widen(prediction)), weight)
 
     def conclude(self, *total: Any) -> float:
         return total[0] / total[1] if total[1] else math.nan
@@ -96,13 +96,13 @@ class R2(Metric):
     name = "r2"
 
     def measure(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> tuple[Any, ...]:
-        prediction = wide(prediction)
-        target = wide(beside(target, prediction))
+        prediction = widen(prediction)
+        target = widen(as_tensor_near(target, prediction))
         if tuple(target.shape) != tuple(prediction.shape):
             raise ValueError(f"targets of shape {tuple(target.shape)}, predictions of {tuple(prediction.shape)}")
         columns = target.shape[-1] if target.ndim > 1 else 1
         each = target if target.ndim < 2 else target[..., 0]
-        weight = ops.ones_like(ops.cast(each, "float32")) if weight is None else spread_weights(weight, wide(each))
+        weight = ops.ones_like(ops.cast(each, "float32")) if weight is None else broadcast_weights(weight, widen(each))
         target, prediction = ops.reshape(target, (-1, columns)), ops.reshape(prediction, (-1, columns))
         weight = ops.reshape(weight, (-1, 1))
         count = ops.sum(weight)
@@ -115,7 +115,7 @@ class R2(Metric):
         )
 
     def joined(self, group: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Means and squares around them are joined without taking large numbers from each other (Chan and others)."""
+        """Join means and sums of squares around them without subtracting large numbers (Chan and others)."""
         counts, means, squares, errors = (
             ops.stack([tensor_of(x) for x in column]) for column in zip(*group, strict=True)
         )

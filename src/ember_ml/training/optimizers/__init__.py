@@ -5,6 +5,7 @@ from __future__ import annotations
 from ember_ml.config import registry
 from ember_ml.training.optimizers.adaptive import Adagrad, Adam, AdamW, RMSprop
 from ember_ml.training.optimizers.base import Optimizer, clip_by_norm, global_norm
+from ember_ml.training.optimizers.groups import layer_wise_groups
 from ember_ml.training.optimizers.matrix_wise import Adafactor, Muon
 from ember_ml.training.optimizers.momentum import SGD, Lion
 
@@ -21,6 +22,7 @@ __all__ = [
     "clip_by_norm",
     "get",
     "global_norm",
+    "layer_wise_groups",
 ]
 
 for _cls in (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, RMSprop):
@@ -28,7 +30,7 @@ for _cls in (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, RMSprop):
 
 
 def get(optimizer: str | Optimizer) -> Optimizer:
-    """The optimizer of that name with its own settings, or the optimizer itself.
+    """Return the optimizer of that name with its own settings, or the optimizer itself.
 
     Names are those of the classes in small letters, and what is registered as ``optimizers/<name>``.
 

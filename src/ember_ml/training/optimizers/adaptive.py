@@ -1,4 +1,4 @@
-"""Optimizers that divide by the size of past gradients, number by number."""
+"""Optimizers that divide each element by the size of its past gradients."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.training.optimizers.base import Optimizer, Rate
+from ember_ml.training.optimizers.groups import Group
 from ember_ml.typing import Tensor
 
 __all__ = ["Adagrad", "Adam", "AdamW", "RMSprop"]
@@ -28,6 +29,7 @@ class Adam(Optimizer):
         weight_decay: The factor of the parameter in the gradient.
         max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
         max_value: The largest magnitude of each element of the gradients.
+        groups: Settings for some of the parameters; see :class:`Optimizer`.
 
     >>> from ember_ml import nn, ops
     >>> from ember_ml.training import optimizers
@@ -56,12 +58,13 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
         max_norm: float | None = None,
         max_value: float | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
-        super().__init__(learning_rate, max_norm, max_value)
+        super().__init__(learning_rate, max_norm, max_value, groups)
         self.beta1, self.beta2, self.epsilon, self.weight_decay = beta1, beta2, epsilon, weight_decay
 
     def scalars(self, step: int, rate: float) -> tuple[float, ...]:
-        # the corrections of both means in one factor each: of the step, and of epsilon
+        # fold the bias corrections of both means into two factors: one of the step, one of epsilon
         root = math.sqrt(1.0 - self.beta2**step)
         return rate, rate * root / (1.0 - self.beta1**step), self.epsilon * root
 
@@ -110,8 +113,9 @@ class AdamW(Adam):
         weight_decay: float = 0.01,
         max_norm: float | None = None,
         max_value: float | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
-        super().__init__(learning_rate, beta1, beta2, epsilon, weight_decay, max_norm, max_value)
+        super().__init__(learning_rate, beta1, beta2, epsilon, weight_decay, max_norm, max_value, groups)
 
 
 class RMSprop(Optimizer):
@@ -125,6 +129,7 @@ class RMSprop(Optimizer):
         weight_decay: The factor of the parameter in the gradient.
         max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
         max_value: The largest magnitude of each element of the gradients.
+        groups: Settings for some of the parameters; see :class:`Optimizer`.
     """
 
     decay: float
@@ -144,9 +149,10 @@ class RMSprop(Optimizer):
         weight_decay: float = 0.0,
         max_norm: float | None = None,
         max_value: float | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
         self.slots = ("square", "velocity") if momentum else ("square",)
-        super().__init__(learning_rate, max_norm, max_value)
+        super().__init__(learning_rate, max_norm, max_value, groups)
         self.decay, self.epsilon, self.momentum, self.weight_decay = decay, epsilon, momentum, weight_decay
 
     def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
@@ -181,6 +187,7 @@ class Adagrad(Optimizer):
         weight_decay: The factor of the parameter in the gradient.
         max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
         max_value: The largest magnitude of each element of the gradients.
+        groups: Settings for some of the parameters; see :class:`Optimizer`.
     """
 
     epsilon: float
@@ -196,8 +203,9 @@ class Adagrad(Optimizer):
         weight_decay: float = 0.0,
         max_norm: float | None = None,
         max_value: float | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
-        super().__init__(learning_rate, max_norm, max_value)
+        super().__init__(learning_rate, max_norm, max_value, groups)
         self.epsilon, self.weight_decay = epsilon, weight_decay
 
     def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:

@@ -1,9 +1,10 @@
-"""What all optimizers share: their state, the learning rate, clipping, and how an update travels."""
+"""The base class of optimizers: state, learning rate, clipping, and how an update reaches the parameters."""
 
 from __future__ import annotations
 
 import inspect
 import math
+from array import array
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable, assign_all, values_of
+from ember_ml.training.optimizers.groups import Group, check_groups, find_groups, find_rate, make_member
 from ember_ml.transforms.captured_variables import Holder
 from ember_ml.typing import Tensor
 
@@ -27,34 +29,50 @@ Rate = float | Callable[[int], float]
 class Optimizer(Holder):
     """Changes parameters against their gradients, the same way on every backend.
 
-    ``max_norm`` scales all gradients down together to that Euclidean norm, ``max_value`` limits each number of them.
-    Subclasses name their ``slots``, the tensors that they keep beside each parameter, and define ``rule``.
+    ``max_norm`` scales all gradients down together to that Euclidean norm, ``max_value`` limits each element.
+    Subclasses name their ``slots``, the tensors that they keep for each parameter, and define ``rule``.
 
     Args:
         learning_rate: A number, or a schedule of ``training.schedules``.
         max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
         max_value: The largest magnitude of each element of the gradients.
+        groups: Settings for some of the parameters, each a dict with a ``match``: a pattern of whole names, a module, a
+            function of name and parameter, or a list of these. Beside it stand settings of the optimizer, its own
+            ``learning_rate``, a ``rate_factor``, ``frozen``, or another ``optimizer``. Where several groups match a
+            parameter, the later settings count, and the factors of the rate multiply.
     """
 
+    groups: list[dict[str, Any]]
     max_norm: float | None
     max_value: float | None
     step: int
 
     slots: tuple[str, ...] = ()
     kernel: ClassVar[str] = ""
-    """The function among a backend's ``optimizer_kernels`` that does what ``rule`` does, to all parameters at once."""
+    """The function among a backend's ``optimizer_kernels`` that applies ``rule`` to all parameters at once."""
     is_elementwise: ClassVar[bool] = True
-    """Whether each number of a parameter changes by its own gradient alone, so that parts can be updated apart."""
+    """Whether each element changes by its own gradient alone, so that parts of a parameter can be updated apart."""
 
-    def __init__(self, learning_rate: Rate, max_norm: float | None = None, max_value: float | None = None) -> None:
+    def __init__(
+        self,
+        learning_rate: Rate,
+        max_norm: float | None = None,
+        max_value: float | None = None,
+        groups: Sequence[Group] = (),
+    ) -> None:
         _check_rate(learning_rate)
         for name, limit in (("max_norm", max_norm), ("max_value", max_value)):
             if limit is not None and not limit > 0:
                 raise ValueError(f"{name} is a positive number, not {limit!r}")
         self.learning_rate = learning_rate
         self.max_norm, self.max_value = max_norm, max_value
+        self.groups = check_groups(type(self), Optimizer, groups)
+        for group in self.groups:
+            _check_rate(group.get("learning_rate", 0.0))
         self.step = 0
-        """How many updates have been made."""
+        """The number of updates that have been made."""
+        self._places: dict[str, tuple[int, ...]] = {}  # the groups that each parameter is in
+        self._members: dict[tuple[int, ...], Optimizer | None] = {}  # whose rule updates those in such groups
         self._state: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
         self._numbers: Variable | None = None  # the scalars of the next update, while a compiled function makes it
         self._is_traced = False
@@ -68,27 +86,27 @@ class Optimizer(Holder):
     # what subclasses define
 
     def scalars(self, step: int, rate: float) -> tuple[float, ...]:
-        """The numbers that the rule needs and that change from step to step, which is counted from 1."""
+        """Return the numbers of the rule that change from step to step; ``step`` is counted from 1."""
         return (rate,)
 
     def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
-        """Return what the kernel takes by keyword: the scalars of this step, and the numbers that stay."""
+        """Return the keyword arguments of the kernel: the scalars of this step, and the constant settings."""
         return {}
 
     def rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
     ) -> list[Tensor]:
-        """The new parameter, and its new slots, of native tensors of one dtype."""
+        """Return the new parameter, and its new slots, of native tensors of one dtype."""
         raise NotImplementedError(f"{type(self).__name__} does not define rule")
 
     def fresh(self, slot: str, parameter: Tensor) -> Tensor:
-        """What a slot of ``parameter`` holds before its first update."""
+        """Return the value of a slot of ``parameter`` before its first update."""
         return ops.zeros_like(parameter)
 
-    # how an update travels
+    # updating
 
     def update(self, model: Module, gradients: Mapping[str, Tensor] | Module) -> None:
-        """Change the parameters of ``model`` by their gradients by name, as ``nn.value_and_grad`` gives them.
+        """Change the parameters of ``model`` by their gradients by name, as ``nn.value_and_grad`` returns them.
 
         Parameters without a gradient stay as they are; a gradient without a parameter is an error.
         """
@@ -107,52 +125,124 @@ class Optimizer(Holder):
     def apply(self, named: Mapping[str, Variable], gradients: Sequence[Tensor], square: Tensor | None = None) -> None:
         """Change the variables by their gradients, which are native to the active backend and in the same order.
 
-        ``square`` is the sum of what :meth:`square_of` gives for all gradients, where those given are a part of them.
+        Where ``gradients`` are only a part, ``square`` is the sum of :meth:`square_of` over all parts.
         """
-        backend, variables = active(), list(named.values())
+        backend = active()
         is_traced = backend.is_tracing()
-        state = self._find_slots(named, is_traced)
+        parts = self._split(named)
         if is_traced:
             self._is_traced = True
-            numbers = self._numbers
-            if numbers is None:  # nobody has told the compiler of this optimizer
-                raise TypeError(
-                    f"a compiled function updates by {type(self).__name__}, which it neither takes nor closes over, as "
-                    "where another optimizer holds it: run such updates without compile"
-                )
-            # a slice is a view, where an index of MLX gathers
-            scalars: Sequence[Any] = [ops.reshape(numbers.held[k : k + 1], ()) for k in range(numbers.shape[0])]
+            scalars = self._read_scalars(parts)
         else:
-            scalars = self.scalars(self.step + 1, self.rate)
+            scalars = [member.scalars(self.step + 1, find_rate(self, places)) for places, member, _ in parts]
             self.step += 1
+        changes: list[tuple[Sequence[Variable], Sequence[Tensor]]] = []
         try:
-            held = [values_of(x) for x in state]
-            new, *slots = self._compute(backend, values_of(variables), gradients, held, scalars, square)
+            if self.max_norm is not None or self.max_value is not None:
+                gradients = self._clip(named, gradients, square)
+            by_name = None if len(parts) == 1 == len(self._members) else dict(zip(named, gradients, strict=True))
+            for (_, member, part), numbers in zip(parts, scalars, strict=True):
+                member.step = self.step
+                state = self._find_slots(member, part, is_traced)
+                held = [values_of(x) for x in state]
+                given = gradients if by_name is None else [by_name[name] for name in part]
+                variables = list(part.values())
+                new, *slots = member._compute(backend, values_of(variables), given, held, numbers)
+                changes += [(variables, new), *zip(state, slots, strict=True)]
         except BaseException:
-            self.step -= not is_traced  # which no update has been
+            if not is_traced:
+                self.step -= 1  # the update did not happen
             raise
-        assign_all(variables, new)
-        for slot, natives in zip(state, slots, strict=True):
-            assign_all(slot, natives)
+        for variables, natives in changes:
+            assign_all(variables, natives)
 
     def make_slots(self, named: Mapping[str, Variable]) -> None:
         """Make the slots of these parameters now that have none, rather than in the first update."""
-        self._find_slots(named, False)
+        for _, member, part in self._split(named):
+            self._find_slots(member, part, False)
 
-    # what a compiled function needs to know
+    def _has_slots(self) -> bool:
+        members = [member for member in self._members.values() if member is not None]
+        return any(self._state.values()) or (bool(members) and not any(member.slots for member in members))
+
+    # groups of parameters
+
+    def member_of(self, name: str, parameter: Variable) -> Optimizer | None:
+        """Return the optimizer whose rule updates a parameter: this one, or that of its groups; None where frozen."""
+        places = self._places.get(name)
+        if places is None:
+            places = self._places[name] = find_groups(self.groups, name, parameter) if self.groups else ()
+        if places not in self._members:
+            self._members[places] = make_member(self, places) if places else self
+        return self._members[places]
+
+    def place(self, name: str, parameters: Mapping[str, Variable]) -> None:
+        """Put a tensor called ``name``, which holds parts of ``parameters`` of the same groups, into their groups."""
+        first = next(iter(parameters))
+        self.member_of(first, parameters[first])
+        self._places[name] = self._places[first]
+
+    def places_of(self, name: str, parameter: Variable) -> tuple[int, ...]:
+        """Return the places in ``groups`` of those that a parameter is in."""
+        self.member_of(name, parameter)
+        return self._places[name]
+
+    def slots_of(self, name: str) -> tuple[str, ...]:
+        """Return the slots of a parameter that has been put into its groups."""
+        member = self._members[self._places[name]]
+        return () if member is None else member.slots
+
+    def _split(self, named: Mapping[str, Variable]) -> list[tuple[tuple[int, ...], Optimizer, Mapping[str, Variable]]]:
+        """Return what is updated together: the places of the groups, whose rule does it, and the parameters by name."""
+        if not self.groups:
+            self._members[()] = self
+            return [((), self, named)]
+        parts: dict[tuple[int, ...], dict[str, Variable]] = {}
+        for name, parameter in named.items():
+            if self.member_of(name, parameter) is not None:
+                parts.setdefault(self._places[name], {})[name] = parameter
+        found = [(places, self._members[places], part) for places, part in parts.items()]
+        return [(places, member, part) for places, member, part in found if member is not None]
+
+    # compiled functions
 
     def held(self) -> tuple[list[Variable], Hashable] | None:
-        """The slots, and the scalars of the next update, which a compiled function takes as a tensor."""
-        if self.slots and not any(self._state.values()):
+        """Return the slots, and the scalars of the next update, which a compiled function takes as a tensor."""
+        if not self.step and not self._has_slots():
             return None  # the first update makes them
-        numbers = [float(x) for x in self.scalars(self.step + 1, self.rate)]
+        numbers = array("f")  # converts faster than a list
+        for places, member in self._members.items():
+            if member is not None:
+                numbers.extend(member.scalars(self.step + 1, find_rate(self, places)))
         backend = active()
-        if self._numbers is None or backend.compilation is None:
+        if self._numbers is None or backend.compilation is None or self._numbers.shape[0] != len(numbers):
             self._numbers = Variable(numbers)
         else:
             device = resolve_device(backend, None)
-            self._numbers.held, self._numbers.home = backend.compilation.argument(numbers, device), backend
-        return [self._numbers, *(x for held in self._state.values() for x in held.values())], id(self)
+            self._numbers.held, self._numbers.home = backend.compilation.argument(numbers.tolist(), device), backend
+        slots = [x for held in self._state.values() for x in held.values()]
+        return [self._numbers, *slots], (id(self), len(numbers))
+
+    def _read_scalars(self, parts: Sequence[tuple[tuple[int, ...], Optimizer, Any]]) -> list[Sequence[Any]]:
+        """Return the scalars of each part, which :meth:`held` has put into one tensor."""
+        numbers, found, start = self._numbers, {}, 0
+        if numbers is not None:
+            for places, member in self._members.items():
+                if member is None:
+                    continue
+                end = start + len(member.scalars(1, 0.0))
+                # a slice is a view, where an index of MLX gathers
+                found[places] = [ops.reshape(numbers.held[k : k + 1], ()) for k in range(start, end)]
+                start = end
+        if (
+            numbers is None or start != numbers.shape[0]
+        ):  # nobody has told the compiler of this optimizer, or of a group
+            raise TypeError(
+                f"a compiled function updates by {type(self).__name__}, which it neither takes nor closes over, as "
+                "where another optimizer holds it, or it is the first to update a group of parameters: run such "
+                "updates without compile"
+            )
+        return [found[places] for places, _, _ in parts]
 
     def begin_trace(self) -> None:
         self._is_traced, self._made = False, []
@@ -169,14 +259,15 @@ class Optimizer(Holder):
         for (slot, name), native in zip(slots, made, strict=True):  # while it was traced, they held traced tensors
             self._state[slot][name] = Variable(native)
 
-    def _find_slots(self, named: Mapping[str, Variable], is_traced: bool) -> list[list[Variable]]:
+    def _find_slots(self, member: Optimizer, named: Mapping[str, Variable], is_traced: bool) -> list[list[Variable]]:
         """Return for each slot its variables, in the order of the parameters; make those that are missing."""
         found = []
-        for slot, held in self._state.items():
+        for slot in member.slots:
+            held = self._state.setdefault(slot, {})
             if len(held) < len(named) or any(name not in held for name in named):
                 for name, parameter in named.items():
                     if name not in held:
-                        fresh = self.fresh(slot, values_of([parameter])[0])
+                        fresh = member.fresh(slot, values_of([parameter])[0])
                         held[name] = Variable.holding(fresh) if is_traced else Variable(fresh)
                         if is_traced:
                             self._made.append((slot, name))
@@ -190,19 +281,18 @@ class Optimizer(Holder):
         gradients: Sequence[Tensor],
         state: Sequence[Sequence[Tensor]],
         scalars: Sequence[Any],
-        square: Tensor | None,
     ) -> list[Sequence[Tensor]]:
         """Return the new parameters and slots: the old ones, changed, where the backend changes tensors in place."""
-        if self.max_norm is not None or self.max_value is not None:
-            gradients = self._clipped(gradients, square)
         kernels = backend.optimizer_kernels
         if kernels is not None and self.kernel in kernels.kernels and self._serves(kernels, parameters, backend):
             return kernels.kernels[self.kernel](parameters, gradients, *state, **self.settings(scalars))
-        rows = [self._ruled(p, g, slots, scalars) for p, g, *slots in zip(parameters, gradients, *state, strict=True)]
+        rows = [
+            self._apply_rule(p, g, slots, scalars) for p, g, *slots in zip(parameters, gradients, *state, strict=True)
+        ]
         return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(len(state) + 1)]
 
     def _serves(self, kernels: OptimizerKernels, parameters: Sequence[Tensor], backend: Backend) -> bool:
-        """Whether the backend's own way is right here: a compiler makes a better one of the rule than of a kernel."""
+        """Return whether to call the backend's kernel; a compiler does better with ``rule``."""
         if kernels.is_in_place and backend.is_tracing():
             return False
         if not kernels.takes_halves:
@@ -211,7 +301,7 @@ class Optimizer(Holder):
                     return False
         return True
 
-    def _ruled(
+    def _apply_rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
     ) -> list[Tensor]:
         dtype = active().dtype_of(parameter)
@@ -220,36 +310,49 @@ class Optimizer(Holder):
         wide = [ops.cast(x, "float32") for x in (parameter, gradient, *state)]
         return [ops.cast(x, dtype) for x in self.rule(wide[0], wide[1], wide[2:], scalars)]
 
-    def _clipped(self, gradients: Sequence[Tensor], square: Tensor | None) -> Sequence[Tensor]:
-        gradients = self._limited(gradients)
-        if self.max_norm is not None:
-            gradients = clip_by_norm(gradients, self.max_norm, None if square is None else ops.sqrt(square))
-        return gradients
+    def _clip(self, named: Mapping[str, Variable], gradients: Sequence[Tensor], square: Tensor | None) -> list[Tensor]:
+        """Return the gradients within ``max_value``, scaled down together where their norm is over ``max_norm``."""
+        gradients = self._limit(gradients)
+        if self.max_norm is None:
+            return list(gradients)
+        norm = None if square is None else ops.sqrt(square)
+        if norm is None and self.groups:
+            norm = global_norm(self._without_frozen(named, gradients))
+        return clip_by_norm(gradients, self.max_norm, norm)
 
-    def _limited(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+    def _without_frozen(self, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> list[Tensor]:
+        pairs = zip(named.items(), gradients, strict=True)
+        return [gradient for (name, parameter), gradient in pairs if self.member_of(name, parameter) is not None]
+
+    def _limit(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
         if self.max_value is None:
             return gradients
         return [ops.clip(g, -self.max_value, self.max_value) for g in gradients]
 
-    def square_of(self, gradients: Sequence[Tensor]) -> Tensor | None:
-        """The square of the norm that ``max_norm`` limits; None where it is not needed."""
-        return None if self.max_norm is None else ops.square(global_norm(self._limited(gradients)))
+    def square_of(self, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> Tensor | None:
+        """Return the square of the norm that ``max_norm`` limits; None where it is not needed."""
+        if self.max_norm is None:
+            return None
+        return ops.square(global_norm(self._without_frozen(named, self._limit(gradients))))
 
     # state as plain data
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Copies of the tensors that the optimizer keeps, named ``slot/parameter``."""
+        """Return copies of the tensors that the optimizer keeps, named ``slot/parameter``."""
         return {name: ops.copy(x) for name, x in self.current_tensors().items()}
 
     def current_tensors(self) -> dict[str, Tensor]:
-        """The tensors that the optimizer keeps, not copied: updates may change them."""
+        """Return the tensors that the optimizer keeps, not copied: updates may change them."""
         return {f"{slot}/{name}": x.value for slot, held in self._state.items() for name, x in held.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor], step: int) -> None:
-        """Go on from a state that :meth:`state_dict` gave after ``step`` updates."""
-        made: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
+        """Continue from a state that :meth:`state_dict` returned after ``step`` updates."""
+        others = [self, *(group["optimizer"] for group in self.groups if "optimizer" in group)]
+        made: dict[str, dict[str, Variable]] = {slot: {} for other in others for slot in other.slots}
         for key, value in state.items():
             slot, _, name = key.partition("/")
+            if slot not in made and self.groups:
+                made[slot] = {}  # a setting of a group may need it, as momentum does
             if slot not in made or not name:
                 raise ValueError(
                     f"{type(self).__name__} keeps no {key!r}; it keeps {', '.join(self.slots) or 'nothing'}"
@@ -258,28 +361,31 @@ class Optimizer(Holder):
         self._state, self.step = made, step
 
     def config(self) -> dict[str, Any]:
-        """The settings that it was made with, as plain values; a schedule as its own configuration."""
-        plain = self._given()
+        """Return the settings that it was made with, as plain values; a schedule as its own configuration."""
+        plain = self.given()
         rate = plain["learning_rate"]
         plain["learning_rate"] = rate.config() if hasattr(rate, "config") else rate
         return plain
 
-    def _given(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Any]:
+        """Return the settings that it was made with."""
         names = inspect.signature(type(self)).parameters
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names if name != "groups" or self.groups}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._given().items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.given().items())})"
 
 
 def global_norm(gradients: Sequence[Tensor]) -> Tensor:
-    """The Euclidean norm of all numbers in ``gradients`` together, a 0-d float32 tensor or wider."""
-    squares = [ops.sum(ops.square(_wide(g))) for g in gradients]
+    """Return the Euclidean norm of all elements of ``gradients`` together, a 0-d float32 tensor or wider."""
+    if not gradients:
+        return ops.zeros((), dtype="float32")
+    squares = [ops.sum(ops.square(_widen(g))) for g in gradients]
     return ops.sqrt(ops.sum(ops.stack(squares)))
 
 
 def clip_by_norm(gradients: Sequence[Tensor], max_norm: float, norm: Tensor | None = None) -> list[Tensor]:
-    """``gradients``, scaled down together where their norm, or ``norm`` if it is given, is larger than ``max_norm``."""
+    """Scale ``gradients`` down together where their norm, or ``norm`` if given, is larger than ``max_norm``."""
     if not gradients:
         return []
     norm = global_norm(gradients) if norm is None else norm
@@ -288,7 +394,7 @@ def clip_by_norm(gradients: Sequence[Tensor], max_norm: float, norm: Tensor | No
     return [ops.multiply(g, ops.cast(scale, dtype_of(g))) for g in gradients]
 
 
-def _wide(x: Tensor) -> Tensor:
+def _widen(x: Tensor) -> Tensor:
     return ops.cast(x, "float32") if active().dtype_of(x) in HALVES else x
 
 

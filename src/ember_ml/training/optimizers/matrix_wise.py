@@ -1,4 +1,4 @@
-"""Optimizers that see a matrix as a matrix."""
+"""Optimizers whose update of a matrix depends on its rows and columns: Adafactor, Muon."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.training.optimizers.adaptive import AdamW
 from ember_ml.training.optimizers.base import Optimizer, Rate
+from ember_ml.training.optimizers.groups import Group
 from ember_ml.typing import Tensor
 
 __all__ = ["Adafactor", "Muon"]
@@ -29,6 +30,7 @@ class Adafactor(Optimizer):
         weight_decay: The factor of the parameter in the step.
         max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
         max_value: The largest magnitude of each element of the gradients.
+        groups: Settings for some of the parameters; see :class:`Optimizer`.
     """
 
     decay_power: float
@@ -50,8 +52,9 @@ class Adafactor(Optimizer):
         weight_decay: float = 0.0,
         max_norm: float | None = None,
         max_value: float | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
-        super().__init__(learning_rate, max_norm, max_value)
+        super().__init__(learning_rate, max_norm, max_value, groups)
         self.decay_power, self.epsilon, self.smallest = decay_power, epsilon, smallest
         self.threshold, self.weight_decay = threshold, weight_decay
 
@@ -89,12 +92,12 @@ class Adafactor(Optimizer):
 
 
 def _size(x: Tensor) -> Tensor:
-    """The root mean square."""
+    """Return the root mean square."""
     return ops.sqrt(ops.mean(ops.square(x)))
 
 
 class Muon(Optimizer):
-    """Steps along the orthogonal matrix nearest to the momentum: ``p -= rate * orthogonalized(momentum)``.
+    """Steps along the orthogonal matrix nearest to the momentum: ``p -= rate * orthogonalize(momentum)``.
 
     Parameters with two or more axes are matrices of their first axis by the others; all other parameters get the
     updates of :class:`AdamW` with ``other_rate`` times the learning rate.
@@ -108,6 +111,7 @@ class Muon(Optimizer):
         other_rate: The rate of all other parameters, as a multiple of the learning rate.
         max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
         max_value: The largest magnitude of each element of the gradients.
+        groups: Settings for some of the parameters; see :class:`Optimizer`.
     """
 
     iterations: int
@@ -129,8 +133,9 @@ class Muon(Optimizer):
         other_rate: float = 0.05,
         max_norm: float | None = None,
         max_value: float | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
-        super().__init__(learning_rate, max_norm, max_value)
+        super().__init__(learning_rate, max_norm, max_value, groups)
         self.momentum, self.nesterov, self.iterations = momentum, nesterov, iterations
         self.weight_decay, self.other_rate = weight_decay, other_rate
         self._other = AdamW(0.0, weight_decay=weight_decay)
@@ -152,15 +157,15 @@ class Muon(Optimizer):
         shape = tuple(parameter.shape)
         matrix = ops.reshape(ahead, (shape[0], -1))
         rows, columns = matrix.shape
-        step = ops.multiply(orthogonalized(matrix, self.iterations), max(1.0, rows / columns) ** 0.5)
+        step = ops.multiply(orthogonalize(matrix, self.iterations), max(1.0, rows / columns) ** 0.5)
         if self.weight_decay:
             parameter = ops.subtract(parameter, ops.multiply(parameter, ops.multiply(rate, self.weight_decay)))
         return [ops.subtract(parameter, ops.multiply(ops.reshape(step, shape), rate)), momentum, state[1]]
 
 
-def orthogonalized(matrix: Tensor, iterations: int = 5) -> Tensor:
-    """A matrix with the singular vectors of ``matrix`` and singular values near 1, by Newton-Schulz iterations."""
-    a, b, c = 3.4445, -4.7750, 2.0315  # of the quintic that takes small singular values up fastest
+def orthogonalize(matrix: Tensor, iterations: int = 5) -> Tensor:
+    """Return a matrix with the singular vectors of ``matrix`` and singular values near 1 (Newton-Schulz iterations)."""
+    a, b, c = 3.4445, -4.7750, 2.0315  # the quintic polynomial that raises small singular values fastest
     is_tall = matrix.shape[0] > matrix.shape[1]
     x = ops.transpose(matrix) if is_tall else matrix
     x = ops.divide(x, ops.add(ops.sqrt(ops.sum(ops.square(x))), 1e-7))

@@ -7,6 +7,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.training.optimizers.base import Optimizer, Rate
+from ember_ml.training.optimizers.groups import Group
 from ember_ml.typing import Tensor
 
 __all__ = ["SGD", "Lion"]
@@ -24,6 +25,7 @@ class SGD(Optimizer):
         weight_decay: The factor of the parameter in the gradient.
         max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
         max_value: The largest magnitude of each element of the gradients.
+        groups: Settings for some of the parameters; see :class:`Optimizer`.
 
     >>> from ember_ml import nn, ops
     >>> from ember_ml.training import optimizers
@@ -48,9 +50,10 @@ class SGD(Optimizer):
         weight_decay: float = 0.0,
         max_norm: float | None = None,
         max_value: float | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
-        self.slots = ("velocity",) if momentum else ()  # plain descent remembers nothing
-        super().__init__(learning_rate, max_norm, max_value)
+        self.slots = ("velocity",) if momentum else ()  # plain gradient descent has no state
+        super().__init__(learning_rate, max_norm, max_value, groups)
         if nesterov and not momentum:
             raise ValueError("nesterov needs a momentum")
         self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
@@ -88,6 +91,7 @@ class Lion(Optimizer):
         weight_decay: The factor of the parameter in the step.
         max_norm: The largest Euclidean norm of all gradients together; larger ones are scaled down.
         max_value: The largest magnitude of each element of the gradients.
+        groups: Settings for some of the parameters; see :class:`Optimizer`.
     """
 
     beta1: float
@@ -105,8 +109,9 @@ class Lion(Optimizer):
         weight_decay: float = 0.0,
         max_norm: float | None = None,
         max_value: float | None = None,
+        groups: Sequence[Group] = (),
     ) -> None:
-        super().__init__(learning_rate, max_norm, max_value)
+        super().__init__(learning_rate, max_norm, max_value, groups)
         self.beta1, self.beta2, self.weight_decay = beta1, beta2, weight_decay
 
     def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ember_ml.backend.common.axes import axis_of
+from ember_ml.backend.common.axes import axes_of
 from ember_ml.backend.jax.half_precision import static_in_float32
 
 relu = jax.nn.relu
@@ -30,11 +31,13 @@ def gelu(x: jax.Array, approximate: bool) -> jax.Array:
     return x * jax.nn.sigmoid(2 * math.sqrt(2 / math.pi) * (near + 0.044715 * near**3))
 
 
-@static_in_float32(1)
-def softmax(x: jax.Array, axis: int) -> jax.Array:
-    return jax.nn.softmax(x, axis_of(axis, x.ndim))
+_softmax = static_in_float32(1)(jax.nn.softmax)
+_log_softmax = static_in_float32(1)(jax.nn.log_softmax)
 
 
-@static_in_float32(1)
-def log_softmax(x: jax.Array, axis: int) -> jax.Array:
-    return jax.nn.log_softmax(x, axis_of(axis, x.ndim))
+def softmax(x: jax.Array, axis: Any) -> jax.Array:
+    return _softmax(x, axes_of(axis, x.ndim))
+
+
+def log_softmax(x: jax.Array, axis: Any) -> jax.Array:
+    return _log_softmax(x, axes_of(axis, x.ndim))

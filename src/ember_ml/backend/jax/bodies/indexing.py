@@ -25,7 +25,6 @@ from ember_ml.backend.jax.bodies.float_bits import is_true
 from ember_ml.backend.jax.host_transfer import known, like, to_host
 from ember_ml.backend.jax.jitting import jitted, static
 
-
 _is_true = jitted(is_true)
 
 

@@ -35,24 +35,24 @@ def _unstack(x: jax.Array, axis: int) -> tuple[jax.Array, ...]:
     return tuple(jnp.moveaxis(x, axis, 0))
 
 
-def split(x: jax.Array, indices_or_sections: Any, axis: int) -> tuple[jax.Array, ...]:
+def split(x: jax.Array, indices_or_sections: Any, axis: int) -> list[jax.Array]:
     return _parts(x, indices_or_sections, axis, True)
 
 
-def array_split(x: jax.Array, indices_or_sections: Any, axis: int) -> tuple[jax.Array, ...]:
+def array_split(x: jax.Array, indices_or_sections: Any, axis: int) -> list[jax.Array]:
     return _parts(x, indices_or_sections, axis, False)
 
 
-def _parts(x: jax.Array, parts: Any, axis: int, equal: bool) -> tuple[jax.Array, ...]:
+def _parts(x: jax.Array, parts: Any, axis: int, equal: bool) -> list[jax.Array]:
     axis = axis_of(axis, x.ndim)
     found = sections(parts, x.shape[axis], equal)
     return _slices(x, tuple((part.start, part.stop) for part in found), axis)
 
 
 @static(1, 2)
-def _slices(x: jax.Array, ends: tuple[tuple[int, int], ...], axis: int) -> tuple[jax.Array, ...]:
+def _slices(x: jax.Array, ends: tuple[tuple[int, int], ...], axis: int) -> list[jax.Array]:
     front = (slice(None),) * axis
-    return tuple(x[(*front, slice(start, stop))] for start, stop in ends)
+    return [x[(*front, slice(start, stop))] for start, stop in ends]
 
 
 def tile(x: jax.Array, reps: Any) -> jax.Array:

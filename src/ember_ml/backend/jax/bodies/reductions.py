@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ember_ml.backend.common.axes import axes_of, axis_of, count_along
+from ember_ml.backend.common.axes import axes_of, axis_of, check_initial, count_along, reduced_shape
 from ember_ml.backend.contract import Body
 from ember_ml.backend.jax.bodies.float_bits import is_true
 from ember_ml.backend.jax.half_precision import HALVES, widen
@@ -66,11 +66,22 @@ def _logsumexp(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
     return jax.nn.logsumexp(wide, axis, keepdims=keepdims).astype(x.dtype)
 
 
-def _extreme(native: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    def reduce(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
-        return native(x, axis, keepdims=keepdims)
+def _extreme(native: Callable[..., jax.Array], of_two: Callable[..., jax.Array]) -> Body:
+    @static(1, 2)
+    def compiled(x: jax.Array, axis: Any, keepdims: bool, initial: jax.Array | None) -> jax.Array:
+        if initial is None:
+            return native(x, axis, keepdims=keepdims)
+        axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
+        if not count_along(x.shape, axes):
+            return jnp.broadcast_to(initial, reduced_shape(x.shape, axes, keepdims))
+        return of_two(native(x, axis, keepdims=keepdims), initial)
 
-    return reduce
+    def body(x: jax.Array, axis: Any, keepdims: bool, initial: jax.Array | None) -> jax.Array:
+        if initial is not None:
+            check_initial(initial)
+        return compiled(x, _hashable(axis, x.ndim), keepdims, initial)
+
+    return body
 
 
 def _index(native: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
@@ -124,8 +135,8 @@ sum = _accumulating(jnp.sum)
 prod = _accumulating(jnp.prod)
 mean = _over_axes(_mean)
 logsumexp = _over_axes(_logsumexp)
-max = _over_axes(_extreme(jnp.max))
-min = _over_axes(_extreme(jnp.min))
+max = _extreme(jnp.max, jnp.maximum)
+min = _extreme(jnp.min, jnp.minimum)
 argmax = _over_axes(_index(jnp.argmax))
 argmin = _over_axes(_index(jnp.argmin))
 all = _over_axes(_logic(jnp.all))

@@ -14,7 +14,9 @@ from ember_ml.backend.jax.half_precision import widen
 from ember_ml.backend.jax.jitting import static
 
 
-def sort(x: jax.Array, axis: int, descending: bool, stable: bool) -> jax.Array:
+def sort(x: jax.Array, axis: int | None, descending: bool, stable: bool) -> jax.Array:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
     axis = axis_of(axis, x.ndim or 1)
     return _sort(x, axis, bool(descending)) if x.ndim else x
 
@@ -25,7 +27,9 @@ def _sort(x: jax.Array, axis: int, descending: bool) -> jax.Array:
     return jnp.flip(result, axis) if descending else result
 
 
-def argsort(x: jax.Array, axis: int, descending: bool, stable: bool) -> jax.Array:
+def argsort(x: jax.Array, axis: int | None, descending: bool, stable: bool) -> jax.Array:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
     axis = axis_of(axis, x.ndim or 1)
     return _argsort(x, axis, bool(descending)) if x.ndim else jnp.zeros((), jnp.int64)
 
@@ -59,20 +63,25 @@ def _top_k(x: jax.Array, k: int, axis: int) -> tuple[jax.Array, jax.Array]:
     return jnp.take_along_axis(x, indices, axis), indices
 
 
-def quantile(x: jax.Array, q: Any, axis: Any, keepdims: bool) -> jax.Array:
+def quantile(x: jax.Array, q: Any, axis: Any, keepdims: bool, method: str) -> jax.Array:
     outer, probabilities = read_probabilities(q)
-    return _quantile(x, outer, tuple(probabilities), axes_of(axis, x.ndim), bool(keepdims))
+    return _quantile(x, outer, tuple(probabilities), axes_of(axis, x.ndim), bool(keepdims), method)
 
 
-@static(1, 2, 3, 4)
+@static(1, 2, 3, 4, 5)
 def _quantile(
-    x: jax.Array, outer: tuple[int, ...], probabilities: tuple[float, ...], axes: tuple[int, ...], keepdims: bool
+    x: jax.Array,
+    outer: tuple[int, ...],
+    probabilities: tuple[float, ...],
+    axes: tuple[int, ...],
+    keepdims: bool,
+    method: str,
 ) -> jax.Array:
     order, together = fold_axes(x.shape, axes)
     shape = (*outer, *reduced_shape(x.shape, axes, keepdims))
     if not together[-1]:
         return jnp.full(shape, jnp.nan, x.dtype)
-    below, above, weight = positions(together[-1], list(probabilities))
+    below, above, weight = positions(together[-1], list(probabilities), method)
     part = jnp.sort(widen(x).transpose(order).reshape(together), -1)
     low, high = part[..., np.array(below, int)], part[..., np.array(above, int)]
     weights = np.array(weight, part.dtype)
@@ -83,4 +92,4 @@ def _quantile(
 
 
 def median(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
-    return quantile(x, 0.5, axis, keepdims)
+    return quantile(x, 0.5, axis, keepdims, "linear")

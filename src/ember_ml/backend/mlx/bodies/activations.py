@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mlx.core as mx
 
-from ember_ml.backend.common.axes import axis_of
+from ember_ml.backend.common.axes import axes_of
 from ember_ml.backend.mlx.bodies.exponential import exp_real
 from ember_ml.backend.mlx.bodies.reductions import in_float32, total
 
@@ -21,18 +23,18 @@ def _sigmoid(x: mx.array) -> mx.array:
     return (x >= limit) / (1 + exp_real(-mx.maximum(x, limit)))
 
 
-def _below_largest(x: mx.array, axis: int) -> mx.array:
+def _below_largest(x: mx.array, axis: tuple[int, ...]) -> mx.array:
     return x - mx.stop_gradient(mx.max(x, axis, True)) if x.size else x
 
 
-def _softmax(x: mx.array, axis: int) -> mx.array:
-    axis = axis_of(axis, x.ndim)
+def _softmax(x: mx.array, axis: Any) -> mx.array:
+    axis = axes_of(axis, x.ndim)
     powers = exp_real(_below_largest(x, axis))
     return powers / total(powers, axis, True)
 
 
-def _log_softmax(x: mx.array, axis: int) -> mx.array:
-    axis = axis_of(axis, x.ndim)
+def _log_softmax(x: mx.array, axis: Any) -> mx.array:
+    axis = axes_of(axis, x.ndim)
     below = _below_largest(x, axis)
     return below - mx.log(total(exp_real(below), axis, True))
 

@@ -27,15 +27,15 @@ def unstack(x: mx.array, axis: int) -> tuple[mx.array, ...]:
     return tuple(x[(*front, i)] for i in range(x.shape[axis]))
 
 
-def split(x: mx.array, indices_or_sections: Any, axis: int) -> tuple[mx.array, ...]:
+def split(x: mx.array, indices_or_sections: Any, axis: int) -> list[mx.array]:
     return _parts(x, indices_or_sections, axis, True)
 
 
-def array_split(x: mx.array, indices_or_sections: Any, axis: int) -> tuple[mx.array, ...]:
+def array_split(x: mx.array, indices_or_sections: Any, axis: int) -> list[mx.array]:
     return _parts(x, indices_or_sections, axis, False)
 
 
-def _parts(x: mx.array, parts: Any, axis: int, equal: bool) -> tuple[mx.array, ...]:
+def _parts(x: mx.array, parts: Any, axis: int, equal: bool) -> list[mx.array]:
     axis = axis_of(axis, x.ndim)
     front = (slice(None),) * axis
     found = []
@@ -45,7 +45,7 @@ def _parts(x: mx.array, parts: Any, axis: int, equal: bool) -> tuple[mx.array, .
             found.append(x[(*front, part)])
         else:  # MLX 0.32: forgets under vmap where the mapped axis of an empty part is
             found.append(mx.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype))
-    return tuple(found)
+    return found
 
 
 def tile(x: mx.array, reps: Any) -> mx.array:

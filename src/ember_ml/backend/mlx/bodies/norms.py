@@ -23,9 +23,9 @@ def _vector_norm(x: mx.array, axis: AxisLike | None, keepdims: bool, ord: float)
     if ord == 1:
         return total(size, axis, keepdims)
     if math.isinf(ord):
-        return (reductions.max if ord > 0 else reductions.min)(size, axis, keepdims)
+        return (reductions.max if ord > 0 else reductions.min)(size, axis, keepdims, None)
     if x.size and ord > 0:  # to avoid overflow and underflow
-        scale = mx.stop_gradient(reductions.max(size, axis, True))
+        scale = mx.stop_gradient(reductions.max(size, axis, True, None))
         scale = mx.where(mx.logical_and(scale > 0, mx.isfinite(scale)), scale, 1)
         # squares need no absolute values, whose second derivative is lost at 0
         result = _power_norm((x if ord == 2 else size) / scale, axis, keepdims, ord)

@@ -11,7 +11,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.common.axes import axes_of, count_along, reduced_shape
+from ember_ml.backend.common.axes import axes_of, check_initial, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.mlx.empty_reductions import all_along, any_along, product_along, sum_along
 from ember_ml.core import dtypes as dt
@@ -139,16 +139,30 @@ def log_sum_exp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     return mx.reshape(result, reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims))
 
 
-def _extreme(native: Body) -> Body:
-    def body(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
+def _extreme(native: Body, join: Body) -> Body:
+    def body(x: mx.array, axis: Any, keepdims: bool, initial: mx.array | None) -> mx.array:
+        if initial is not None:
+            check_initial(initial)
         if x.size:
-            return native(x, axis, keepdims)
+            found = native(x, axis, keepdims)
+            return found if initial is None else _join_initial(found, initial, join)
         axes = axes_of(axis, x.ndim)
+        if initial is not None:
+            return mx.broadcast_to(initial, reduced_shape(x.shape, axes, keepdims))
         if axes and not count_along(x.shape, axes):
             raise ValueError("there are no elements to take the largest or smallest of")
         return mx.zeros(reduced_shape(x.shape, axes, keepdims), dtype=x.dtype)
 
     return body
+
+
+def _join_initial(found: mx.array, initial: mx.array, join: Body) -> mx.array:
+    result = join(found, initial)
+    if not mx.issubdtype(found.dtype, mx.floating):
+        return result
+    # MLX 0.32: the gradient of equals goes to one of them
+    gap = mx.where(mx.isfinite(found), initial - found, mx.zeros_like(found))
+    return mx.where(found == initial, found + 0.5 * gap, result)
 
 
 def _index(native: Body) -> Body:
@@ -176,7 +190,7 @@ std = in_float32(_std)
 logsumexp = in_float32(log_sum_exp)
 argmax = _index(mx.argmax)
 argmin = _index(mx.argmin)
-max = _extreme(mx.max)
-min = _extreme(mx.min)
+max = _extreme(mx.max, mx.maximum)
+min = _extreme(mx.min, mx.minimum)
 all = all_along
 any = any_along

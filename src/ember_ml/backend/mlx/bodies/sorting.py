@@ -21,7 +21,9 @@ def _flip(x: mx.array, axis: int) -> mx.array:
     return x[(slice(None),) * axis + (slice(None, None, -1),)]
 
 
-def sort(x: mx.array, axis: int, descending: bool, stable: bool) -> mx.array:
+def sort(x: mx.array, axis: int | None, descending: bool, stable: bool) -> mx.array:
+    if axis is None:
+        x, axis = mx.reshape(x, (-1,)), 0
     axis = axis_of(axis, x.ndim or 1)
     if not x.ndim or not x.size:
         return x
@@ -50,7 +52,9 @@ def _pairs(rows: mx.array, descending: bool) -> mx.array:
     return bitwise_or(pairs, mx.arange(rows.shape[-1], dtype=mx.int64))
 
 
-def argsort(x: mx.array, axis: int, descending: bool, stable: bool) -> mx.array:
+def argsort(x: mx.array, axis: int | None, descending: bool, stable: bool) -> mx.array:
+    if axis is None:
+        x, axis = mx.reshape(x, (-1,)), 0
     axis = axis_of(axis, x.ndim or 1)
     if not x.ndim or not x.size:
         return mx.zeros(x.shape, dtype=mx.int64)
@@ -83,7 +87,7 @@ def top_k(x: mx.array, k: int, axis: int, sorted: bool) -> tuple[mx.array, mx.ar
     return mx.take_along_axis(x, indices, axis), indices
 
 
-def _quantile(x: mx.array, q: Any, axis: Any, keepdims: bool) -> mx.array:
+def _quantile(x: mx.array, q: Any, axis: Any, keepdims: bool, method: str) -> mx.array:
     outer, probabilities = read_probabilities(q)
     axes = axes_of(axis, x.ndim)
     order, together = fold_axes(x.shape, axes)
@@ -92,7 +96,7 @@ def _quantile(x: mx.array, q: Any, axis: Any, keepdims: bool) -> mx.array:
     if not n:
         return mx.full(shape, mx.nan, dtype=x.dtype)
     rows = mx.reshape(mx.transpose(x, order), together)
-    below, above, weight = positions(n, probabilities)
+    below, above, weight = positions(n, probabilities, method)
     if len(below) == 1:
         place = above[0]
         part = mx.partition(rows, place, -1)
@@ -111,7 +115,7 @@ def _quantile(x: mx.array, q: Any, axis: Any, keepdims: bool) -> mx.array:
 
 
 def _median(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
-    return _quantile(x, 0.5, axis, keepdims)
+    return _quantile(x, 0.5, axis, keepdims, "linear")
 
 
 quantile = in_float32(_quantile)

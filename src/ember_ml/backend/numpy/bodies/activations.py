@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.common.axes import axis_of
+from ember_ml.backend.common.axes import axes_of
 from ember_ml.backend.numpy.bodies.reductions import in_float32, total
 from ember_ml.backend.numpy.bodies.special import erfc
 
@@ -52,15 +52,15 @@ def _gelu(x: Array, approximate: bool) -> Array:
         return np.divide(x, result, out=result)
 
 
-def _below_largest(x: Array, axis: int) -> Array:
+def _below_largest(x: Array, axis: tuple[int, ...]) -> Array:
     if not x.size:
         return x.copy()
     with np.errstate(invalid="ignore"):
         return np.subtract(x, x.max(axis=axis, keepdims=True))
 
 
-def _softmax(x: Array, axis: int) -> Array:
-    axis = axis_of(axis, x.ndim)
+def _softmax(x: Array, axis: Any) -> Array:
+    axis = axes_of(axis, x.ndim)
     powers = _below_largest(x, axis)
     with np.errstate(under="ignore"):
         np.exp(powers, out=powers)
@@ -68,8 +68,8 @@ def _softmax(x: Array, axis: int) -> Array:
     return powers
 
 
-def _log_softmax(x: Array, axis: int) -> Array:
-    axis = axis_of(axis, x.ndim)
+def _log_softmax(x: Array, axis: Any) -> Array:
+    axis = axes_of(axis, x.ndim)
     result = _below_largest(x, axis)
     with np.errstate(under="ignore"):
         result -= np.log(total(np.exp(result), axis, True))

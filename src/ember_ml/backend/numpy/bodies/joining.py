@@ -18,17 +18,17 @@ def unstack(x: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
     return tuple(np.moveaxis(x, axis_of(axis, x.ndim), 0)[i, ...] for i in range(x.shape[axis]))
 
 
-def split(x: np.ndarray, indices_or_sections: Any, axis: int) -> tuple[np.ndarray, ...]:
+def split(x: np.ndarray, indices_or_sections: Any, axis: int) -> list[np.ndarray]:
     return _parts(x, indices_or_sections, axis, True)
 
 
-def array_split(x: np.ndarray, indices_or_sections: Any, axis: int) -> tuple[np.ndarray, ...]:
+def array_split(x: np.ndarray, indices_or_sections: Any, axis: int) -> list[np.ndarray]:
     return _parts(x, indices_or_sections, axis, False)
 
 
-def _parts(x: np.ndarray, parts: Any, axis: int, equal: bool) -> tuple[np.ndarray, ...]:
+def _parts(x: np.ndarray, parts: Any, axis: int, equal: bool) -> list[np.ndarray]:
     front = (slice(None),) * axis_of(axis, x.ndim)
-    return tuple(x[(*front, part)] for part in sections(parts, x.shape[axis], equal))
+    return [x[(*front, part)] for part in sections(parts, x.shape[axis], equal)]
 
 
 def tile(x: np.ndarray, reps: Any) -> np.ndarray:

@@ -18,7 +18,7 @@ def _vector_norm(x: np.ndarray, axis: AxisLike | None, keepdims: bool, ord: floa
     size = np.abs(x)
     if math.isinf(ord):
         extreme = reductions.max if ord > 0 else reductions.min
-        return extreme.native(size, axis, keepdims)
+        return extreme.native(size, axis, keepdims, None)
     if ord == 0:
         return total((size != 0).astype(size.dtype), axis, keepdims)
     if ord == 1:
@@ -29,7 +29,7 @@ def _vector_norm(x: np.ndarray, axis: AxisLike | None, keepdims: bool, ord: floa
         # squares of what is smaller lose digits before they vanish
         if not size.size or ord < 0 or (np.all(result < limits.max) and np.all(result > limits.tiny**0.5 * 1e4)):
             return result
-        scale = reductions.max.native(size, axes_of(axis, x.ndim), True)
+        scale = reductions.max.native(size, axes_of(axis, x.ndim), True, None)
         scale = np.where((scale > 0) & np.isfinite(scale), scale, np.ones((), size.dtype))
         scaled = _root_of_powers(size / scale, axis, keepdims, ord)
         return scaled * scale.reshape(scaled.shape)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.common.axes import axes_of, check_scalar_axis, count_along, reduced_shape
+from ember_ml.backend.common.axes import axes_of, check_initial, check_scalar_axis, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.host_arrays import cast_host, host_dtypes
 from ember_ml.core import dtypes as dt
@@ -148,6 +148,18 @@ def _reduce_by(reduce: Any) -> Callable[[Array, Any, bool], Array]:
     return body
 
 
+def _extreme(reduce: Any) -> Callable[[Array, Any, bool, Array | None], Array]:
+    def body(x: Array, axis: Any, keepdims: bool, initial: Array | None) -> Array:
+        if not x.ndim:
+            check_scalar_axis(axis)
+        if initial is None:
+            return np.asarray(reduce(x, axis, None, None, keepdims))
+        check_initial(initial)
+        return np.asarray(reduce(x, axis, None, None, keepdims, initial.astype(x.dtype)))
+
+    return body
+
+
 def _argmax(x: Array, axis: int | None, keepdims: bool) -> Array:
     if not x.ndim:
         check_scalar_axis(axis)
@@ -172,8 +184,8 @@ mean = in_float32(_mean)
 var = in_float32(_var)
 std = in_float32(_std)
 logsumexp = in_float32(_logsumexp)
-max = not_in_bfloat16(_reduce_by(_maximum))
-min = not_in_bfloat16(_reduce_by(np.minimum.reduce))
+max = not_in_bfloat16(_extreme(_maximum))
+min = not_in_bfloat16(_extreme(np.minimum.reduce))
 argmax = not_in_bfloat16(_argmax)
 argmin = not_in_bfloat16(_argmin)
 all = _reduce_by(np.logical_and.reduce)

@@ -16,7 +16,9 @@ _SMALL = 1024  # for fewer elements, making keys costs more than it saves
 _KEYED = frozenset(map(np.dtype, (np.float16, np.float32, np.int32, np.uint32)))
 
 
-def _sort(x: Array, axis: int, descending: bool, stable: bool) -> Array:
+def _sort(x: Array, axis: int | None, descending: bool, stable: bool) -> Array:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
     axis = axis_of(axis, x.ndim or 1)
     if not x.ndim:
         return x
@@ -37,7 +39,9 @@ def _ordered_keys(x: Array) -> Array:
     return np.where(np.isnan(x), np.int32(0x7FFFFFFF), keys)
 
 
-def _argsort(x: Array, axis: int, descending: bool, stable: bool) -> Array:
+def _argsort(x: Array, axis: int | None, descending: bool, stable: bool) -> Array:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
     axis = axis_of(axis, x.ndim or 1)
     if not x.ndim:
         return np.zeros((), np.int64)
@@ -92,7 +96,7 @@ def _first_largest(rows: Array, k: int) -> Array:
     return np.take_along_axis(indices, order, -1)
 
 
-def _quantile(x: Array, q: Any, axis: Any, keepdims: bool) -> Array:
+def _quantile(x: Array, q: Any, axis: Any, keepdims: bool, method: str) -> Array:
     outer, probabilities = read_probabilities(q)
     axes = axes_of(axis, x.ndim)
     order, together = fold_axes(x.shape, axes)
@@ -101,7 +105,7 @@ def _quantile(x: Array, q: Any, axis: Any, keepdims: bool) -> Array:
     if not n:
         return np.full(shape, np.nan, x.dtype)
     rows = x.transpose(order).reshape(together)
-    below, above, weight = positions(n, probabilities)
+    below, above, weight = positions(n, probabilities, method)
     if len(below) == 1:
         place = above[0]
         part = np.partition(rows, place, axis=-1)
@@ -120,7 +124,7 @@ def _quantile(x: Array, q: Any, axis: Any, keepdims: bool) -> Array:
 
 
 def _median(x: Array, axis: Any, keepdims: bool) -> Array:
-    return _quantile(x, 0.5, axis, keepdims)
+    return _quantile(x, 0.5, axis, keepdims, "linear")
 
 
 sort = not_in_bfloat16(_sort)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
-from ember_ml.backend.common.axes import axis_of
-from ember_ml.backend.contract import ByDType
+from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes
+from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.half_precision import in_float32
 from ember_ml.backend.torch.unsigned import UNSIGNED
 
@@ -44,13 +46,22 @@ def glu(x: torch.Tensor, axis: int) -> torch.Tensor:
     return F.glu(x, axis_of(axis, x.ndim))
 
 
-def _softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
-    return torch.softmax(x, axis_of(axis, x.ndim))
+def _over_axes(native: Body) -> Body:
+    """Wrap ``native(x, axis)`` to take several axes together."""
+
+    def body(x: torch.Tensor, axis: Any) -> torch.Tensor:
+        if type(axis) is int:
+            return native(x, axis_of(axis, x.ndim))
+        axes = axes_of(axis, x.ndim)
+        order, together = fold_axes(x.shape, axes)
+        moved = x.permute(order)
+        result = native(moved.reshape(together), len(together) - 1).reshape(moved.shape)
+        return result.permute(tuple(order.index(place) for place in range(x.ndim)))
+
+    return body
 
 
-def _log_softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
-    return torch.log_softmax(x, axis_of(axis, x.ndim))
-
-
+_softmax = _over_axes(torch.softmax)
+_log_softmax = _over_axes(torch.log_softmax)
 softmax = ByDType(_softmax, in_float32(_softmax))
 log_softmax = ByDType(_log_softmax, in_float32(_log_softmax))

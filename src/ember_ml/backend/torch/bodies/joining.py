@@ -30,17 +30,17 @@ def unstack(x: torch.Tensor, axis: int) -> tuple[torch.Tensor, ...]:
     return torch.unbind(x, axis_of(axis, x.ndim))
 
 
-def split(x: torch.Tensor, indices_or_sections: Any, axis: int) -> tuple[torch.Tensor, ...]:
+def split(x: torch.Tensor, indices_or_sections: Any, axis: int) -> list[torch.Tensor]:
     return _parts(x, indices_or_sections, axis, True)
 
 
-def array_split(x: torch.Tensor, indices_or_sections: Any, axis: int) -> tuple[torch.Tensor, ...]:
+def array_split(x: torch.Tensor, indices_or_sections: Any, axis: int) -> list[torch.Tensor]:
     return _parts(x, indices_or_sections, axis, False)
 
 
-def _parts(x: torch.Tensor, parts: Any, axis: int, equal: bool) -> tuple[torch.Tensor, ...]:
+def _parts(x: torch.Tensor, parts: Any, axis: int, equal: bool) -> list[torch.Tensor]:
     front = (slice(None),) * axis_of(axis, x.ndim)
-    return tuple(x[(*front, part)] for part in sections(parts, x.shape[axis], equal))
+    return [x[(*front, part)] for part in sections(parts, x.shape[axis], equal)]
 
 
 def tile(x: torch.Tensor, reps: Any) -> torch.Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ember_ml.backend.common.axes import axes_of, check_scalar_axis, count_along, reduced_shape
+from ember_ml.backend.common.axes import axes_of, check_initial, check_scalar_axis, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.unsigned import ordered
 from ember_ml.core import dtypes as dt
@@ -121,8 +121,13 @@ def _std(x: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
     return torch.sqrt(_var(x, axis, correction, keepdims))
 
 
-def _extreme(of_all: Body, along: Body) -> Body:
-    def body(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+def _extreme(of_all: Body, along: Body, join: Body) -> Body:
+    def body(x: Tensor, axis: Any, keepdims: bool, initial: Tensor | None) -> Tensor:
+        if initial is not None:
+            check_initial(initial)
+            if not x.numel():
+                return initial.expand(reduced_shape(x.shape, axes_of(axis, x.ndim), keepdims)).clone()
+            return join(body(x, axis, keepdims, None), initial)
         if axis == ():
             return x
         if not x.ndim:
@@ -211,7 +216,8 @@ def _logsumexp(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 _half_logsumexp = through_float32(_logsumexp)
 _argmax, _argmin = _index(torch.argmax), _index(torch.argmin)
-_max, _min = _extreme(torch.max, torch.amax), _extreme(torch.min, torch.amin)
+_max = _extreme(torch.max, torch.amax, torch.maximum)
+_min = _extreme(torch.min, torch.amin, torch.minimum)
 
 sum = accumulating(_sum)
 all = ByDType(_all, _of_unsigned(_all))

@@ -35,7 +35,9 @@ def _as_shared_array(x: Tensor) -> np.ndarray | None:
         return None
 
 
-def _sort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
+def _sort(x: Tensor, axis: int | None, descending: bool, stable: bool) -> Tensor:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
     array = _as_shared_array(x)
     if array is not None:
         result = torch.from_numpy(host._sort(array, axis, False, stable))
@@ -45,7 +47,9 @@ def _sort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
     return torch.sort(_comparable(x), axis, descending).values
 
 
-def _argsort(x: Tensor, axis: int, descending: bool, stable: bool) -> Tensor:
+def _argsort(x: Tensor, axis: int | None, descending: bool, stable: bool) -> Tensor:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
     array = _as_shared_array(x)
     if array is not None:
         return torch.from_numpy(np.asarray(host._argsort(array, axis, descending, stable), order="C"))
@@ -113,16 +117,16 @@ def _equal(x: Tensor, y: Tensor) -> Tensor:
     return (x == y) | (x.isnan() & y.isnan()) if x.is_floating_point() else x == y
 
 
-def _quantile(x: Tensor, q: Any, axis: Any, keepdims: bool) -> Tensor:
+def _quantile(x: Tensor, q: Any, axis: Any, keepdims: bool, method: str) -> Tensor:
     array = _as_shared_array(x)
     if array is not None:
-        return torch.from_numpy(host._quantile(array, q, axis, keepdims))
+        return torch.from_numpy(host._quantile(array, q, axis, keepdims, method))
     outer, probabilities = read_probabilities(q)
     rows, shape = _rows(x, axis, keepdims)
     shape = (*outer, *shape)
     if not rows.shape[-1]:
         return x.new_full(shape, torch.nan)
-    below, above, weight = positions(rows.shape[-1], probabilities)
+    below, above, weight = positions(rows.shape[-1], probabilities, method)
     part = torch.sort(rows, -1).values
     result = _between(part[..., below], part[..., above], torch.tensor(weight, dtype=x.dtype, device=x.device))
     result = torch.where(part[..., -1:].isnan(), torch.nan, result)

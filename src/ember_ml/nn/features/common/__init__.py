@@ -31,7 +31,7 @@ def pca(
     iterated_power: int | str = "auto",
     random_state: int | Generator | None = None,
 ) -> PCA:
-    """A new :class:`PCA` with these parameters, to be fitted.
+    """Return a new :class:`PCA` with these parameters, to be fitted.
 
     >>> from ember_ml.nn import features
     >>> features.pca(2).fit_transform([[1.0, 2.0, 3.0], [2.0, 0.0, 1.0], [5.0, 1.0, 1.0]]).shape[1]
@@ -48,7 +48,7 @@ def pca(
 
 
 def standardize_features(*, with_mean: bool = True, with_std: bool = True) -> Standardizer:
-    """A new :class:`Standardizer`, to be fitted: columns of mean 0 and deviation 1.
+    """Return a new :class:`Standardizer`, to be fitted: columns of mean 0 and deviation 1.
 
     >>> from ember_ml import ops
     >>> from ember_ml.nn import features
@@ -59,7 +59,7 @@ def standardize_features(*, with_mean: bool = True, with_std: bool = True) -> St
 
 
 def normalize_features(feature_range: tuple[float, float] = (0, 1), *, clip: bool = False) -> Normalizer:
-    """A new :class:`Normalizer`, to be fitted: columns that lie within ``feature_range``.
+    """Return a new :class:`Normalizer`, to be fitted: columns that lie within ``feature_range``.
 
     >>> from ember_ml import ops
     >>> from ember_ml.nn import features

@@ -1,4 +1,4 @@
-"""What every estimator has: parameters, fitted state, and the manners that scikit-learn expects of one.
+"""The base class of estimators: parameters, fitted state, and the methods that scikit-learn expects.
 
 Parameters are what the constructor takes; they are stored as given. What ``fit`` learns ends in an underscore: tensors
 are portable, so that they follow a switch of the backend; everything else is a plain Python value.
@@ -21,11 +21,11 @@ from ember_ml.typing import Tensor, TensorLike
 __all__ = ["Estimator", "check_readable"]
 
 _FACTS = "facts"
-"""The name under which a state keeps what is no tensor: JSON text, as a tensor of bytes."""
+"""The name under which a state keeps what is not a tensor: JSON text, as a tensor of bytes."""
 
 
 _COLUMN_NAMES = "feature_names_in_"
-"""What is learnt only where the columns of the data have names."""
+"""The attribute that is learnt only where the columns of the data have names."""
 
 
 class Estimator:
@@ -46,17 +46,17 @@ class Estimator:
 
     @classmethod
     def _parameters(cls) -> dict[str, Any]:
-        """The names of the parameters and their defaults."""
+        """Return the names of the parameters and their defaults."""
         if cls.__init__ is object.__init__:
             return {}
         return {name: own.default for name, own in inspect.signature(cls).parameters.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; ``deep`` is what scikit-learn passes, and changes nothing here."""
+        """Return the parameters by name; ``deep`` is what scikit-learn passes, and changes nothing here."""
         return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters, and give the estimator back; a name that is no parameter raises ``ValueError``."""
+        """Change parameters and return the estimator; a name that is not a parameter raises ``ValueError``."""
         known = self._parameters()
         for name, value in params.items():
             if name not in known:
@@ -71,38 +71,38 @@ class Estimator:
         own = [f"{name}={value!r}" for name, value in given if repr(value) != repr(self._parameters()[name])]
         return f"{type(self).__name__}({', '.join(own)})"
 
-    # What was learnt
+    # learnt state
 
-    def _learnt(self) -> dict[str, Any]:
+    def _get_learnt(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if _is_learnt(name)}
 
     def _forget(self) -> None:
-        for name in self._learnt():
+        for name in self._get_learnt():
             delattr(self, name)
 
     def _check_fitted(self) -> None:
-        if not self._learnt():
+        if not self._get_learnt():
             name = type(self).__name__
             raise NotFitted(f"this {name} has learnt nothing yet; call fit(X) or load_state_dict(state) first")
 
     def _keep(self, **learnt: Any) -> None:
         """Store what was learnt: tensors become portable, without the gradients and the data they came from."""
-        vars(self).update({name: _portable(x) if ops.is_tensor(x) else x for name, x in learnt.items()})
+        vars(self).update({name: _make_portable(x) if ops.is_tensor(x) else x for name, x in learnt.items()})
 
-    def _state(self, name: str, x: Tensor) -> Tensor:
-        """What was learnt under ``name``; a tensor is a native one of the active backend, on the device of ``x``."""
+    def _get_state(self, name: str, x: Tensor) -> Tensor:
+        """Return the learnt value ``name``; a tensor as a native one of the active backend on the device of ``x``."""
         learnt = getattr(self, name)
         if type(learnt) is not EmberTensor:
             return learnt
         backend = active()
         native = to_native(learnt, backend, None, ops.get_device(x))
-        # it moves with the process, so that the way is gone once; a scope takes a copy
+        # keep the converted tensor, so that it is converted once; inside a scope only a copy is converted
         if learnt.backend != backend.name and chosen_by() != "use_backend":
             setattr(self, name, wrap_native(native, backend))
         return native
 
     def state_dict(self) -> dict[str, EmberTensor]:
-        """All that was learnt, as a dict of tensors, which :func:`ember_ml.ops.save` can write.
+        """Return all that was learnt, as a dict of tensors, which :func:`ember_ml.ops.save` can write.
 
         >>> from ember_ml.nn import features
         >>> scaler = features.standardize_features().fit([[1.0], [3.0]])
@@ -110,14 +110,14 @@ class Estimator:
         [2.0]
         """
         self._check_fitted()
-        learnt = self._learnt()
+        learnt = self._get_learnt()
         tensors = {name: value for name, value in learnt.items() if ops.is_tensor(value)}
         facts = {name: value for name, value in learnt.items() if name not in tensors}
         text = json.dumps({"class": type(self).__name__, **facts}, ensure_ascii=False)
         return {**tensors, _FACTS: EmberTensor(list(text.encode()), dtype="uint8")}
 
     def load_state_dict(self, state: Mapping[str, TensorLike]) -> Self:
-        """Learn what another estimator of this class learnt, from its :meth:`state_dict`, and give this one back.
+        """Take what another estimator of this class learnt from its :meth:`state_dict`; return this estimator.
 
         A state of another class, or one that is damaged, raises ``ValueError``.
         """
@@ -129,7 +129,7 @@ class Estimator:
         return self
 
     def _check_names(self, names: set[str]) -> None:
-        """Whether these are what this class learns, where it says that by annotations; else any such names."""
+        """Raise where names are unknown or missing; a class without annotations may learn anything."""
         annotated = [name for cls in type(self).__mro__ for name in inspect.get_annotations(cls)]
         known = {name for name in annotated or names if _is_learnt(name)}
         unknown, missing = sorted(names - known), sorted(known - names - {_COLUMN_NAMES})
@@ -149,10 +149,10 @@ class Estimator:
             raise ValueError(f"this is the state of a {found}, not of a {wanted}")
         return facts
 
-    # What scikit-learn asks
+    # scikit-learn's protocol
 
     def __sklearn_tags__(self) -> Any:
-        """What this estimator takes and gives, in scikit-learn's words; only scikit-learn calls this."""
+        """Return scikit-learn's tags of this estimator; only scikit-learn calls this."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -168,8 +168,8 @@ def _is_learnt(name: str) -> bool:
     return name.isidentifier() and name.endswith("_") and not name.startswith("_")
 
 
-def _portable(value: Tensor) -> EmberTensor:
-    check_readable(value)  # which makes MLX compute, and so let go of the data
+def _make_portable(value: Tensor) -> EmberTensor:
+    check_readable(value)  # also makes MLX evaluate, so that the graph no longer holds the data
     return EmberTensor(ops.stop_gradient(value))
 
 

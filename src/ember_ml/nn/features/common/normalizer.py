@@ -43,25 +43,25 @@ class Normalizer(Scaler):
     def fit(self, X: TensorLike, y: Any = None) -> Self:
         """Learn the least and the largest value of each column of ``X``, and forget what was learnt before."""
         rows = read_rows(self, X, fits=True)
-        least, most = _extremes(rows)
-        found = self._mapping(least, most)
+        least, most = _find_extremes(rows)
+        found = self._find_mapping(least, most)
         self._forget()
         self._keep(**rows.columns(), **found, n_samples_seen_=rows.x.shape[0])
         return self
 
     def partial_fit(self, X: TensorLike, y: Any = None) -> Self:
         """Learn from some more rows, as if ``fit`` had got all rows at once."""
-        if not self._learnt():
+        if not self._get_learnt():
             return self.fit(X)
         rows = read_rows(self, X, fits=False)
-        least, most = _extremes(rows)
-        least = ops.fmin(self._state("data_min_", rows.x), least)
-        most = ops.fmax(self._state("data_max_", rows.x), most)
-        self._keep(**self._mapping(least, most), n_samples_seen_=self.n_samples_seen_ + rows.x.shape[0])
+        least, most = _find_extremes(rows)
+        least = ops.fmin(self._get_state("data_min_", rows.x), least)
+        most = ops.fmax(self._get_state("data_max_", rows.x), most)
+        self._keep(**self._find_mapping(least, most), n_samples_seen_=self.n_samples_seen_ + rows.x.shape[0])
         return self
 
-    def _mapping(self, least: Tensor, most: Tensor) -> dict[str, Tensor]:
-        low, high = self._range()
+    def _find_mapping(self, least: Tensor, most: Tensor) -> dict[str, Tensor]:
+        low, high = self._check_range()
         span = ops.subtract(most, least)
         is_constant = ops.less(span, 10.0 * ops.finfo(ops.dtype(span)).eps)
         scale = ops.divide(high - low, ops.where(is_constant, ops.ones_like(span), span))
@@ -73,28 +73,28 @@ class Normalizer(Scaler):
             "min_": ops.subtract(low, ops.multiply(least, scale)),
         }
 
-    def _range(self) -> tuple[float, float]:
+    def _check_range(self) -> tuple[float, float]:
         low, high = self.feature_range
         if not low < high:
             raise ValueError(f"feature_range is (low, high) with low below high, not {self.feature_range}")
         return float(low), float(high)
 
     def transform(self, X: TensorLike) -> Tensor:
-        """``X`` with each column mapped into the range."""
+        """Return ``X`` with each column mapped into the range."""
         x, dtype, *_ = read_rows(self, X, fits=False)
-        low, high = self._range()
-        x = ops.multiply(ops.subtract(x, self._state("data_min_", x)), self._state("scale_", x))
+        low, high = self._check_range()
+        x = ops.multiply(ops.subtract(x, self._get_state("data_min_", x)), self._get_state("scale_", x))
         x = ops.add(x, low)
         return ops.cast(ops.clip(x, low, high) if self.clip else x, dtype)
 
     def inverse_transform(self, X: TensorLike) -> Tensor:
-        """The data that ``transform`` makes ``X`` of."""
+        """Return the data that ``transform`` makes ``X`` of."""
         x, dtype, *_ = read_rows(self, X, fits=False)
-        x = ops.divide(ops.subtract(x, self._range()[0]), self._state("scale_", x))
-        return ops.cast(ops.add(x, self._state("data_min_", x)), dtype)
+        x = ops.divide(ops.subtract(x, self._check_range()[0]), self._get_state("scale_", x))
+        return ops.cast(ops.add(x, self._get_state("data_min_", x)), dtype)
 
 
-def _extremes(rows: Rows) -> tuple[Tensor, Tensor]:
+def _find_extremes(rows: Rows) -> tuple[Tensor, Tensor]:
     check_readable(rows.x)
     if rows.may_miss:
         return ops.nanmin(rows.x, axis=0), ops.nanmax(rows.x, axis=0)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ember_ml import ops
 from ember_ml.nn.features.common.estimator import Estimator
-from ember_ml.nn.features.common.moments import Moments, centered, column_moments, merged
+from ember_ml.nn.features.common.moments import Moments, center, column_moments, merge_moments
 from ember_ml.nn.features.common.rows import read_rows
 from ember_ml.nn.features.common.solvers import SOLVERS, Spectrum, choose_solver, decompose, full_spectrum
 from ember_ml.ops.random import Generator
@@ -75,24 +75,24 @@ class PCA(Estimator):
         if self.svd_solver not in SOLVERS:
             raise ValueError(f"svd_solver is one of {', '.join(SOLVERS)}, not {self.svd_solver!r}")
         rows = read_rows(self, X, fits=True, least=2)
-        wanted = self._wanted(rows.x.shape)
+        wanted = self._check_wanted(rows.x.shape)
         solver = choose_solver(self.svd_solver, rows.x.shape, wanted)
         found = column_moments(rows)
         spectrum = decompose(
-            centered(rows.x, found.mean, found.rest),
+            center(rows.x, found.mean, found.rest),
             solver,
             wanted,
             self.n_oversamples,
             self.iterated_power,
             self.random_state,
         )
-        learnt = _learnt(found, spectrum, wanted, min(rows.x.shape))
+        learnt = _describe_components(found, spectrum, wanted, min(rows.x.shape))
         self._forget()
         self._keep(**rows.columns(), **learnt)
         return self
 
-    def _wanted(self, shape: tuple[int, ...]) -> int | float:
-        """How many components are asked for, or what part of the variance."""
+    def _check_wanted(self, shape: tuple[int, ...]) -> int | float:
+        """Return the number of components, or the fraction of the variance, that ``n_components`` asks for."""
         most = min(shape)
         wanted = most if self.n_components is None else self.n_components
         if isinstance(wanted, Integral) and 1 <= wanted <= most:
@@ -112,32 +112,32 @@ class PCA(Estimator):
         The components are exact as long as there are as many of them as the data has dimensions; else they are those
         of the nearest data of so many dimensions. The first batch must have as many rows as components.
         """
-        rows = read_rows(self, X, fits=not self._learnt(), least=1)
+        rows = read_rows(self, X, fits=not self._get_learnt(), least=1)
         batch = column_moments(rows)
-        x = centered(rows.x, batch.mean, batch.rest)
+        x = center(rows.x, batch.mean, batch.rest)
         found, columns = batch, rows.columns()
-        if self._learnt():
+        if self._get_learnt():
             columns = {}
-            found, x = self._joined(x, batch)
+            found, x = self._join_batch(x, batch)
         if found.count < 2:
             raise ValueError("the data has 1 sample while a minimum of 2 is required; one point varies in no direction")
         count = self._count_in_batches(rows.x.shape)
-        self._keep(**columns, **_learnt(found, full_spectrum(x), count, min(rows.x.shape)))
+        self._keep(**columns, **_describe_components(found, full_spectrum(x), count, min(rows.x.shape)))
         return self
 
-    def _joined(self, x: Tensor, batch: Moments) -> tuple[Moments, Tensor]:
-        """The moments of all rows so far, and centered rows with the same scatter as all of them."""
-        before = Moments(*(self._state(name, x) for name in ("n_samples_seen_", "mean_", "mean_rest_", "var_")))
-        found = merged(before, batch)
+    def _join_batch(self, x: Tensor, batch: Moments) -> tuple[Moments, Tensor]:
+        """Return the moments of all rows so far, and centered rows with the same scatter as all of them."""
+        before = Moments(*(self._get_state(name, x) for name in ("n_samples_seen_", "mean_", "mean_rest_", "var_")))
+        found = merge_moments(before, batch)
         distance = ops.add(ops.subtract(before.mean, batch.mean), ops.subtract(before.rest, batch.rest))
         moved = ops.multiply(distance, (before.count / found.count * batch.count) ** 0.5)
-        lengths = ops.expand_dims(self._state("singular_values_", x), 1)
-        old = ops.multiply(lengths, self._state("components_", x))
+        lengths = ops.expand_dims(self._get_state("singular_values_", x), 1)
+        old = ops.multiply(lengths, self._get_state("components_", x))
         return found, ops.concatenate([old, x, ops.expand_dims(moved, 0)], axis=0)
 
     def _count_in_batches(self, shape: tuple[int, ...]) -> int:
         rows, columns = shape
-        if self._learnt():
+        if self._get_learnt():
             return self.n_components_
         count = min(shape) if self.n_components is None else self.n_components
         if not isinstance(count, Integral) or not 1 <= count <= columns:
@@ -147,10 +147,10 @@ class PCA(Estimator):
         return int(count)
 
     def transform(self, X: TensorLike) -> Tensor:
-        """``X`` in the coordinates of the components."""
+        """Return ``X`` in the coordinates of the components."""
         x, dtype, *_ = read_rows(self, X, fits=False)
-        x = centered(x, self._state("mean_", x), self._state("mean_rest_", x))
-        z = ops.matmul(x, ops.matrix_transpose(self._state("components_", x)))
+        x = center(x, self._get_state("mean_", x), self._get_state("mean_rest_", x))
+        z = ops.matmul(x, ops.matrix_transpose(self._get_state("components_", x)))
         return ops.cast(ops.divide(z, self._deviations(x)) if self.whiten else z, dtype)
 
     def fit_transform(self, X: TensorLike, y: Any = None) -> Tensor:
@@ -158,27 +158,27 @@ class PCA(Estimator):
         return self.fit(X).transform(X)
 
     def inverse_transform(self, X: TensorLike) -> Tensor:
-        """The data whose coordinates are ``X``; what lay across the components is lost."""
+        """Return the data whose coordinates are ``X``; what lay across the components is lost."""
         self._check_fitted()
         z, dtype, *_ = read_rows(self, X, fits=False, width=self.n_components_)
         if self.whiten:
             z = ops.multiply(z, self._deviations(z))
-        x = ops.matmul(z, self._state("components_", z))
-        return ops.cast(ops.add(ops.add(x, self._state("mean_rest_", z)), self._state("mean_", z)), dtype)
+        x = ops.matmul(z, self._get_state("components_", z))
+        return ops.cast(ops.add(ops.add(x, self._get_state("mean_rest_", z)), self._get_state("mean_", z)), dtype)
 
     def _deviations(self, x: Tensor) -> Tensor:
-        """Along the components; never 0."""
-        found = ops.sqrt(self._state("explained_variance_", x))
+        """Return the standard deviations along the components; never 0."""
+        found = ops.sqrt(self._get_state("explained_variance_", x))
         return ops.maximum(found, ops.finfo(ops.dtype(found)).eps)
 
     def get_feature_names_out(self, input_features: Any = None) -> list[str]:
-        """The names of the coordinates: pca0, pca1 and so on."""
+        """Return the names of the coordinates: pca0, pca1 and so on."""
         self._check_fitted()
         return [f"pca{i}" for i in range(self.n_components_)]
 
 
-def _learnt(found: Moments, spectrum: Spectrum, wanted: int | float, most: int) -> dict[str, Any]:
-    """What is kept of the moments of the data and of the components in it; ``most`` is how many the data can have."""
+def _describe_components(found: Moments, spectrum: Spectrum, wanted: int | float, most: int) -> dict[str, Any]:
+    """Return the learnt attributes from moments and spectrum; ``most`` is the number of components of the data."""
     freedom = float(found.count - 1)
     explained = ops.divide(ops.square(spectrum.lengths), freedom)
     total = ops.multiply(ops.sum(found.var), found.count / freedom)
@@ -206,6 +206,6 @@ def _learnt(found: Moments, spectrum: Spectrum, wanted: int | float, most: int) 
 
 
 def _count_explaining(part: float, ratio: Tensor) -> int:
-    """How many of the first components explain more than ``part`` of the variance together."""
+    """Return how many of the first components explain more than ``part`` of the variance together."""
     reached = ops.to_numpy(ops.cumsum(ratio)).tolist()
     return min(sum(so_far <= part for so_far in reached) + 1, len(reached))

@@ -1,11 +1,11 @@
-"""Reading the data that estimators get: a matrix whose rows are samples and whose columns are features."""
+"""Read the data of estimators: a matrix whose rows are samples and whose columns are features."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from ember_ml import ops
-from ember_ml.backend import value_checks as checks
+from ember_ml.backend import value_checks
 from ember_ml.backend.host_arrays import unbox_objects
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import EmberDType, float32, float64
@@ -23,20 +23,20 @@ class Rows(NamedTuple):
     x: Tensor
     """float32 or float64, of the active backend; portable where the data was."""
     dtype: EmberDType
-    """What the results shall have: the dtype of the data where that is floating, else float32."""
+    """The dtype of the results: that of the data where it is floating, otherwise float32."""
     may_miss: bool
     """Whether some elements may be NaN."""
     names: list[str] | None
     """The names of the columns, where they have any."""
 
     def columns(self) -> dict[str, Any]:
-        """What an estimator remembers of the columns."""
+        """Return the attributes that an estimator learns of the columns: their number, and their names if any."""
         own: dict[str, Any] = {"n_features_in_": self.x.shape[1]}
         return own if self.names is None else own | {"feature_names_in_": self.names}
 
 
 def read_rows(estimator: Estimator, X: TensorLike, fits: bool, least: int = 1, width: int | None = None) -> Rows:
-    """``X`` as rows of samples; errors say what an estimator cannot take.
+    """Return ``X`` as rows of samples; errors say what an estimator cannot take.
 
     ``fits`` is whether the data is the first to learn from; else it must have as many columns as that had, or
     ``width`` where that is given. There must be ``least`` rows.
@@ -52,7 +52,7 @@ def read_rows(estimator: Estimator, X: TensorLike, fits: bool, least: int = 1, w
 
 
 def read_floats(X: TensorLike) -> tuple[Tensor, EmberDType]:
-    """``X`` as a tensor to compute with, float32 or float64, and the dtype that results shall have."""
+    """Return ``X`` as a tensor to compute with, float32 or float64, and the dtype that results shall have."""
     if hasattr(X, "nnz") and hasattr(X, "toarray"):
         raise TypeError("sparse data is not supported; make it dense: X.toarray()")
     numbers = unbox_objects(X)
@@ -64,7 +64,7 @@ def read_floats(X: TensorLike) -> tuple[Tensor, EmberDType]:
 
 
 def column_names(X: TensorLike) -> list[str] | None:
-    """The names of the columns of a data frame where all are texts; None for what has none."""
+    """Return the names of the columns of a data frame where all are texts; None for what has none."""
     if type(X) is EmberTensor:
         return None
     found = getattr(X, "column_names", None)  # Arrow
@@ -101,7 +101,7 @@ def _check_columns(estimator: Any, x: Tensor, names: list[str] | None, width: in
 def _check_values(estimator: Estimator, x: Tensor) -> bool:
     """Refuse infinities, and NaN where that is not for missing values; whether NaN may be there."""
     native = x.native if type(x) is EmberTensor else x
-    if not checks.enabled or active().is_traced(native):
+    if not value_checks.enabled or active().is_traced(native):
         return estimator._takes_missing
     x = ops.stop_gradient(x)
     if ops.item(ops.all(ops.isfinite(x))):

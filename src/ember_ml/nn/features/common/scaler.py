@@ -1,4 +1,4 @@
-"""What the scalers have in common: one column in, one column out."""
+"""The base class of scalers, which change each column by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Scaler(Estimator):
         raise NotImplementedError
 
     def transform(self, X: TensorLike) -> Tensor:
-        """``X`` with each column changed as learnt."""
+        """Return ``X`` with each column changed as learnt."""
         raise NotImplementedError
 
     def fit_transform(self, X: TensorLike, y: Any = None) -> Tensor:
@@ -32,7 +32,7 @@ class Scaler(Estimator):
         return self.fit(X).transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> list[str]:
-        """The names of the columns that ``transform`` gives: those of the data, else x0, x1 and so on."""
+        """Return the names of the columns that ``transform`` gives: those of the data, else x0, x1 and so on."""
         self._check_fitted()
         if input_features is not None:
             return list(input_features)

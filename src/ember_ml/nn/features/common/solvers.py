@@ -1,4 +1,4 @@
-"""Ways to find the singular values of a matrix, and the directions of its rows that belong to them."""
+"""Solvers for the singular values of a matrix and their right singular vectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Spectrum(NamedTuple):
 
 
 def choose_solver(solver: str, shape: tuple[int, ...], wanted: int | float) -> str:
-    """The solver that is meant; for "auto" by the shape of the data, as scikit-learn chooses."""
+    """Return the solver that is meant; for "auto" by the shape of the data, as scikit-learn chooses."""
     if solver != "auto":
         return solver
     rows, columns = shape
@@ -35,7 +35,7 @@ def choose_solver(solver: str, shape: tuple[int, ...], wanted: int | float) -> s
 def decompose(
     x: Tensor, solver: str, wanted: int | float, oversamples: int, power: int | str, seed: int | Generator | None
 ) -> Spectrum:
-    """The spectrum of the centered data ``x``, by the named solver."""
+    """Return the spectrum of the centered data ``x``, by the named solver."""
     if solver == "full":
         return full_spectrum(x)
     if solver == "covariance_eigh":
@@ -44,22 +44,22 @@ def decompose(
 
 
 def full_spectrum(x: Tensor) -> Spectrum:
-    """All singular values of ``x``."""
+    """Return all singular values of ``x``."""
     _, lengths, directions = ops.svd(x, full_matrices=False)
-    return _signed(lengths, directions)
+    return _fix_signs(lengths, directions)
 
 
 def _covariance_spectrum(x: Tensor) -> Spectrum:
-    """The singular values are the roots of the eigenvalues of ``x.T @ x``, which ascend; rounding may make some < 0."""
+    """Return the spectrum from the eigenvalues of ``x.T @ x``, which ascend; rounding may make some negative."""
     values, vectors = ops.eigh(ops.matmul(ops.matrix_transpose(x), x))
     lengths = ops.sqrt(ops.maximum(ops.flip(values, axis=0), 0.0))
-    return _signed(lengths, ops.flip(ops.matrix_transpose(vectors), axis=0))
+    return _fix_signs(lengths, ops.flip(ops.matrix_transpose(vectors), axis=0))
 
 
 def randomized_spectrum(
     x: Tensor, count: int, oversamples: int, power: int | str, seed: int | Generator | None
 ) -> Spectrum:
-    """The ``count`` largest singular values of ``x``, found in the range of ``x`` times random vectors.
+    """Return the ``count`` largest singular values of ``x``, found in the range of ``x`` times random vectors.
 
     Halko, Martinsson and Tropp, "Finding structure with randomness" (2011): ``oversamples`` vectors more than asked
     for, and ``power`` multiplications by ``x.T`` and ``x``, which turn the vectors towards the largest singular values.
@@ -76,21 +76,21 @@ def randomized_spectrum(
         raise ValueError(f"n_oversamples is a number of directions from 0, not {oversamples!r}")
     width = min(count + oversamples, short)
     start = ops.random_normal((short, width), dtype=ops.dtype(x), device=ops.get_device(x), seed=seed)
-    basis = _orthonormal(ops.matmul(tall, start))
+    basis = _orthonormalize(ops.matmul(tall, start))
     for _ in range(power):
-        basis = _orthonormal(ops.matmul(tall, _orthonormal(ops.matmul(flat, basis))))
+        basis = _orthonormalize(ops.matmul(tall, _orthonormalize(ops.matmul(flat, basis))))
     # tall is nearly basis @ small, and so its singular vectors are the basis times those of the small matrix
     left, lengths, right = ops.svd(ops.matmul(ops.matrix_transpose(basis), tall), full_matrices=False)
     directions = ops.matrix_transpose(ops.matmul(basis, left)) if is_wide else right
-    return _signed(lengths[:count], directions[:count])
+    return _fix_signs(lengths[:count], directions[:count])
 
 
-def _orthonormal(x: Tensor) -> Tensor:
+def _orthonormalize(x: Tensor) -> Tensor:
     return ops.qr(x)[0]
 
 
-def _signed(lengths: Tensor, directions: Tensor) -> Spectrum:
-    """Each direction or its opposite, so that its largest element is positive: both are right, and one is chosen."""
+def _fix_signs(lengths: Tensor, directions: Tensor) -> Spectrum:
+    """Flip directions whose largest element is negative, so that signs do not depend on the solver."""
     places = ops.expand_dims(ops.argmax(ops.abs(directions), axis=1), 1)
     largest = ops.take_along_axis(directions, places, axis=1)
     return Spectrum(lengths, ops.multiply(directions, ops.sign(largest)))

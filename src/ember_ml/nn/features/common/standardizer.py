@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ember_ml import ops
-from ember_ml.nn.features.common.moments import Moments, centered, column_moments, merged
+from ember_ml.nn.features.common.moments import Moments, center, column_moments, merge_moments
 from ember_ml.nn.features.common.rows import read_rows
 from ember_ml.nn.features.common.scaler import Scaler
 from ember_ml.typing import Tensor, TensorLike
@@ -47,39 +47,41 @@ class Standardizer(Scaler):
         rows = read_rows(self, X, fits=True)
         found = column_moments(rows)
         self._forget()
-        self._keep(**rows.columns(), **_named(found))
+        self._keep(**rows.columns(), **_name_moments(found))
         return self
 
     def partial_fit(self, X: TensorLike, y: Any = None) -> Self:
         """Learn from some more rows, as if ``fit`` had got all rows at once."""
-        if not self._learnt():
+        if not self._get_learnt():
             return self.fit(X)
         rows = read_rows(self, X, fits=False)
-        before = Moments(*(self._state(name, rows.x) for name in ("n_samples_seen_", "mean_", "mean_rest_", "var_")))
-        self._keep(**_named(merged(before, column_moments(rows))))
+        before = Moments(
+            *(self._get_state(name, rows.x) for name in ("n_samples_seen_", "mean_", "mean_rest_", "var_"))
+        )
+        self._keep(**_name_moments(merge_moments(before, column_moments(rows))))
         return self
 
     def transform(self, X: TensorLike) -> Tensor:
-        """``X`` with each column centered and scaled."""
+        """Return ``X`` with each column centered and scaled."""
         x, dtype, *_ = read_rows(self, X, fits=False)
         if self.with_mean:
-            x = centered(x, self._state("mean_", x), self._state("mean_rest_", x))
+            x = center(x, self._get_state("mean_", x), self._get_state("mean_rest_", x))
         if self.with_std:
-            x = ops.divide(x, self._state("scale_", x))
+            x = ops.divide(x, self._get_state("scale_", x))
         return ops.cast(x, dtype)
 
     def inverse_transform(self, X: TensorLike) -> Tensor:
-        """The data that ``transform`` makes ``X`` of."""
+        """Return the data that ``transform`` makes ``X`` of."""
         x, dtype, *_ = read_rows(self, X, fits=False)
         if self.with_std:
-            x = ops.multiply(x, self._state("scale_", x))
+            x = ops.multiply(x, self._get_state("scale_", x))
         if self.with_mean:
-            x = ops.add(ops.add(x, self._state("mean_rest_", x)), self._state("mean_", x))
+            x = ops.add(ops.add(x, self._get_state("mean_rest_", x)), self._get_state("mean_", x))
         return ops.cast(x, dtype)
 
 
-def _named(found: Moments) -> dict[str, Any]:
-    """The moments under the names that they are kept by, and the scale that follows from them."""
+def _name_moments(found: Moments) -> dict[str, Any]:
+    """Return the learnt attributes by name: the moments, and the scale that follows from them."""
     return {
         "n_samples_seen_": found.count,
         "mean_": found.mean,
@@ -90,17 +92,19 @@ def _named(found: Moments) -> dict[str, Any]:
 
 
 def _scale(found: Moments) -> Tensor:
-    """The deviations, and 1 where one is no larger than rounding makes it for a constant column.
+    """Return the deviations, and 1 where one is no larger than rounding makes it for a constant column.
 
     Data that was computed in float64 is constant within an epsilon of its size for each row, as scikit-learn has it;
     the mean of exactly constant data is off by two roundings in the dtype in which it is computed.
     """
-    steps = _epsilons(found.count, 4.0 * ops.finfo(ops.dtype(found.mean)).eps ** 2)
-    noise = ops.add(ops.square(ops.multiply(found.mean, steps)), ops.multiply(found.var, _epsilons(found.count, 0.0)))
+    steps = _count_epsilons(found.count, 4.0 * ops.finfo(ops.dtype(found.mean)).eps ** 2)
+    noise = ops.add(
+        ops.square(ops.multiply(found.mean, steps)), ops.multiply(found.var, _count_epsilons(found.count, 0.0))
+    )
     return ops.where(ops.less_equal(found.var, noise), ops.ones_like(found.var), ops.sqrt(found.var))
 
 
-def _epsilons(count: Any, least: float) -> Any:
+def _count_epsilons(count: Any, least: float) -> Any:
     if isinstance(count, int):
         return max(count * _EPSILON, least)
     return ops.maximum(ops.multiply(ops.cast(count, "float32"), _EPSILON), least)

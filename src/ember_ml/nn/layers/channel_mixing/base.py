@@ -21,5 +21,5 @@ class ChannelMixingLayer(Layer):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``x`` as a tensor."""
+        """Return ``x`` as a tensor."""
         return ops.convert_to_tensor(x)

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Kernel(Layer):
-    """What all layers with a sliding window share: sizes, one of which may be left out, the weight and the bias."""
+    """The base class of layers with a sliding window: sizes, one of which may be left out, weight and bias."""
 
     inputs: int | None
 
@@ -78,7 +78,7 @@ class Kernel(Layer):
         self._make(shape[1 if self._is_first else -1])
 
     def _make(self, inputs: int) -> None:
-        """Make the parameters for so many input channels."""
+        """Make the parameters for ``inputs`` input channels."""
         raise NotImplementedError
 
     def _make_parameters(self, shape: tuple[int, ...], outputs: int) -> None:
@@ -120,7 +120,7 @@ class _Convolution(Kernel):
         self._set(inputs, kernel_size, strides, padding, dilation_rate, bias, data_format, initializer, dtype)
 
     def _make(self, inputs: int) -> None:
-        self.inputs, outputs = inputs, _known(self.outputs)
+        self.inputs, outputs = inputs, _check_outputs(self.outputs)
         if inputs % self.groups or outputs % self.groups:
             raise ValueError(f"{inputs} inputs and {outputs} outputs cannot be split into {self.groups} groups")
         self._make_parameters((outputs, inputs // self.groups, *self.kernel_size), outputs)
@@ -213,7 +213,7 @@ class _Transposed(Kernel):
         self._set(inputs, kernel_size, strides, padding, dilation_rate, bias, data_format, initializer, dtype)
 
     def _make(self, inputs: int) -> None:
-        self.inputs, outputs = inputs, _known(self.outputs)
+        self.inputs, outputs = inputs, _check_outputs(self.outputs)
         self._make_parameters((inputs, outputs, *self.kernel_size), outputs)
 
     def forward(self, x: TensorLike) -> Tensor:
@@ -278,7 +278,7 @@ class ConvTranspose3d(_Transposed):
     dimensions = 3
 
 
-def _known(outputs: int | None) -> int:
+def _check_outputs(outputs: int | None) -> int:
     if outputs is None:
         raise TypeError("a convolution needs its number of output channels")
     return outputs

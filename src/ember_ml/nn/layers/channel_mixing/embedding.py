@@ -1,4 +1,4 @@
-"""Vectors for the words of a vocabulary."""
+"""Embeddings: vectors for the words of a vocabulary."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.selection import active
+from ember_ml.config import registry
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.base import Layer
-from ember_ml.nn.modules.activations import named
 from ember_ml.nn.modules.parameter import Buffer
 from ember_ml.tensor import EmberTensor
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
@@ -59,7 +59,7 @@ class MixtureOfExperts(Layer):
         if not 1 <= top_k <= experts:
             raise ValueError(f"each position uses 1 to {experts} of {experts} experts, not {top_k}")
         self.experts, self.hidden, self.top_k, self.inputs = experts, hidden, top_k, inputs
-        self.activation, self._dtype = named.get(activation), dtype
+        self.activation, self._dtype = registry.get("activations", activation), dtype
         self.balance_loss = Buffer(ops.ones((), dtype))
         if inputs is None:
             self.is_built = False
@@ -83,11 +83,11 @@ class MixtureOfExperts(Layer):
         marks = ops.one_hot(ops.ravel(chosen), self.experts, dtype="int64")
         shares = ops.mean(ops.cast(marks, probabilities.dtype), 0)
         self._report(ops.multiply(ops.sum(ops.multiply(shares, ops.mean(probabilities, 0))), self.experts))
-        results = ops.reshape(self._routed(rows, marks), (-1, self.top_k, shape[-1]))
+        results = ops.reshape(self._route(rows, marks), (-1, self.top_k, shape[-1]))
         return ops.reshape(ops.sum(ops.multiply(results, ops.expand_dims(weights, -1)), 1), shape)
 
-    def _routed(self, rows: Tensor, marks: Tensor) -> Tensor:
-        """What the chosen experts, ``top_k`` for each row, make of the rows; ``marks`` has a 1 for each choice.
+    def _route(self, rows: Tensor, marks: Tensor) -> Tensor:
+        """Return the outputs of the chosen experts, ``top_k`` for each row; ``marks`` has a 1 for each choice.
 
         The rows of each expert are laid out in blocks of one size, so that each block has one expert and all blocks are
         one product of matrices: no shape depends on values. At most as many blocks as there are experts are not full.
@@ -98,27 +98,24 @@ class MixtureOfExperts(Layer):
         used = ops.floor_divide(ops.add(ops.sum(marks, 0), size - 1), size)
         ends = ops.cumsum(used)
         offsets = ops.multiply(ops.subtract(ends, used), size)
-        # each row's place: where its expert's blocks begin, and how many rows of that expert come before it
+        # the position of each row: the start of its expert's blocks, plus the number of that expert's rows before it
         places = ops.subtract(ops.sum(ops.multiply(marks, ops.add(ops.cumsum(marks, 0), offsets)), -1), 1)
         laid = ops.segment_sum(ops.repeat(rows, self.top_k, 0), places, blocks * size)
         laid = ops.reshape(laid, (blocks, size, width))
         numbers = ops.reshape(ops.arange(blocks, device=ops.get_device(rows)), (blocks, 1))
         past = ops.sum(ops.greater_equal(numbers, ends), -1)
-        owners = ops.minimum(past, self.experts - 1)  # a block that is not used has any expert
-        gates = self.activation(_product(laid, self.gate, owners))
-        results = _product(ops.multiply(gates, _product(laid, self.up, owners)), self.down, owners)
+        owners = ops.minimum(past, self.experts - 1)  # the expert of an unused block does not matter
+        gates = self.activation(_multiply_blocks(laid, self.gate, owners))
+        results = _multiply_blocks(ops.multiply(gates, _multiply_blocks(laid, self.up, owners)), self.down, owners)
         return ops.take(ops.reshape(results, (blocks * size, width)), places, 0)
 
     def _report(self, loss: Tensor) -> None:
-        """Make ``loss`` the value of the buffer as it is; assigning it would cut it off from the gradient."""
+        """Store ``loss`` in the buffer with its graph; assigning it would detach it from the gradient."""
         buffer = self.variable("balance_loss")
         buffer.held, buffer.home = loss._array if type(loss) is EmberTensor else loss, active()
 
-    def repr_settings(self) -> dict[str, Any]:
-        return {**super().repr_settings(), "activation": named.name_of(self.activation)}
 
-
-def _product(x: Tensor, weights: Tensor, owners: Tensor) -> Tensor:
-    """Each block of ``x`` times the transposed weight of its owner."""
-    # transposed before they are taken: the gradient of the other order is wrong in what PyTorch 2.13 compiles for CPUs
+def _multiply_blocks(x: Tensor, weights: Tensor, owners: Tensor) -> Tensor:
+    """Multiply each block of ``x`` by the transposed weight of its owner."""
+    # torch 2.13: compiled for CPUs, the gradient is wrong where take comes before the transpose
     return ops.matmul(x, ops.take(ops.matrix_transpose(weights), owners, 0))

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.config import registry
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.dropout import Dropout
 from ember_ml.nn.layers.channel_mixing.linear import Linear
-from ember_ml.nn.modules.activations import named
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = ["GEGLU", "MLP", "GatedMLP", "SwiGLU"]
@@ -57,7 +57,7 @@ class MLP(Layer):
     ) -> None:
         self.hidden, self.outputs, self.inputs = hidden, outputs, inputs
         self.has_bias, self._dtype = bias, dtype
-        self.activation = named.get(activation)
+        self.activation = registry.get("activations", activation)
         self.drop = Dropout(dropout)
         if inputs is None:
             self.is_built = False
@@ -73,9 +73,6 @@ class MLP(Layer):
     def forward(self, x: TensorLike) -> Tensor:
         hidden = self.activation(self.up(x))
         return self.down(self.drop(hidden) if self.drop.rate else hidden)
-
-    def repr_settings(self) -> dict[str, Any]:
-        return {**super().repr_settings(), "activation": named.name_of(self.activation)}
 
 
 class GatedMLP(MLP):
@@ -115,7 +112,7 @@ class GatedMLP(MLP):
 
 
 class SwiGLU(GatedMLP):
-    """A :class:`GatedMLP` whose gates are SiLU, as in Llama and its kin.
+    """A :class:`GatedMLP` whose gates are SiLU, as in Llama.
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.SwiGLU(64)(ops.ones((2, 5, 16))))

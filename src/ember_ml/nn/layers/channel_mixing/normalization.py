@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.backend.common.convolution import is_channels_first
+from ember_ml.nn.initializers import constant
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.modules.parameter import Buffer
 from ember_ml.tensor import EmberTensor
@@ -16,7 +17,7 @@ __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
 
 
 class _Rows(Layer):
-    """What normalizes the last dimensions of each position alone."""
+    """The base class of layers that normalize the last dimensions of each position alone."""
 
     shape: Any
     epsilon: float
@@ -77,11 +78,14 @@ class RMSNorm(_Rows):
         epsilon: Added to the mean square, against division by 0.
         affine: Whether there is a weight.
         dtype: The dtype of the parameters.
+        offset: Added to the weight, which then starts at ``1 - offset``; 1 in Gemma, whose weights are small.
 
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(ops.round(nn.RMSNorm()([[1.0, -1.0], [30.0, -30.0]]), 3)).tolist()
     [[1.0, -1.0], [1.0, -1.0]]
     """
+
+    offset: float
 
     def __init__(
         self,
@@ -89,15 +93,23 @@ class RMSNorm(_Rows):
         epsilon: float = 1e-5,
         affine: bool = True,
         dtype: DTypeLike = "float32",
+        offset: float = 0.0,
     ) -> None:
+        self.offset = offset
         super().__init__(shape, epsilon, affine, False, dtype)
 
+    def build(self, shape: tuple[int, ...]) -> None:
+        super().build(shape)
+        if self.offset and self.weight is not None:
+            self.add_parameter("weight", self.shape, constant(1.0 - self.offset), self._dtype)
+
     def forward(self, x: TensorLike) -> Tensor:
-        return ops.rms_normalization(x, self.weight, self._axes, self.epsilon)
+        weight = ops.add(self.weight, self.offset) if self.offset and self.weight is not None else self.weight
+        return ops.rms_normalization(x, weight, self._axes, self.epsilon)
 
 
 class _Channels(Layer):
-    """What has one weight and one bias for each channel."""
+    """The base class of layers with one weight and one bias for each channel."""
 
     channels: int | None
     epsilon: float
@@ -179,12 +191,12 @@ class BatchNorm(_Channels):
         return result
 
     def _remember(self, mean: Tensor, variance: Tensor, count: int) -> None:
-        """Move the running mean and variance towards those of a batch of ``count`` numbers a channel."""
+        """Move the running mean and variance towards those of a batch of ``count`` elements per channel."""
         if count < 2:
             raise ValueError("BatchNorm is trained with more than one number for each channel; one has no variance")
         share = self.momentum
-        self.running_mean = _moved(self.running_mean, mean, share, share)
-        self.running_var = _moved(self.running_var, variance, share, share * count / (count - 1))
+        self.running_mean = _move_towards(self.running_mean, mean, share, share)
+        self.running_var = _move_towards(self.running_var, variance, share, share * count / (count - 1))
 
 
 class GroupNorm(_Channels):
@@ -261,8 +273,8 @@ def _make_affine(layer: Any, shape: tuple[int, ...], weight: bool, bias: bool) -
         layer.add_parameter("bias", shape, "zeros", layer._dtype)
 
 
-def _moved(running: Tensor, found: Tensor, share: float, factor: float) -> Tensor:
-    """``(1 - share) * running + factor * found``, native and in the dtype of ``running``."""
+def _move_towards(running: Tensor, found: Tensor, share: float, factor: float) -> Tensor:
+    """Return ``(1 - share) * running + factor * found``, native and in the dtype of ``running``."""
     found = found.native if type(found) is EmberTensor else found
     moved = ops.add(ops.multiply(running, 1.0 - share), ops.multiply(found, factor))
     return moved if moved.dtype == running.dtype else ops.cast(moved, running.dtype)

@@ -33,7 +33,7 @@ __all__ = [
 
 
 class _Pool(Module):
-    """What all pooling of windows shares."""
+    """The base class of pooling over windows."""
 
     dimensions: int
 
@@ -242,7 +242,7 @@ class AdaptiveAvgPool3d(_AdaptiveAverage):
 
 
 class _Global(Module):
-    """What pools all positions, however many dimensions they have."""
+    """The base class of pooling over all positions, in any number of dimensions."""
 
     data_format: str
     keepdims: bool

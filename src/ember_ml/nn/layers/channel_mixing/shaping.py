@@ -1,4 +1,4 @@
-"""Layers that change no number: shapes, masks, and nothing at all."""
+"""Layers that do not compute: they reshape, mask, or return their input."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from ember_ml.nn.layers.sequence_mixing.attention import Attention, CrossAttenti
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer
 from ember_ml.nn.layers.sequence_mixing.continuous import CFC
 from ember_ml.nn.layers.sequence_mixing.convolution import CausalConv1d
+from ember_ml.nn.layers.sequence_mixing.grouped_query import GroupedQueryAttention
 from ember_ml.nn.layers.sequence_mixing.linear_attention import LinearAttention
 from ember_ml.nn.layers.sequence_mixing.recurrent import GRU, LSTM, RNN
 from ember_ml.nn.layers.sequence_mixing.state_space import StateSpace
@@ -18,6 +19,7 @@ __all__ = [
     "Attention",
     "CausalConv1d",
     "CrossAttention",
+    "GroupedQueryAttention",
     "LinearAttention",
     "SequenceMixingLayer",
     "StateSpace",

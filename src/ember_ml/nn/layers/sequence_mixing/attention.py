@@ -22,7 +22,7 @@ class KeyValueCache(NamedTuple):
 
 
 class _Heads(Layer):
-    """What the kinds of attention share: how ``hidden`` is parted into heads, and the way out."""
+    """The base class of attention: the split of ``hidden`` into heads, and the output projection."""
 
     hidden: int
     heads: int
@@ -51,7 +51,7 @@ class _Heads(Layer):
         mask: TensorLike | None,
         is_causal: bool,
     ) -> Tensor:
-        """What the queries find, the heads side by side: (batch, length, hidden)."""
+        """Return the attention output with the heads concatenated: (batch, length, hidden)."""
         if self.dropout and self.training:
             found = _attend_dropping(query, key, value, bias, mask, is_causal, self.dropout)
         else:
@@ -113,7 +113,7 @@ class Attention(_Heads, SequenceMixingLayer):
         self.output = Linear(hidden, hidden, bias=bias, dtype=dtype)
 
     def initial_state(self, batch: int) -> KeyValueCache:
-        """An empty cache."""
+        """Return an empty cache."""
         empty = self.zeros(batch, 0, self.groups, self._width)
         return KeyValueCache(empty, empty)
 
@@ -188,7 +188,7 @@ class CrossAttention(_Heads):
         self.output = Linear(hidden, hidden, bias=bias, dtype=dtype)
 
     def remember(self, context: TensorLike) -> KeyValueCache:
-        """The keys and values of ``context``."""
+        """Return the keys and values of ``context``."""
         both = self.key_value(context)
         if both.ndim != 3:
             raise ValueError(f"a context has the shape (batch, length, width), not {tuple(ops.shape(context))}")
@@ -219,7 +219,7 @@ def _attend_dropping(
     is_causal: bool,
     rate: float,
 ) -> Tensor:
-    """``ops.dot_product_attention`` with weights left out: no library's own function drops the same ones."""
+    """Return ``ops.dot_product_attention`` with weights left out: no library's own function drops the same ones."""
     queries, keys, shared = query.shape[1], key.shape[1], query.shape[2] // key.shape[2]
     if shared > 1:
         key, value = ops.repeat(key, shared, axis=2), ops.repeat(value, shared, axis=2)

@@ -1,4 +1,4 @@
-"""What the layers that mix positions share: masks, states that are carried along, and steps through time."""
+"""The base class of layers that mix positions: masks, states between calls, and loops over time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ember_ml import ops
 from ember_ml.nn.layers.base import Layer
 from ember_ml.typing import Tensor, TensorLike
 
-__all__ = ["SequenceMixingLayer", "in_and_out", "over_time"]
+__all__ = ["SequenceMixingLayer", "loop_over_time", "split_sizes"]
 
 
 class SequenceMixingLayer(Layer):
@@ -30,14 +30,14 @@ class SequenceMixingLayer(Layer):
         return x if mask is None else ops.multiply(x, mask)
 
     def sequences(self, x: TensorLike, mask: TensorLike | None = None) -> Tensor:
-        """``x`` as a tensor with the mask multiplied into it; ``ValueError`` unless it is (batch, length, width)."""
+        """Return ``x`` times the mask, as a tensor; ``ValueError`` unless it is (batch, length, width)."""
         x = SequenceMixingLayer.forward(self, x, mask)
         if x.ndim != 3:
             raise ValueError(f"{type(self).__name__} takes x of shape (batch, length, width), not {tuple(x.shape)}")
         return x
 
     def initial_state(self, batch: int) -> Any:
-        """The state before anything was seen, for ``batch`` sequences."""
+        """Return the state before anything was seen, for ``batch`` sequences."""
         raise NotImplementedError(f"{type(self).__name__} carries no state")
 
     def zeros(self, *shape: int) -> Tensor:
@@ -49,18 +49,18 @@ class SequenceMixingLayer(Layer):
         return ops.zeros(shape, dtype=like.dtype, device=ops.get_device(like))
 
 
-def in_and_out(layer: str, first: int | None, second: int | None) -> tuple[int | None, int]:
-    """The sizes of a layer that is made by ``Layer(inputs, outputs)``, or by ``Layer(outputs)``."""
+def split_sizes(layer: str, first: int | None, second: int | None) -> tuple[int | None, int]:
+    """Return the sizes of a layer that is made by ``Layer(inputs, outputs)``, or by ``Layer(outputs)``."""
     inputs, outputs = (None, first) if second is None else (first, second)
     if outputs is None or outputs < 1 or (inputs is not None and inputs < 1):
         raise ValueError(f"the sizes of {layer} are at least 1, and that of its results cannot be left out")
     return inputs, outputs
 
 
-def over_time(
+def loop_over_time(
     step: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: tuple[Tensor, ...], reverse: bool = False
 ) -> tuple[Any, Tensor]:
-    """The last ``carry``, and the results stacked, of ``carry, y = step(carry, parts)`` along the second dimension.
+    """Return the last ``carry`` and the stacked ``y`` of ``carry, y = step(carry, parts)`` along the second dimension.
 
     A loop in Python: fastest where each op runs by itself. Compilers unroll it; the loops of PyTorch's compiler do not
     take functions that hold parameters.

@@ -6,7 +6,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn import initializers
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, in_and_out, over_time
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, loop_over_time, split_sizes
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = ["CFC"]
@@ -41,7 +41,7 @@ class CFC(SequenceMixingLayer):
     def __init__(
         self, inputs: int | None, hidden: int | None = None, backbone: int = 128, dtype: DTypeLike = "float32"
     ) -> None:
-        self.inputs, self.hidden = in_and_out("CFC", inputs, hidden)
+        self.inputs, self.hidden = split_sizes("CFC", inputs, hidden)
         if backbone < 1:
             raise ValueError(f"the backbone of CFC has at least 1 feature, not {backbone!r}")
         self.backbone, self._dtype = backbone, dtype
@@ -90,5 +90,5 @@ class CFC(SequenceMixingLayer):
             return carry, carry
 
         zeros = ops.zeros((x.shape[0], self.hidden), dtype=projected.dtype, device=ops.get_device(projected))
-        last, y = over_time(step, zeros if state is None else state, parts)
+        last, y = loop_over_time(step, zeros if state is None else state, parts)
         return y if state is None else (y, last)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn import initializers
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, in_and_out
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, split_sizes
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = ["CausalConv1d"]
@@ -43,7 +43,7 @@ class CausalConv1d(SequenceMixingLayer):
         bias: bool = True,
         dtype: DTypeLike = "float32",
     ) -> None:
-        self.inputs, self.outputs = in_and_out("CausalConv1d", inputs, outputs)
+        self.inputs, self.outputs = split_sizes("CausalConv1d", inputs, outputs)
         self.kernel_size, self.dilation_rate, self.groups = kernel_size, dilation_rate, groups
         if kernel_size < 1 or dilation_rate < 1 or groups < 1 or self.outputs % groups:
             raise ValueError(

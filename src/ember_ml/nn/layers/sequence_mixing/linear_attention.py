@@ -71,7 +71,7 @@ class LinearAttention(SequenceMixingLayer):
         batch, length = x.shape[:2]
         parts = ops.reshape(self.qkv(x), (batch, length, 3, self.heads, self.hidden // self.heads))
         query, key, value = ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)))
-        query, key = _features(query), _features(key)
+        query, key = _map_features(query), _map_features(key)
         if mask is not None:
             key = ops.multiply(key, ops.expand_dims(mask, 1))
         value = ops.concatenate([value, ops.ones_like(value[..., :1])], axis=-1)
@@ -80,17 +80,17 @@ class LinearAttention(SequenceMixingLayer):
         else:
             sums, state_after = ops.matmul(query, ops.matmul(ops.swapaxes(key, -1, -2), value)), state
         found, total = ops.split(sums, (self.hidden // self.heads,), axis=-1)
-        found = ops.divide(found, ops.where(ops.equal(total, 0.0), 1.0, total))  # where all that it sees is hidden
+        found = ops.divide(found, ops.where(ops.equal(total, 0.0), 1.0, total))  # 0 where all visible keys are masked
         y = self.output(ops.reshape(ops.transpose(found, (0, 2, 1, 3)), (batch, length, self.hidden)))
         return y if state is None else (y, state_after)
 
     def _causal_sums(self, query: Tensor, key: Tensor, value: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """For each query the sum over the keys up to it, and the state after the last."""
+        """Return for each query the sum over the keys up to it, and the state after the last position."""
         batch, heads, length, width = query.shape
         size = min(self.chunk, length)
         count = -(-length // size)
         query, key, value = (
-            ops.reshape(_longer(x, count * size - length), (batch, heads, count, size, x.shape[-1]))
+            ops.reshape(_pad_positions(x, count * size - length), (batch, heads, count, size, x.shape[-1]))
             for x in (query, key, value)
         )
         products = ops.matmul(query, ops.swapaxes(key, -1, -2))
@@ -105,10 +105,10 @@ class LinearAttention(SequenceMixingLayer):
         return sums, running[:, :, -1]
 
 
-def _features(x: Tensor) -> Tensor:
+def _map_features(x: Tensor) -> Tensor:
     return ops.add(ops.elu(x), 1.0)
 
 
-def _longer(x: Tensor, missing: int) -> Tensor:
-    """``x`` with zeros after its positions."""
+def _pad_positions(x: Tensor, missing: int) -> Tensor:
+    """Pad the positions of ``x`` with ``missing`` zeros at the end."""
     return ops.pad(x, ((0, 0), (0, 0), (0, missing), (0, 0))) if missing else x

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 from ember_ml import ops
 from ember_ml.backend.selection import active
 from ember_ml.nn import initializers
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, in_and_out, over_time
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, loop_over_time, split_sizes
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
 Carry = tuple[Tensor, ...]
-"""The tensors that go from one position to the next, each (batch, hidden); the first is also the result."""
+"""The tensors that a cell passes to the next position, each (batch, hidden); the first is also the result."""
 
 
 class _Recurrent(SequenceMixingLayer):
@@ -28,11 +28,11 @@ class _Recurrent(SequenceMixingLayer):
     has_bias: bool
 
     gates: ClassVar[int]
-    """How many times ``hidden`` numbers each cell computes from an input and its state."""
+    """The number of gates: a cell computes ``gates * hidden`` elements from an input and its state."""
     carried: ClassVar[int] = 1
-    """How many tensors a cell carries along."""
+    """The number of tensors in a carry."""
     kind: str
-    """What the library's own function for it is known by."""
+    """The name of this layer for ``backend.recurrent``."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class _Recurrent(SequenceMixingLayer):
         bias: bool = True,
         dtype: DTypeLike = "float32",
     ) -> None:
-        self.inputs, self.hidden = in_and_out(type(self).__name__, inputs, hidden)
+        self.inputs, self.hidden = split_sizes(type(self).__name__, inputs, hidden)
         if layers < 1:
             raise ValueError(f"{type(self).__name__} has at least 1 layer, not {layers!r}")
         if not 0.0 <= dropout < 1.0:
@@ -77,17 +77,17 @@ class _Recurrent(SequenceMixingLayer):
 
     def forward(self, x: TensorLike, mask: TensorLike | None = None, state: Any = None) -> Any:
         x = self.sequences(x, mask)
-        parts = self._parts(x, state)
-        found = self._by_library(x, parts)
+        parts = self._initial_carry(x, state)
+        found = self._run_native(x, parts)
         if found is None:
-            found = self._by_steps(x, list(zip(*(ops.unstack(part) for part in parts), strict=True)))
+            found = self._run_cells(x, list(zip(*(ops.unstack(part) for part in parts), strict=True)))
         y, last = found
         if state is None:
             return y
         return y, last[0] if self.carried == 1 else tuple(last)
 
-    def _parts(self, x: Tensor, state: Any) -> Carry:
-        """What the cells start from, each part (layers * directions, batch, hidden)."""
+    def _initial_carry(self, x: Tensor, state: Any) -> Carry:
+        """Return the first carry of all cells, each part (layers * directions, batch, hidden)."""
         shape = (len(self._cells), x.shape[0], self.hidden)
         if state is None:
             return (ops.zeros(shape, dtype=x.dtype, device=ops.get_device(x)),) * self.carried
@@ -97,8 +97,8 @@ class _Recurrent(SequenceMixingLayer):
             raise ValueError(f"the state of this {type(self).__name__} is {many} of shape {shape}")
         return parts
 
-    def _by_library(self, x: Tensor, parts: Carry) -> tuple[Tensor, Carry] | None:
-        """The results and the last state by the library's own function, where it has one and that drops nothing."""
+    def _run_native(self, x: Tensor, parts: Carry) -> tuple[Tensor, Carry] | None:
+        """Run the library's own function; return None where it has none, or where dropout is needed."""
         backend = active()
         library = backend.recurrent
         if library is None or (self.dropout and self.training and self.layers > 1):
@@ -115,7 +115,7 @@ class _Recurrent(SequenceMixingLayer):
             return found[0], tuple(found[1])
         return wrap_native(found[0], backend), tuple(wrap_native(part, backend) for part in found[1])
 
-    def _by_steps(self, x: Tensor, carries: list[Carry]) -> tuple[Tensor, Carry]:
+    def _run_cells(self, x: Tensor, carries: list[Carry]) -> tuple[Tensor, Carry]:
         directions = 2 if self.bidirectional else 1
         for first in range(0, len(self._cells), directions):
             if first and self.training and self.dropout:
@@ -123,31 +123,31 @@ class _Recurrent(SequenceMixingLayer):
             found = []
             for place in range(first, first + directions):
                 name, reverse = self._cells[place]
-                carries[place], y = self._run(x, name, carries[place], reverse)
+                carries[place], y = self._run_cell(x, name, carries[place], reverse)
                 found.append(y)
             x = found[0] if directions == 1 else ops.concatenate(found, axis=-1)
         return x, tuple(ops.stack(column) for column in zip(*carries, strict=True))
 
-    def _run(self, x: Tensor, name: str, carry: Carry, reverse: bool) -> tuple[Carry, Tensor]:
-        """One cell over all positions; what it takes from the inputs is computed for all at once."""
+    def _run_cell(self, x: Tensor, name: str, carry: Carry, reverse: bool) -> tuple[Carry, Tensor]:
+        """Run one cell over all positions; the projection of the inputs is computed for all at once."""
         weight = getattr(self, f"weight_hh{name}")
-        inner, outer = self._biases(name)
+        inner, outer = self._split_biases(name)
         projected = ops.linear(x, getattr(self, f"weight_ih{name}"), outer)
 
         def step(carry: Carry, parts: tuple[Tensor]) -> tuple[Carry, Tensor]:
             carry = self.cell(parts[0], ops.linear(carry[0], weight, inner), carry)
             return carry, carry[0]
 
-        return over_time(step, carry, (projected,), reverse)
+        return loop_over_time(step, carry, (projected,), reverse)
 
-    def _biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
-        """What is added at each position to what comes from the state, and before to what comes from the inputs."""
+    def _split_biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
+        """Return (recurrent bias, input bias); the input bias is folded into the projection of the inputs."""
         if not self.has_bias:
             return None, None
         return None, ops.add(getattr(self, f"bias_ih{name}"), getattr(self, f"bias_hh{name}"))
 
     def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
-        """What a cell carries on, from the gates' parts and from what it carried here."""
+        """Return the next carry from the gates' projections of input and state, and the present carry."""
         raise NotImplementedError
 
 
@@ -212,8 +212,8 @@ class GRU(_Recurrent):
     gates = 3
     kind = "gru"
 
-    def _biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
-        # the gate r multiplies the bias of n, which can therefore not be added before
+    def _split_biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
+        # the gate r multiplies the recurrent bias of n, so that it cannot be folded into the projection
         return (getattr(self, f"bias_hh{name}"), getattr(self, f"bias_ih{name}")) if self.has_bias else (None, None)
 
     def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:

@@ -47,8 +47,8 @@ class StateSpace(SequenceMixingLayer):
         self.rank = -(-hidden // 16) if rank is None else rank
         self.select = Linear(hidden, self.rank + 2 * states, bias=False, dtype=dtype)
         self.step = Linear(self.rank, hidden, dtype=dtype)
-        self.step.bias = _start_of_steps((hidden,), dtype)
-        self.add_parameter("log_rate", (hidden, states), _start_of_rates, dtype)
+        self.step.bias = _init_steps((hidden,), dtype)
+        self.add_parameter("log_rate", (hidden, states), _init_rates, dtype)
         self.add_parameter("skip", (hidden,), "ones", dtype)
 
     def initial_state(self, batch: int) -> Tensor:
@@ -61,7 +61,7 @@ class StateSpace(SequenceMixingLayer):
         step = ops.softplus(self.step(low))
         decay = ops.exp(ops.negative(ops.multiply(ops.expand_dims(step, -1), ops.exp(self.log_rate))))
         drive = ops.multiply(ops.expand_dims(ops.multiply(step, x), -1), ops.expand_dims(into, -2))
-        decay, found = ops.associative_scan(_after, (decay, drive), axis=1)
+        decay, found = ops.associative_scan(_compose, (decay, drive), axis=1)
         if state is not None:
             found = ops.add(found, ops.multiply(decay, ops.expand_dims(state, 1)))
         y = ops.squeeze(ops.matmul(found, ops.expand_dims(out, -1)), -1)
@@ -71,18 +71,18 @@ class StateSpace(SequenceMixingLayer):
         return y, (found[:, -1] if found.shape[1] else state)
 
 
-def _after(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """What two stretches of positions do to a state, one after the other: ``h`` becomes ``decay * h + drive``."""
+def _compose(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Compose two affine maps ``h -> decay * h + drive``, the first one first."""
     return ops.multiply(first[0], second[0]), ops.add(ops.multiply(second[0], first[1]), second[1])
 
 
-def _start_of_rates(shape: Sequence[int], dtype: Any) -> Tensor:
-    """Rates of 1, 2, 3 ... in every channel: memories of different lengths."""
+def _init_rates(shape: Sequence[int], dtype: Any) -> Tensor:
+    """Return logarithms of the rates 1, 2, 3 ... in every channel: memories of different lengths."""
     row = [math.log(1.0 + place) for place in range(shape[1])]
     return ops.array([row] * shape[0], dtype=dtype)
 
 
-def _start_of_steps(shape: Sequence[int], dtype: Any) -> Tensor:
-    """Biases with which steps start between 0.001 and 0.1, as many in each order of magnitude."""
+def _init_steps(shape: Sequence[int], dtype: Any) -> Tensor:
+    """Draw biases with which steps start between 0.001 and 0.1, log-uniformly."""
     drawn = ops.to_numpy(ops.random_uniform(shape, math.log(1e-3), math.log(1e-1))).tolist()
     return ops.array([math.log(math.expm1(math.exp(place))) for place in drawn], dtype=dtype)

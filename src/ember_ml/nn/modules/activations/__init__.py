@@ -1,4 +1,4 @@
-"""Activations: the functions, which are the ops of those names, and for each a module that holds its settings."""
+"""Activations: the ops of these names, and for each a module that holds its settings."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ Swish = SiLU
 
 
 def get_activations_module() -> ModuleType:
-    """The module of the active backend, which has the functions of this one for that backend.
+    """Return the module of the active backend, which has these functions for that backend.
 
     >>> from ember_ml import ops
     >>> from ember_ml.nn.modules import activations

@@ -24,5 +24,5 @@ class Activation(Module):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """The activation of ``x``, element by element unless the class says otherwise."""
+        """Return the activation of ``x``, element by element unless the class says otherwise."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward")

@@ -43,7 +43,7 @@ class ReLU6(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``min(max(x, 0), 6)``."""
+        """Return ``min(max(x, 0), 6)``."""
         return ops.relu6(x)
 
 
@@ -60,7 +60,7 @@ class LeakyReLU(Activation):
         self.negative_slope = negative_slope
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``max(x, 0) + negative_slope * min(x, 0)``."""
+        """Return ``max(x, 0) + negative_slope * min(x, 0)``."""
         return ops.leaky_relu(x, self.negative_slope)
 
 
@@ -79,7 +79,7 @@ class PReLU(Activation):
         self.weight = Parameter(ops.multiply(weight, 1.0))  # whole numbers become float32
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``max(x, 0) + weight * min(x, 0)``."""
+        """Return ``max(x, 0) + weight * min(x, 0)``."""
         return ops.prelu(x, self.weight)
 
 
@@ -96,7 +96,7 @@ class ELU(Activation):
         self.alpha = alpha
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``max(x, 0) + alpha * (exp(min(x, 0)) - 1)``."""
+        """Return ``max(x, 0) + alpha * (exp(min(x, 0)) - 1)``."""
         return ops.elu(x, self.alpha)
 
 
@@ -110,7 +110,7 @@ class SELU(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``scale * elu(x, alpha)``."""
+        """Return ``scale * elu(x, alpha)``."""
         return ops.selu(x)
 
 
@@ -127,7 +127,7 @@ class CELU(Activation):
         self.alpha = alpha
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)``."""
+        """Return ``max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)``."""
         return ops.celu(x, self.alpha)
 
 
@@ -144,7 +144,7 @@ class Squareplus(Activation):
         self.b = b
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``(x + sqrt(x**2 + b)) / 2``."""
+        """Return ``(x + sqrt(x**2 + b)) / 2``."""
         return ops.squareplus(x, self.b)
 
 
@@ -162,7 +162,7 @@ class Threshold(Activation):
         self.default_value = default_value
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``x`` where it exceeds the threshold, ``default_value`` elsewhere."""
+        """Return ``x`` where it exceeds the threshold, ``default_value`` elsewhere."""
         return ops.threshold(x, self.threshold, self.default_value)
 
 
@@ -176,7 +176,7 @@ class LogSigmoid(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``-log(1 + exp(-x))``."""
+        """Return ``-log(1 + exp(-x))``."""
         return ops.log_sigmoid(x)
 
 
@@ -190,7 +190,7 @@ class HardSigmoid(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``min(max(x + 3, 0), 6) / 6``."""
+        """Return ``min(max(x + 3, 0), 6) / 6``."""
         return ops.hard_sigmoid(x)
 
 
@@ -204,7 +204,7 @@ class SiLU(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``x * sigmoid(x)``."""
+        """Return ``x * sigmoid(x)``."""
         return ops.silu(x)
 
 
@@ -218,7 +218,7 @@ class HardSiLU(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``x * hard_sigmoid(x)``."""
+        """Return ``x * hard_sigmoid(x)``."""
         return ops.hard_silu(x)
 
 
@@ -235,7 +235,7 @@ class GELU(Activation):
         self.approximate = approximate
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``x`` times the chance that a standard normal number is below it."""
+        """Return ``x`` times the probability that a standard normal number is below it."""
         return ops.gelu(x, self.approximate)
 
 
@@ -249,7 +249,7 @@ class Mish(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``x * tanh(softplus(x))``."""
+        """Return ``x * tanh(softplus(x))``."""
         return ops.mish(x)
 
 
@@ -266,7 +266,7 @@ class GLU(Activation):
         self.axis = axis
 
     def forward(self, x: TensorLike) -> Tensor:
-        """The first half times the sigmoid of the second."""
+        """Return the first half times the sigmoid of the second."""
         return ops.glu(x, self.axis)
 
 
@@ -280,7 +280,7 @@ class HardTanh(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``min(max(x, -1), 1)``."""
+        """Return ``min(max(x, -1), 1)``."""
         return ops.hard_tanh(x)
 
 
@@ -294,7 +294,7 @@ class Softsign(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``x / (1 + abs(x))``."""
+        """Return ``x / (1 + abs(x))``."""
         return ops.softsign(x)
 
 
@@ -308,7 +308,7 @@ class TanhShrink(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``x - tanh(x)``."""
+        """Return ``x - tanh(x)``."""
         return ops.tanh_shrink(x)
 
 
@@ -325,7 +325,7 @@ class HardShrink(Activation):
         self.threshold = threshold
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``x`` where its absolute value exceeds the threshold, 0 elsewhere."""
+        """Return ``x`` where its absolute value exceeds the threshold, 0 elsewhere."""
         return ops.hard_shrink(x, self.threshold)
 
 
@@ -342,7 +342,7 @@ class SoftShrink(Activation):
         self.threshold = threshold
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``sign(x) * max(abs(x) - threshold, 0)``."""
+        """Return ``sign(x) * max(abs(x) - threshold, 0)``."""
         return ops.soft_shrink(x, self.threshold)
 
 
@@ -359,7 +359,7 @@ class LogSoftmax(Activation):
         self.axis = axis
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``x - log(sum(exp(x)))`` along the axis."""
+        """Return ``x - log(sum(exp(x)))`` along the axis."""
         return ops.log_softmax(x, self.axis)
 
 
@@ -376,5 +376,5 @@ class Sparsemax(Activation):
         self.axis = axis
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``max(x - level, 0)`` with the level at which this sums to 1 along the axis."""
+        """Return ``max(x - level, 0)`` with the level at which this sums to 1 along the axis."""
         return ops.sparsemax(x, self.axis)

@@ -19,5 +19,5 @@ class ReLU(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``max(x, 0)``."""
+        """Return ``max(x, 0)``."""
         return ops.relu(x)

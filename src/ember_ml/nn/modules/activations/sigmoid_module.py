@@ -19,5 +19,5 @@ class Sigmoid(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``1 / (1 + exp(-x))``."""
+        """Return ``1 / (1 + exp(-x))``."""
         return ops.sigmoid(x)

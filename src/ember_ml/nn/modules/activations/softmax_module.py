@@ -22,5 +22,5 @@ class Softmax(Activation):
         self.axis = axis
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``exp(x) / sum(exp(x))`` along the axis."""
+        """Return ``exp(x) / sum(exp(x))`` along the axis."""
         return ops.softmax(x, axis=self.axis)

@@ -19,5 +19,5 @@ class Softplus(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``log(1 + exp(x))``."""
+        """Return ``log(1 + exp(x))``."""
         return ops.softplus(x)

@@ -19,5 +19,5 @@ class Tanh(Activation):
     """
 
     def forward(self, x: TensorLike) -> Tensor:
-        """``tanh(x)``."""
+        """Return ``tanh(x)``."""
         return ops.tanh(x)

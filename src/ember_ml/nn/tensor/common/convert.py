@@ -1,4 +1,4 @@
-"""Anything tensor-like as a portable tensor."""
+"""Convert anything tensor-like to a portable tensor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["convert_to_tensor"]
 def convert_to_tensor(
     data: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """``data`` as a portable tensor; one that is portable already comes back as it is.
+    """Return ``data`` as a portable tensor; one that is portable already comes back as it is.
 
     A dtype, device or ``requires_grad`` that it does not have makes a new one. The result may share memory with
     ``data``; ``tensor.array`` copies.

@@ -1,4 +1,4 @@
-"""The dtypes, and their names to and fro."""
+"""The dtypes, and conversions between dtypes and their names."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ dtype: DType = DType()
 
 
 def get_dtype(value: Any) -> EmberDType:
-    """The dtype that ``value`` is or stands for: a tensor's own, a name, any library's dtype, a Python type.
+    """Return the dtype that ``value`` is or stands for: a tensor's own, a name, any library's dtype, a Python type.
 
     >>> from ember_ml.nn import tensor
     >>> tensor.get_dtype("int8"), tensor.get_dtype(tensor.ones(3))
@@ -99,7 +99,7 @@ def get_dtype(value: Any) -> EmberDType:
 
 
 def to_dtype_str(value: Any) -> str:
-    """The name of a dtype.
+    """Return the name of a dtype.
 
     >>> from ember_ml.nn import tensor
     >>> tensor.to_dtype_str(tensor.float32)
@@ -109,7 +109,7 @@ def to_dtype_str(value: Any) -> str:
 
 
 def from_dtype_str(name: str) -> EmberDType:
-    """The dtype of that name.
+    """Return the dtype of that name.
 
     >>> from ember_ml.nn import tensor
     >>> tensor.from_dtype_str("bfloat16")

@@ -1,4 +1,4 @@
-"""What every portable tensor offers, as a type."""
+"""The type of portable tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every dtype offers, as a type."""
+"""The type of dtypes."""
 
 from __future__ import annotations
 

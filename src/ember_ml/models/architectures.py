@@ -1,0 +1,65 @@
+"""The architectures that can be opened: the names in ``config.json``, and the class of each."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from ember_ml.errors import ConfigError
+from ember_ml.models.pretrained import PretrainedModel
+from ember_ml.models.settings import Settings
+
+__all__ = ["ARCHITECTURES", "find_class"]
+
+_DECODERS = (
+    *("Gemma2ForCausalLM", "Gemma3ForCausalLM", "LlamaForCausalLM", "MistralForCausalLM"),
+    *("Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "SmolLM3ForCausalLM"),
+)
+ARCHITECTURES: dict[str, str] = {
+    "GPT2LMHeadModel": "gpt2:GPT2",
+    **dict.fromkeys(_DECODERS, "llama:CausalDecoder"),
+}
+"""By the name of an architecture: the module in this folder, and the class."""
+_USUAL = {
+    "gpt2": "GPT2LMHeadModel",
+    "gemma2": "Gemma2ForCausalLM",
+    "gemma3_text": "Gemma3ForCausalLM",
+    "llama": "LlamaForCausalLM",
+    "mistral": "MistralForCausalLM",
+    "phi3": "Phi3ForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "smollm3": "SmolLM3ForCausalLM",
+}
+"""By model_type: the architecture of a config.json that names none."""
+
+
+def find_class(settings: Settings) -> type[PretrainedModel]:
+    """Return the class of the model that the settings describe; raise where there is none."""
+    _refuse_code(settings)
+    if settings.get("quantization_config") is not None or settings.get("quantization") is not None:
+        raise ConfigError(
+            f"{settings.where} describes quantized weights, which Ember ML does not read; use the originals"
+        )
+    kind = settings.get("model_type")
+    if not isinstance(kind, str) or kind not in _USUAL:
+        raise ConfigError(f"{settings.where} has model_type = {kind!r:.80}; Ember ML has {', '.join(sorted(_USUAL))}")
+    named = settings.get("architectures", [_USUAL[kind]])
+    if not isinstance(named, list) or not named or not isinstance(named[0], str) or named[0] not in ARCHITECTURES:
+        raise ConfigError(
+            f"{settings.where} has architectures = {named!r:.80}; Ember ML has {', '.join(ARCHITECTURES)}"
+        )
+    module, _, name = ARCHITECTURES[named[0]].partition(":")
+    if module != ARCHITECTURES[_USUAL[kind]].partition(":")[0]:
+        raise ConfigError(
+            f"{settings.where} has architectures = {named[0]!r}, which is no model of model_type {kind!r}"
+        )
+    return getattr(import_module(f"ember_ml.models.{module}"), name)
+
+
+def _refuse_code(settings: Settings) -> None:
+    for key in ("auto_map", "trust_remote_code"):
+        if settings.get(key):
+            raise ConfigError(
+                f"{settings.where} has {key}: it asks to run Python code that came with the weights, and Ember ML runs "
+                "none. If the model is what its model_type says, remove the key"
+            )

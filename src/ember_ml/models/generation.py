@@ -1,0 +1,147 @@
+"""Generate texts with a decoder: the prompt in one call, then one call for each new token, with a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.models.pretrained import PretrainedModel
+from ember_ml.typing import IndexLike, MaskLike, Tensor
+
+__all__ = ["TextGenerator", "choose_token"]
+
+Prompt = Sequence[int] | Sequence[Sequence[int]] | Tensor
+
+
+class TextGenerator(PretrainedModel):
+    """A model that writes texts token by token: subclasses define the three methods that :meth:`generate` calls."""
+
+    def initial_state(self, batch: int) -> Any:
+        """The state before anything was seen, for ``batch`` texts."""
+        raise NotImplementedError(f"{type(self).__name__} does not define initial_state")
+
+    def hidden_states(self, tokens: IndexLike, mask: MaskLike | None = None, state: Any = None) -> tuple[Tensor, Any]:
+        """What the last layer makes of the tokens, normalized, and the state after them, None without one."""
+        raise NotImplementedError(f"{type(self).__name__} does not define hidden_states")
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The logits of the next token, from :meth:`hidden_states`."""
+        raise NotImplementedError(f"{type(self).__name__} does not define logits")
+
+    def generate(
+        self,
+        tokens: Prompt,
+        max_new_tokens: int = 128,
+        *,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        stop: int | Iterable[int] | None = None,
+        on_tokens: Callable[[list[int | None]], Any] | None = None,
+    ) -> list[list[int]] | list[int]:
+        """The tokens that follow a prompt, or each of several prompts, as lists of integers without the prompt.
+
+        Each new token is the likeliest one, or with a ``temperature`` above 0 drawn from the probabilities of the
+        logits divided by it: with ``top_k`` from so many of the likeliest tokens, with ``top_p`` from the fewest of
+        them whose probabilities add up to at least that. One ``seed`` gives the same tokens on every backend, as long
+        as rounding does not decide. A text ends with a token of ``stop``, by default those that the model's files name
+        as ``eos_token_id``, or after ``max_new_tokens``. Prompts of different lengths are padded before their first
+        token.
+
+        Args:
+            tokens: One prompt, a list of integers, or a list of prompts.
+            max_new_tokens: The most tokens for each prompt.
+            temperature: 0 takes the likeliest token.
+            top_k: The number of tokens to draw from.
+            top_p: The sum of probabilities to draw from, above 0 and up to 1.
+            seed: Where the random numbers start; None: anywhere.
+            stop: Tokens that end a text; an empty list: none does.
+            on_tokens: Called with the new token of each prompt, None where the text has ended; True stops all of them.
+
+        >>> from ember_ml import models
+        >>> model = models.from_config({"model_type": "gpt2", "vocab_size": 9, "n_embd": 8, "n_layer": 1, "n_head": 2})
+        >>> new = model.generate([1, 2, 3], max_new_tokens=4, stop=[])
+        >>> len(new), new == model.generate([[4], [1, 2, 3]], max_new_tokens=4, stop=[])[1]
+        (4, True)
+        """
+        rows, is_single = _read_prompts(tokens)
+        _check_choices(max_new_tokens, temperature, top_k, top_p)
+        ends = _find_ends(self, stop)
+        stream = None if temperature == 0 else ops.random.Generator(seed)
+        width, batch = max(map(len, rows)), len(rows)
+        padded = ops.array([[0] * (width - len(row)) + row for row in rows], dtype="int64")
+        mask = None
+        if any(len(row) < width for row in rows):
+            mask = ops.array([[False] * (width - len(row)) + [True] * len(row) for row in rows])
+        found: list[list[int]] = [[] for _ in rows]
+        is_open = [True] * batch
+        modes = [(module, module.training) for _, module in self.named_modules()]
+        self.eval()
+        try:
+            step, state = padded, self.initial_state(batch)
+            for count in range(1, max_new_tokens + 1):
+                hidden, state = self.hidden_states(step, mask, state)
+                logits = self.logits(ops.get_item(hidden, (slice(None), -1)))
+                chosen = choose_token(logits, temperature, top_k, top_p, stream)
+                new: list[int] = ops.to_numpy(chosen).tolist()
+                shown = [token if is_there else None for token, is_there in zip(new, is_open, strict=True)]
+                for row, token in enumerate(shown):
+                    if token is not None:
+                        found[row].append(token)
+                        is_open[row] = token not in ends
+                wants_stop = on_tokens is not None and on_tokens(shown) is True
+                if wants_stop or count == max_new_tokens or not any(is_open):
+                    break
+                step, mask = ops.reshape(chosen, (batch, 1)), None
+        finally:
+            for module, mode in modes:
+                module.training = mode
+        return found[0] if is_single else found
+
+
+def _read_prompts(tokens: Prompt) -> tuple[list[list[int]], bool]:
+    """Return the prompts as lists, and whether it is one alone."""
+    data: Any = tokens if isinstance(tokens, list | tuple) else ops.to_numpy(tokens).tolist()
+    is_single = bool(data) and not isinstance(data[0], list | tuple)
+    rows = [list(row) for row in ([data] if is_single else data)]
+    if not rows or not all(rows):
+        raise ValueError("generate begins with at least one token for each prompt")
+    return rows, is_single
+
+
+def _check_choices(count: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
+    if count < 1:
+        raise ValueError(f"max_new_tokens is at least 1, not {count!r}")
+    if not temperature >= 0:
+        raise ValueError(f"the temperature is a number from 0 up, not {temperature!r}")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k is at least 1, not {top_k!r}")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p is above 0 and at most 1, not {top_p!r}")
+
+
+def _find_ends(model: PretrainedModel, stop: int | Iterable[int] | None) -> set[int]:
+    if stop is None:
+        stop = model.generation.get("eos_token_id")
+        stop = model.settings.get("eos_token_id", []) if stop is None else stop
+    return {stop} if isinstance(stop, int) else set(stop or [])
+
+
+def choose_token(logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, stream: Any) -> Tensor:
+    """Return one token for each row of logits."""
+    if temperature == 0:
+        return ops.argmax(logits, -1)
+    scaled = ops.divide(ops.cast(logits, "float32"), temperature)
+    if top_k is not None and top_k < scaled.shape[-1]:
+        least = ops.get_item(ops.top_k(scaled, top_k)[0], (slice(None), slice(-1, None)))
+        scaled = ops.where(ops.less(scaled, least), float("-inf"), scaled)
+    if top_p is not None and top_p < 1:
+        ordered = ops.sort(scaled, descending=True)
+        shares = ops.softmax(ordered)
+        # a token stays while those before it do not reach top_p; the first always does
+        stays = ops.less(ops.subtract(ops.cumsum(shares, -1), shares), top_p)
+        least = ops.min(ops.where(stays, ordered, float("inf")), -1, keepdims=True)
+        scaled = ops.where(ops.less(scaled, least), float("-inf"), scaled)
+    return ops.reshape(ops.random_categorical(scaled, seed=stream), (-1,))

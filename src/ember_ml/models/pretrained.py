@@ -1,0 +1,265 @@
+"""Models that come from a folder and go back to one: what all architectures share."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from ember_ml import ops
+from ember_ml.backend.devices import resolve_device
+from ember_ml.backend.host_arrays import as_host
+from ember_ml.backend.safetensors import Contents, write_tensors
+from ember_ml.backend.selection import active
+from ember_ml.core.atomic_files import replaced
+from ember_ml.core.dtypes import EmberDType, as_dtype
+from ember_ml.errors import ConfigError, UnsupportedDType
+from ember_ml.models.folder import INDEX, WEIGHTS, Folder, StoredTensors
+from ember_ml.models.names import Names, Stored
+from ember_ml.models.settings import Settings
+from ember_ml.nn.model import Model
+from ember_ml.nn.modules.parameter import Buffer
+from ember_ml.tensor.variable import Variable
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor
+
+__all__ = ["PretrainedModel"]
+
+_CONFIG, _GENERATION = "config.json", "generation_config.json"
+_COPIED = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
+    *("merges.txt", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "chat_template.jinja"),
+    *("preprocessor_config.json", "processor_config.json"),
+)
+"""Files that belong to a model and that it does not read itself: a saved model gets copies of them."""
+_SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+
+
+class _Slot(NamedTuple):
+    """A parameter that is filled from a file."""
+
+    variable: Variable
+    stored: Stored
+    other_names: tuple[str, ...]
+    """Stored names of the same parameter, of which a file may have any."""
+
+
+class PretrainedModel(Model):
+    """A model whose settings are those of a ``config.json``; ``models.load`` and ``models.from_config`` make it."""
+
+    settings: Settings
+    names: Names
+    generation: dict[str, Any]
+    """What ``generation_config.json`` says, empty where there is none."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.__dict__["generation"] = {}
+        self._source: Folder | None = None
+
+    def _slots(self) -> list[_Slot]:
+        """Return where the parameters, and the buffers that are stored, come from."""
+        found: dict[int, tuple[Variable, list[Stored]]] = {}
+        for name, variable in self._all_names().items():
+            try:
+                stored = self.names.find(name, variable.shape[0] if variable.shape else 0)
+            except KeyError:
+                if isinstance(variable, Buffer):  # such as the load of a mixture of experts
+                    continue
+                raise
+            found.setdefault(id(variable), (variable, []))[1].append(stored)
+        return [_Slot(x, s[0], tuple(other.names[0] for other in s[1:])) for x, s in found.values()]
+
+    # from a folder
+
+    def fill(self, folder: Folder, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Self:
+        """Take the values of all parameters from the weight files of a folder; return the model itself.
+
+        Nothing is changed where a tensor is missing, unknown or of another shape.
+        """
+        backend, wanted = active(), None if dtype is None else as_dtype(dtype)
+        if wanted is not None and wanted.kind != "float":
+            raise UnsupportedDType(f"the parameters of a model are floating-point numbers, not {wanted}")
+        place = resolve_device(backend, device)
+        with StoredTensors(folder) as tensors:
+            slots = self._slots()
+            known = {name for slot in slots for name in (*slot.stored.names, *slot.other_names)}
+            sources = self.names.match(tensors.shapes, known)
+            self._check(folder, tensors, slots, sources)
+            for slot in slots:
+                parts = [tensors.read(sources[name]) for name in _choose_names(slot, sources)]
+                natives = [_bring(backend, part, place, wanted) for part in parts]
+                slot.variable.value = _assemble(natives, slot.stored)
+        return self
+
+    def _check(self, folder: Folder, tensors: StoredTensors, slots: list[_Slot], sources: dict[str, str]) -> None:
+        """Raise where the files do not hold what the settings ask for."""
+        chosen = {slot.variable: _choose_names(slot, sources) for slot in slots}
+        missing = [name for names in chosen.values() for name in names if name not in sources]
+        used = set(sources.values())
+        extra = [name for name in tensors.shapes if name not in used and not self.names.is_ignored(name)]
+        if missing or extra:
+            parts = [f"lack {_list(missing)}"] * bool(missing) + [f"have unknown {_list(extra)}"] * bool(extra)
+            raise ConfigError(
+                f"the weights in {folder.path} {' and '.join(parts)} for {self._describe()}; {self._sizes()}"
+            )
+        for slot in slots:
+            shape = _stored_shape(slot)
+            for name in chosen[slot.variable]:
+                dtype, found = tensors.shapes[sources[name]]
+                if found != shape:
+                    raise ConfigError(
+                        f"the tensor {sources[name]!r} in {folder.path} has the shape {found}, and {self._describe()} "
+                        f"has {shape} there; {self._sizes()}"
+                    )
+                if dtype.kind != "float":
+                    raise ConfigError(f"the tensor {sources[name]!r} in {folder.path} is {dtype}, not floating-point")
+            for name in slot.other_names:
+                if name in sources and name != chosen[slot.variable][0]:
+                    self._check_equal(folder, tensors, sources[chosen[slot.variable][0]], sources[name])
+
+    def _check_equal(self, folder: Folder, tensors: StoredTensors, first: str, second: str) -> None:
+        """Raise where a parameter with two names is stored under both, with different values."""
+        is_same_kind = tensors.shapes[first] == tensors.shapes[second]
+        if not is_same_kind or not bool((tensors.read(first) == tensors.read(second)).all()):
+            raise ConfigError(
+                f"{folder.path / _CONFIG} makes {first!r} and {second!r} one tensor (tie_word_embeddings), and the "
+                "weights differ"
+            )
+
+    def _describe(self) -> str:
+        kind = self.settings.get("architectures") or [self.settings.get("model_type")]
+        return f"{kind[0]} of {self.settings.where}"
+
+    def _sizes(self) -> str:
+        sizes = ", ".join(f"{key}={value}" for key, value in self.settings.sizes.items())
+        return f"{self.settings.where} has {sizes}"
+
+    def remember(self, folder: Folder) -> Self:
+        """Keep where the model came from, for the files that go with it; return the model itself."""
+        self._source = folder
+        self.__dict__["generation"] = folder.read_json(_GENERATION) if folder.has(_GENERATION) else {}
+        return self
+
+    def load(self, path: str | PathLike[str], strict: bool = True) -> Self:
+        """Take the values of the parameters from a folder with the same architecture; gives the model itself."""
+        if not strict:
+            raise ValueError("a folder of a model holds all its parameters; models.load reads no part of them")
+        return self.fill(Folder(path))
+
+    # to a folder
+
+    def save(self, path: str | PathLike[str], shard_bytes: int = 5_000_000_000) -> None:
+        """Write a folder that Transformers, and every program that reads its format, opens.
+
+        It gets the weights, in files of at most ``shard_bytes`` each with an index where one does not hold them all,
+        the settings, and the files of the tokenizer where the model came with them. Weights of another model in the
+        folder are removed.
+        """
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        shards = list(self._shards(shard_bytes))
+        files = (
+            [WEIGHTS]
+            if len(shards) == 1
+            else [f"model-{i:05}-of-{len(shards):05}.safetensors" for i in range(1, len(shards) + 1)]
+        )
+        total = 0
+        for file, shard in zip(files, shards, strict=True):
+            hosts = {name: as_host(_stored_part(x, stored, i), detach=True) for name, (x, stored, i) in shard.items()}
+            total += sum(host.nbytes for host in hosts.values())
+            write_tensors(folder / file, Contents(hosts, {"format": "pt"}, False))
+        if len(shards) > 1:
+            weight_map = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
+            index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
+            _write_json(folder / INDEX, index)
+        self._remove_old(folder, {*files, INDEX} if len(shards) > 1 else {*files})
+        _write_json(folder / _CONFIG, self._config())
+        if self.generation:
+            _write_json(folder / _GENERATION, self.generation)
+        self._copy_files(folder)
+
+    def _shards(self, limit: int) -> Iterator[dict[str, tuple[Variable, Stored, int]]]:
+        """Yield what each file holds: variables by stored name, with the number of the slice."""
+        tensors = {
+            name: (slot.variable, slot.stored, i) for slot in self._slots() for i, name in enumerate(slot.stored.names)
+        }
+        shard: dict[str, tuple[Variable, Stored, int]] = {}
+        size = 0
+        for name, (variable, stored, i) in sorted(tensors.items()):
+            more = variable.nbytes // len(stored.names)
+            if shard and size + more > limit:
+                yield shard
+                shard, size = {}, 0
+            shard[name] = (variable, stored, i)
+            size += more
+        yield shard
+
+    def _remove_old(self, folder: Path, kept: set[str]) -> None:
+        """Remove weights that were in the folder before: programs would take them for those of this model."""
+        for entry in folder.iterdir():
+            is_weights = entry.name in (WEIGHTS, INDEX) or _SHARD.fullmatch(entry.name)
+            if is_weights and entry.name not in kept:
+                entry.unlink()
+
+    def _config(self) -> dict[str, Any]:
+        """Return the settings with the dtype that the parameters have now."""
+        dtypes = {slot.variable.dtype.name for slot in self._slots()}
+        key = "torch_dtype" if "torch_dtype" in self.settings.values else "dtype"
+        return {**self.settings.values, **({key: dtypes.pop()} if len(dtypes) == 1 else {})}
+
+    def _copy_files(self, folder: Path) -> None:
+        if self._source is None or os.path.realpath(folder) == os.path.realpath(self._source.path):
+            return
+        for name in _COPIED:
+            if self._source.has(name):
+                with replaced(folder / name) as file:
+                    file.write(self._source.read_bytes(name))
+
+
+def _list(names: list[str]) -> str:
+    shown = ", ".join(repr(name[:200]) for name in names[:4])
+    return f"{shown} and {len(names) - 4} more" if len(names) > 4 else shown
+
+
+def _choose_names(slot: _Slot, sources: dict[str, str]) -> tuple[str, ...]:
+    """Return the names under which a file has a parameter: its own, or another where only that is there."""
+    if slot.stored.names[0] in sources:
+        return slot.stored.names
+    return next(((name,) for name in slot.other_names if name in sources), slot.stored.names)
+
+
+def _stored_shape(slot: _Slot) -> tuple[int, ...]:
+    shape = slot.variable.shape
+    shape = shape[1:] if len(slot.stored.names) > 1 else shape
+    return shape[::-1] if slot.stored.is_transposed else shape
+
+
+def _bring(backend: Any, host: Any, device: str, dtype: EmberDType | None) -> Tensor:
+    found = as_dtype(host.dtype)
+    if dtype is None and found not in backend.dtypes:
+        raise UnsupportedDType(
+            f"the backend {backend.name!r} has no {found}; say another dtype: models.load(..., dtype=)"
+        )
+    if dtype is None or dtype is found:
+        return backend.from_host(host, device)
+    return ops.cast(backend.from_host(host, device), dtype)
+
+
+def _assemble(parts: list[Tensor], stored: Stored) -> Tensor:
+    if stored.is_transposed:
+        parts = [ops.copy(ops.matrix_transpose(part)) for part in parts]
+    return parts[0] if len(stored.names) == 1 else ops.stack(parts)
+
+
+def _stored_part(variable: Variable, stored: Stored, number: int) -> Tensor:
+    value = variable.value if len(stored.names) == 1 else ops.get_item(variable.value, number)
+    return ops.matrix_transpose(value) if stored.is_transposed else value
+
+
+def _write_json(path: Path, values: dict[str, Any]) -> None:
+    with replaced(path) as file:
+        file.write(json.dumps(values, indent=2, sort_keys=True).encode() + b"\n")

@@ -1,0 +1,45 @@
+"""The base class of callbacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ember_ml.typing import Tensor
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer import Trainer
+
+__all__ = ["Callback"]
+
+
+class Callback:
+    """Something to do at certain moments of training; subclasses define the methods that they need.
+
+    ``trainer.should_stop = True`` ends training after the step or epoch that is under way.
+    """
+
+    def begin(self, trainer: Trainer) -> None:
+        """Run before the first step of ``fit``."""
+
+    def after_step(self, trainer: Trainer) -> None:
+        """Run after each step; ``trainer.steps`` counts them."""
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        """Run after each epoch, with its loss, its metrics and those of the validation."""
+
+    def after_fit(self, trainer: Trainer) -> None:
+        """Run after the last step of ``fit``, where no error ended it."""
+
+    def end(self, trainer: Trainer) -> None:
+        """Run at the end of ``fit``, also where an error ended it."""
+
+    def state(self) -> dict[str, Any]:
+        """Return the plain data that a checkpoint saves of the callback."""
+        return {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors by name that a checkpoint saves of the callback."""
+        return {}
+
+    def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Continue from what :meth:`state` and :meth:`tensors` returned."""

@@ -1,0 +1,258 @@
+"""Small random models that Transformers writes and computes on PyTorch: what ours are compared with."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+
+__all__ = [
+    "CASES",
+    "DECODERS",
+    "Case",
+    "Written",
+    "check_close",
+    "generate",
+    "logits_of_folder",
+    "read_weights",
+    "write",
+]
+
+
+class Case(NamedTuple):
+    """A model of Transformers: its class, its settings, and the length of the texts that it is asked about."""
+
+    kind: str
+    config: str
+    settings: dict[str, Any]
+    length: int = 9
+
+
+_TINY = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 61}
+_GROUPED = {**_TINY, "num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+
+
+def _decoder(name: str, config: str = "", length: int = 9, **settings: Any) -> Case:
+    return Case(f"{name}ForCausalLM", config or f"{name}Config", {**_GROUPED, **settings}, length)
+
+
+def _gpt2(**settings: Any) -> Case:
+    sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 61, "n_positions": 32}
+    return Case("GPT2LMHeadModel", "GPT2Config", {**sizes, "bos_token_id": 1, "eos_token_id": 2, **settings})
+
+
+def _rope(kind: str, **settings: Any) -> dict[str, Any]:
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **settings}}
+
+
+_YARN = {"factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32.0, "beta_slow": 1.0}
+_LLAMA3 = {
+    **{"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+    "original_max_position_embeddings": 64,
+}
+_LONG = {"short_factor": [1.0, 1.1, 1.3, 1.7], "long_factor": [1.5, 2.0, 3.0, 4.0]}
+_BOTH = ["sliding_attention", "full_attention"]
+_THREE = {"num_hidden_layers": 3}
+
+DECODERS: dict[str, Case] = {
+    "gpt2": _gpt2(),
+    "gpt2-untied": _gpt2(tie_word_embeddings=False),
+    "gpt2-inner": _gpt2(n_inner=40, activation_function="gelu"),
+    "gpt2-unscaled": _gpt2(scale_attn_weights=False),
+    "gpt2-by-layer": _gpt2(scale_attn_by_inverse_layer_idx=True, layer_norm_epsilon=1e-3),
+    "llama": _decoder("Llama"),
+    "llama-tied": _decoder("Llama", tie_word_embeddings=True, num_key_value_heads=1),
+    "llama-biases": _decoder("Llama", attention_bias=True, mlp_bias=True, num_key_value_heads=4),
+    "llama-wide-heads": _decoder("Llama", head_dim=16, rms_norm_eps=1e-3),
+    "llama3": _decoder("Llama", **_rope("llama3", **_LLAMA3), max_position_embeddings=512),
+    "llama-linear": _decoder("Llama", **_rope("linear", factor=2.0)),
+    "llama-dynamic": _decoder("Llama", **_rope("dynamic", factor=2.0), max_position_embeddings=8, length=12),
+    "llama-yarn": _decoder("Llama", **_rope("yarn", **_YARN), max_position_embeddings=64),
+    "mistral": _decoder("Mistral", sliding_window=None),
+    "mistral-window": _decoder("Mistral", sliding_window=4, length=13),
+    "mistral-window-tied": _decoder("Mistral", sliding_window=3, tie_word_embeddings=True, length=13),
+    "mistral-wide-heads": _decoder("Mistral", head_dim=12, sliding_window=5, length=13),
+    "mistral-one-group": _decoder("Mistral", num_key_value_heads=1, sliding_window=64),
+    "qwen2": _decoder("Qwen2"),
+    "qwen2-tied": _decoder("Qwen2", tie_word_embeddings=True, num_key_value_heads=1),
+    "qwen2-window": _decoder("Qwen2", use_sliding_window=True, sliding_window=4, max_window_layers=1, length=13),
+    "qwen2-yarn": _decoder("Qwen2", **_rope("yarn", **_YARN), max_position_embeddings=64),
+    "qwen2-gelu": _decoder("Qwen2", hidden_act="gelu", num_key_value_heads=4),
+    "qwen3": _decoder("Qwen3", head_dim=16),
+    "qwen3-tied": _decoder("Qwen3", head_dim=8, tie_word_embeddings=True),
+    "qwen3-bias": _decoder("Qwen3", head_dim=8, attention_bias=True),
+    "qwen3-window": _decoder(
+        "Qwen3", head_dim=8, use_sliding_window=True, sliding_window=4, max_window_layers=0, length=13
+    ),
+    "qwen3-linear": _decoder("Qwen3", head_dim=8, **_rope("linear", factor=4.0), num_key_value_heads=1),
+    "gemma2": _decoder("Gemma2", head_dim=16, sliding_window=4, layer_types=_BOTH, length=13),
+    "gemma2-uncapped": _decoder("Gemma2", head_dim=8, attn_logit_softcapping=None, final_logit_softcapping=None),
+    "gemma2-caps": _decoder("Gemma2", head_dim=8, attn_logit_softcapping=0.5, final_logit_softcapping=1.0),
+    "gemma2-scalar": _decoder("Gemma2", head_dim=8, query_pre_attn_scalar=16, attn_logit_softcapping=None),
+    "gemma2-biases": _decoder("Gemma2", head_dim=8, attention_bias=True, tie_word_embeddings=False),
+    "gemma3": _decoder("Gemma3", "Gemma3TextConfig", 13, head_dim=16, sliding_window=4, layer_types=_BOTH),
+    "gemma3-full": _decoder("Gemma3", "Gemma3TextConfig", head_dim=8, layer_types=["full_attention"] * 2),
+    "gemma3-pattern": _decoder("Gemma3", "Gemma3TextConfig", 13, head_dim=8, sliding_window=4, **_THREE),
+    "gemma3-ropes": _decoder(
+        "Gemma3",
+        "Gemma3TextConfig",
+        13,
+        head_dim=8,
+        sliding_window=4,
+        layer_types=_BOTH,
+        rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        },
+    ),
+    "gemma3-caps": _decoder("Gemma3", "Gemma3TextConfig", head_dim=8, final_logit_softcapping=2.0),
+    "phi3": _decoder("Phi3"),
+    "phi3-window": _decoder("Phi3", sliding_window=4, num_key_value_heads=4, length=13),
+    "phi3-tied": _decoder("Phi3", tie_word_embeddings=True),
+    "phi3-partial": _decoder("Phi3", **_rope("default", partial_rotary_factor=0.5)),
+    "phi3-long": _decoder(
+        "Phi3",
+        **_rope("longrope", **_LONG),
+        max_position_embeddings=64,
+        original_max_position_embeddings=32,
+    ),
+    "phi3-longer": _decoder(
+        "Phi3",
+        **_rope("longrope", **_LONG),
+        max_position_embeddings=64,
+        original_max_position_embeddings=6,
+        length=12,
+    ),
+    "smollm3": _decoder("SmolLM3", no_rope_layer_interval=2),
+    "smollm3-untied": _decoder("SmolLM3", tie_word_embeddings=False, no_rope_layers=[0, 1]),
+    "smollm3-all": _decoder("SmolLM3", no_rope_layers=[1, 1], attention_bias=True),
+    "smollm3-window": _decoder(
+        "SmolLM3", use_sliding_window=True, sliding_window=4, max_window_layers=0, length=13, layer_types=_BOTH
+    ),
+    "smollm3-biases": _decoder("SmolLM3", mlp_bias=True, num_key_value_heads=1),
+}
+CASES: dict[str, Case] = {**DECODERS}
+
+
+class Written(NamedTuple):
+    """A model in a folder, and what Transformers computes with it."""
+
+    folder: Path
+    tokens: list[list[int]]
+    mask: list[list[int]]
+    """1 at tokens, 0 at padding, which the second row has at its beginning."""
+    result: np.ndarray
+    """Without the mask."""
+    masked: np.ndarray
+    """With the mask, and positions that count tokens."""
+
+
+@cache
+def _transformers() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import transformers
+
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+    return transformers
+
+
+def _quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args, **kwargs)
+
+
+def _make(case: Case, seed: int) -> Any:
+    """Return a model with random weights that are larger than usual, so that every part of it is felt."""
+    import torch
+
+    library = _transformers()
+    torch.manual_seed(seed)
+    model = getattr(library, case.kind)(getattr(library, case.config)(**case.settings)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter) * (0.3 if parameter.ndim > 1 else 0.2))
+            if parameter.ndim == 1:
+                parameter.add_(0.5)
+    model.tie_weights()
+    return model
+
+
+def check_close(found: Any, wanted: np.ndarray) -> None:
+    """Check that an array is within 1e-5 of the largest absolute value of the other."""
+    assert tuple(found.shape) == wanted.shape
+    error, largest = abs(np.asarray(found, np.float32) - wanted).max(), abs(wanted).max()
+    assert error <= 1e-5 * largest, f"an error of {error} beside {largest}"
+
+
+def write(name: str, folder: Path) -> Written:
+    """Write a model, and compute with it."""
+    import torch
+
+    case = CASES[name]
+    model = _quietly(_make, case, len(name))
+    _quietly(model.save_pretrained, folder)
+    stream = np.random.default_rng(7)
+    tokens = stream.integers(3, case.settings["vocab_size"], (2, case.length))
+    mask = np.ones_like(tokens)
+    mask[1, :3] = 0
+    given = torch.tensor(tokens)
+    with torch.no_grad():
+        plain = _quietly(model, given).logits
+        positions = torch.tensor(np.maximum(np.cumsum(mask, 1) - 1, 0))
+        masked = _quietly(model, given, attention_mask=torch.tensor(mask), position_ids=positions).logits
+    return Written(folder, tokens.tolist(), mask.tolist(), plain.numpy(), masked.numpy())
+
+
+def _open(kind: str, folder: Path) -> Any:
+    return _quietly(getattr(_transformers(), kind).from_pretrained, folder).eval()
+
+
+def logits_of_folder(name: str, folder: Path, tokens: list[list[int]]) -> np.ndarray:
+    """Open a folder with Transformers and return what it computes."""
+    import torch
+
+    with torch.no_grad():
+        return _quietly(_open(CASES[name].kind, folder), torch.tensor(tokens)).logits.float().numpy()
+
+
+def generate(name: str, folder: Path, tokens: list[list[int]], count: int, **settings: Any) -> list[list[int]]:
+    """Generate greedily with Transformers; return the new tokens."""
+    import torch
+
+    given = torch.tensor(tokens)
+    model = _open(CASES[name].kind, folder)
+    found = _quietly(
+        model.generate, given, attention_mask=torch.ones_like(given), max_new_tokens=count, do_sample=False, **settings
+    )
+    return found[:, given.shape[1] :].tolist()
+
+
+def read_weights(folder: Path) -> dict[str, Any]:
+    """Return the bytes of each tensor in the safetensors files of a folder, read by the safetensors library."""
+    from safetensors import safe_open
+
+    found: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        with safe_open(path, "pt") as file:
+            for key in file.keys():  # noqa: SIM118  it is no mapping
+                tensor = file.get_tensor(key)
+                import torch
+
+                found[key] = (
+                    str(tensor.dtype),
+                    tuple(tensor.shape),
+                    tensor.contiguous().view(torch.uint8).numpy().tobytes(),
+                )
+    return found

@@ -1,0 +1,248 @@
+"""Parameter groups: settings of an optimizer by name, predicate and module."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ember_ml
+from ember_ml import nn, ops
+from ember_ml.training import Trainer, optimizers, schedules
+from tests.reference import optimizer_groups
+
+NAMES = ("first.weight", "first.bias", "norm.weight", "norm.bias", "last.weight", "last.bias")
+PATTERNS = (r".*bias", r"first\..*", r"norm\..*", r".*weight", r"last\.weight", r".*", r"nothing")
+STEPS = 4
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        self.first = nn.Linear(3, 4)
+        self.norm = nn.LayerNorm(4)
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(self.norm(ops.tanh(self.first(x))))
+
+
+def _values(model: nn.Module) -> dict[str, np.ndarray]:
+    return {name: np.array(ops.to_numpy(x)) for name, x in model.state_dict().items()}
+
+
+def _make_net(seed: int) -> Net:
+    ops.random.seed(seed)
+    return Net()
+
+
+def _random_groups(rng: random.Random, kind: str) -> list[dict[str, Any]]:
+    groups = []
+    for pattern in rng.sample(PATTERNS, rng.randint(1, 3)):
+        group: dict[str, Any] = {"match": pattern}
+        if rng.random() < 0.5:
+            group["weight_decay"] = rng.choice([0.0, 0.1, 0.3])
+        if rng.random() < 0.4:
+            group["learning_rate"] = rng.choice([0.05, 0.2])
+        if rng.random() < 0.4:
+            group["rate_factor"] = rng.choice([0.0, 0.5, 2.0])
+        if rng.random() < 0.15:
+            group["frozen"] = True
+        if kind in ("adam", "adamw") and rng.random() < 0.4:
+            group["beta1"] = 0.7
+        if kind == "sgd" and rng.random() < 0.4:
+            group["momentum"] = rng.choice([0.0, 0.8])
+        groups.append(group)
+    return groups
+
+
+def _resolve(kind: str, groups: list[dict[str, Any]], name: str) -> dict[str, Any] | None:
+    """What holds for one parameter, in PyTorch's words; None where it is frozen."""
+    found: dict[str, Any] = {"learning_rate": 0.1, "weight_decay": 0.02, "beta1": 0.9, "momentum": 0.5, "frozen": False}
+    factor = 1.0
+    for group in groups:
+        if re.fullmatch(group["match"], name):
+            found |= {key: value for key, value in group.items() if key not in ("match", "rate_factor")}
+            factor *= group.get("rate_factor", 1.0)
+    if found["frozen"]:
+        return None
+    words = {"lr": found["learning_rate"] * factor, "weight_decay": found["weight_decay"]}
+    if kind in ("adam", "adamw"):
+        words["betas"] = (found["beta1"], 0.999)
+    if kind == "sgd":
+        words["momentum"] = found["momentum"]
+    return words
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("kind", ["sgd", "adam", "adamw", "adagrad"])
+def test_groups_equal_those_of_pytorch(backend: str, kind: str, seed: int) -> None:
+    rng = random.Random(f"{kind} {seed}")
+    groups = _random_groups(rng, kind)
+    max_norm = rng.choice([None, 0.5])
+    model = _make_net(seed)
+    numbers = np.random.default_rng(seed)
+    steps = [{name: numbers.normal(size=x.shape) for name, x in _values(model).items()} for _ in range(STEPS)]
+    settings = {name: _resolve(kind, groups, name) for name in NAMES}
+    wanted = optimizer_groups.train(
+        kind, _values(model), steps, {name: x for name, x in settings.items() if x is not None}, max_norm
+    )
+    options: dict[str, Any] = {"learning_rate": 0.1, "weight_decay": 0.02, "max_norm": max_norm, "groups": groups}
+    optimizer = optimizers.get(kind)
+    if kind == "sgd":
+        options["momentum"] = 0.5
+    optimizer = type(optimizer)(**options)
+    for step in steps:
+        optimizer.update(model, {name: ops.array(x, dtype="float32") for name, x in step.items()})
+    for name, value in _values(model).items():
+        np.testing.assert_allclose(value, wanted[name], atol=1e-5, rtol=1e-5, err_msg=f"{name} {groups}")
+
+
+def test_modules_and_functions_choose_parameters(backend: str) -> None:
+    model = _make_net(0)
+    before = _values(model)
+    optimizer = optimizers.SGD(
+        0.1,
+        groups=[
+            {"match": model.first, "frozen": True},
+            {"match": lambda name, x: len(x.shape) == 1, "learning_rate": 0.2},
+            {"match": [model.last, r"norm\.bias"], "rate_factor": 0.5},
+        ],
+    )
+    optimizer.update(model, {name: ops.ones(x.shape) for name, x in before.items()})
+    rates = dict.fromkeys(NAMES, 0.1) | {name: 0.2 for name in NAMES if "bias" in name or "norm" in name}
+    for name in ("last.weight", "last.bias", "norm.bias"):
+        rates[name] *= 0.5
+    rates |= {"first.weight": 0.0, "first.bias": 0.0}
+    for name, value in _values(model).items():
+        np.testing.assert_allclose(value, before[name] - rates[name], rtol=1e-6, err_msg=name)
+
+
+def test_another_optimizer_updates_a_group_by_its_rule_and_rate(backend: str) -> None:
+    gradients = {name: ops.random_normal(x.shape, seed=3) for name, x in _values(_make_net(1)).items()}
+
+    def train(optimizer: optimizers.Optimizer) -> dict[str, np.ndarray]:
+        model = _make_net(1)
+        for _ in range(3):
+            optimizer.update(model, gradients)
+        return _values(model)
+
+    matrices = {"match": r"(first|last)\.weight", "optimizer": optimizers.Muon(0.02, other_rate=1.0)}
+    mixed = train(optimizers.AdamW(0.01, groups=[matrices]))
+    muon, adam = train(optimizers.Muon(0.02)), train(optimizers.AdamW(0.01))
+    for name in NAMES:
+        wanted = muon if name in ("first.weight", "last.weight") else adam
+        np.testing.assert_allclose(mixed[name], wanted[name], rtol=1e-6, atol=1e-7, err_msg=name)
+
+
+def test_schedules_of_groups_follow_the_steps_of_the_optimizer(backend: str) -> None:
+    model = nn.Linear(1, 1).load_state_dict({"weight": [[0.0]], "bias": [0.0]})
+    optimizer = optimizers.SGD(
+        schedules.Polynomial(1.0, steps=4),
+        groups=[{"match": "bias", "rate_factor": 2.0, "learning_rate": lambda step: step}],
+    )
+    for _ in range(3):
+        optimizer.update(model, {"weight": ops.ones((1, 1)), "bias": ops.ones((1,))})
+    found = _values(model)
+    assert found["weight"].item() == pytest.approx(-(1.0 + 0.75 + 0.5))
+    assert found["bias"].item() == pytest.approx(-2.0 * (0 + 1 + 2))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_trainer_with_groups_goes_on_from_its_checkpoint(backend: str, compiled: bool, tmp_path: Any) -> None:
+    numbers = np.random.default_rng(0)
+    x, y = (numbers.normal(size=(24, n)).astype("float32") for n in (3, 2))
+
+    def make() -> Trainer:
+        ops.random.seed(5)
+        groups: list[dict[str, Any]] = [
+            {"match": r".*bias", "weight_decay": 0.0, "learning_rate": 0.05},
+            {"match": r"norm\..*", "optimizer": optimizers.SGD(0.1, momentum=0.9)},
+        ]
+        optimizer = optimizers.AdamW(0.01, weight_decay=0.1, groups=groups)
+        return Trainer(Net(), optimizer, "mean_squared_error", compile=compiled, progress=False)
+
+    whole = make()
+    whole.fit(x, y, epochs=4, batch_size=8)
+    first = make()
+    first.fit(x, y, epochs=2, batch_size=8)
+    first.optimizer.groups[0]["learning_rate"] = 0.05
+    first.save(tmp_path / "run")
+    again = make()
+    again.restore(tmp_path / "run")
+    again.fit(x, y, epochs=4, batch_size=8)
+    for name, value in _values(again.model).items():
+        np.testing.assert_allclose(value, _values(whole.model)[name], rtol=1e-6, err_msg=name)
+    loaded = Trainer.load(tmp_path / "run", model=Net())
+    assert [group["match"] for group in loaded.optimizer.groups] == [r".*bias", r"norm\..*"]
+    loaded.fit(x, y, epochs=4, batch_size=8)
+    for name, value in _values(loaded.model).items():
+        np.testing.assert_allclose(value, _values(whole.model)[name], rtol=1e-6, err_msg=name)
+
+
+def test_a_rate_of_a_group_that_was_changed_is_restored(backend: str, tmp_path: Any) -> None:
+    def make() -> Trainer:
+        ops.random.seed(0)
+        return Trainer(Net(), optimizers.SGD(0.1, groups=[{"match": ".*bias", "learning_rate": 0.5}]), progress=False)
+
+    x, y = ops.ones((4, 3)), ops.ones((4, 2))
+    first, again = make(), make()
+    first.fit(x, y, epochs=1)
+    first.optimizer.groups[0]["learning_rate"] = 0.25
+    first.save(tmp_path / "run")
+    again.restore(tmp_path / "run")
+    assert again.optimizer.groups[0]["learning_rate"] == 0.25
+
+
+def test_groups_train_the_same_compiled_and_switched(backend: str) -> None:
+    numbers = np.random.default_rng(1)
+    x, y = (numbers.normal(size=(16, n)).astype("float32") for n in (3, 2))
+
+    def train(compiled: bool, switch: bool) -> dict[str, np.ndarray]:
+        ops.random.seed(7)
+        optimizer = optimizers.Adam(
+            0.02,
+            groups=[
+                *optimizers.layer_wise_groups([r"first\..*", r"last\..*"], 0.5),
+                {"match": r".*bias", "beta1": 0.5},
+            ],
+        )
+        trainer = Trainer(Net(), optimizer, "mean_squared_error", compile=compiled, progress=False)
+        trainer.fit(x, y, epochs=3, batch_size=8)
+        if switch:
+            with ember_ml.use_backend("numpy"):
+                trainer.fit(x, y, epochs=6, batch_size=8)
+        else:
+            trainer.fit(x, y, epochs=6, batch_size=8)
+        return _values(trainer.model)
+
+    wanted = train(False, False)
+    for found in (train(True, False), train(False, True)):
+        for name, value in found.items():
+            np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"match": "x"}, "list of dicts"),
+        ([{"weight_decay": 0.0}], "with a match"),
+        ([{"match": "("}], "no regular expression"),
+        ([{"match": 3}], "pattern, a module or a function"),
+        ([{"match": "x", "beta3": 0.1}], "beta3"),
+        ([{"match": "x", "max_norm": 0.1}], "all gradients together"),
+        ([{"match": "x", "rate_factor": -1.0}], "from 0 up"),
+        ([{"match": "x", "learning_rate": -1.0}], "from 0 up"),
+        ([{"match": "x", "optimizer": 3}], "optimizer"),
+    ],
+)
+def test_wrong_groups_are_named(backend: str, groups: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        optimizers.Adam(groups=groups)
+
+
+def test_an_optimizer_without_groups_reads_as_before(backend: str) -> None:
+    assert "groups" not in repr(optimizers.SGD(0.1))
+    assert "match" in repr(optimizers.SGD(0.1, groups=[{"match": ".*bias", "weight_decay": 0.0}]))
