@@ -35,7 +35,24 @@ ember_ml.set_backend("numpy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--backends", help="run the tests on these, as 'numpy,jax'; by default on all installed but jax")
     parser.addoption("--device", help="make new tensors there, as 'cuda'; backends that lack it are skipped")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of backends that were not asked for."""
+    asked = config.getoption("--backends")
+    # JAX compiles every function for every shape, which takes several times as long as all the other tests together
+    left_out = set(installed_backends()) - set(asked.split(",")) if asked else {"jax"}
+    kept = [item for item in items if left_out.isdisjoint(_backends_of(item))]
+    config.hook.pytest_deselected(items=[item for item in items if not left_out.isdisjoint(_backends_of(item))])
+    items[:] = kept
+
+
+def _backends_of(item: pytest.Item) -> set[str]:
+    """Return the backends among the parameters of a test."""
+    values = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    return {value for value in values if isinstance(value, str)} & set(installed_backends())
 
 
 @pytest.fixture(params=installed_backends())

@@ -1,6 +1,6 @@
 """The Python array API standard, 2024.12: one fixed namespace per backend.
 
-``ember_ml.array_api.numpy``, ``.torch`` and ``.mlx`` are modules with the names and signatures of the standard. Their
+``ember_ml.array_api.numpy``, ``.torch``, ``.mlx`` and ``.jax`` are modules with the names and signatures of the standard. Their
 functions compute on the backend of their arguments and return portable tensors; those that make tensors use the
 backend that the module is named after. ``x.__array_namespace__()`` is the one of the tensor's own backend.
 """
