@@ -252,7 +252,7 @@ def check_one_number(value: Any, backend: Backend) -> Any:
 def match_leaves(tree: Any, structure: Any, like: Sequence[Any], backend: Backend) -> list[Any]:
     """Return the leaves of ``tree`` as native tensors of the dtypes and shapes of ``like``."""
     natives = [
-        _to_native(leaf, backend, backend.device_of(other))
+        _to_native(leaf, backend, backend.device_of(other.plain() if type(other) is Var else other))
         for leaf, other in zip(structure.leaves(tree), like, strict=True)
     ]
     for native, other in zip(natives, like, strict=True):

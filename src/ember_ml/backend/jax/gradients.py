@@ -43,10 +43,14 @@ variable = None
 
 # JAX 0.10: no gradient of eigenvectors, of complete or wide QR, of full SVD; NaN for equal eigenvalues
 _FACTORIZATIONS = """
-    cholesky det eig eigh eigvals eigvalsh inv lu_factor qr slogdet solve solve_triangular svd svdvals
+    cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd svdvals
 """
 
-without_gradient: dict[str, frozenset[dt.EmberDType]] = dict.fromkeys(_FACTORIZATIONS.split(), dt.ALL)
+# JAX 0.10: no gradient of products by segments; NaN for the norm of zeros and powers of 0; at ties and bounds the
+# gradient of fmax, fmin and clip goes to one side; that of i0 is 0 at 0
+_OTHERS = "clip fmax fmin i0 power segment_prod vector_norm"
+
+without_gradient: dict[str, frozenset[dt.EmberDType]] = dict.fromkeys((_FACTORIZATIONS + _OTHERS).split(), dt.ALL)
 """The ops and dtypes of which JAX has no gradient, or a wrong one, or NaN where there is one."""
 
 ruled_inside_gradients = frozenset(without_gradient)
@@ -197,7 +201,7 @@ def _ruled_forward(function: Callable[..., Any], pull: Callable[..., Any], leave
             found = pull(primals, [seeds.get(p, jnp.zeros_like(y)) for p, y in enumerate(outputs)], outputs)
             return [x for place, x in enumerate(_conjugate(found)) if place in inputs]
 
-        push = jax.linear_transpose(pull_live, *(outputs[place] for place in live))
+        _, push = jax.vjp(pull_live, *(jnp.zeros_like(outputs[place]) for place in live))
         changes = dict(zip(live, push([tangents[place] for place in inputs]), strict=True))
         return outputs, [changes.get(place, np.zeros(y.shape, jax.dtypes.float0)) for place, y in enumerate(outputs)]
 

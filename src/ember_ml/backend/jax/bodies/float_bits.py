@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from ember_ml.backend.jax.jitting import jitted
 
 signbit = jitted(jnp.signbit)
 copysign = jitted(jnp.copysign)
-nextafter = jitted(jnp.nextafter)
+
+
+@jitted
+def nextafter(x: jax.Array, y: jax.Array) -> jax.Array:
+    # JAX 0.10: fails in a gradient; the op has none, and says so itself
+    return jnp.nextafter(lax.stop_gradient(x), lax.stop_gradient(y))
 
 
 def is_true(x: jax.Array) -> jax.Array:
