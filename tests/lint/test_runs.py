@@ -223,7 +223,13 @@ def test_unreadable_files_say_why(emberlint: Run, tmp_path: Path, name: str, dat
 )
 def test_odd_files_are_no_problem(emberlint: Run, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.py").write_bytes(data)
-    assert emberlint("a.py").code == 0
+    outcome = emberlint("a.py")
+    try:
+        compile(data, "a.py", "exec")
+    except RecursionError:  # CPython 3.12: refuses the long sum itself
+        assert "nested too deeply" in outcome.out
+    else:
+        assert outcome.code == 0
 
 
 @pytest.mark.long
