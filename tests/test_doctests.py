@@ -19,7 +19,7 @@ _OP_DOCUMENTATION = {op.declaration.__doc__ for op in OPS.values()}
 
 
 def _modules() -> list[str]:
-    """Every module of the library but the backends' own, which have no examples, and those of libraries that are absent."""
+    """Every module of the library but the backends' own, and those of libraries that are not installed."""
     found = [module.name for module in pkgutil.walk_packages(ember_ml.__path__, "ember_ml.", onerror=lambda name: None)]
     found = [name for name in found if not name.endswith("__main__")]  # importing one runs the command
     own = tuple(f"ember_ml.backend.{name}" for name in backend_names())

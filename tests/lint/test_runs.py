@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sysconfig
 from pathlib import Path
@@ -225,7 +226,7 @@ def test_odd_files_are_no_problem(emberlint: Run, tmp_path: Path, data: bytes) -
     (tmp_path / "a.py").write_bytes(data)
     outcome = emberlint("a.py")
     try:
-        compile(data, "a.py", "exec")
+        ast.parse(data)
     except RecursionError:  # CPython 3.12: refuses the long sum itself
         assert "nested too deeply" in outcome.out
     else:
