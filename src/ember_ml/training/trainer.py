@@ -307,28 +307,39 @@ class Trainer:
         """Return the loss and the metrics on inputs and targets, or on a loader, list of batches or tuple, by name.
 
         All are numbers but for metrics whose result is a tensor, as a confusion matrix: nested lists. Where samples
-        have weights, the loss is the mean by those, however they are put into batches.
+        have weights, the loss is the mean by those, however they are put into batches. Processes that train together
+        share the work: all of them must call this, and all get the results of the whole.
         """
         if y is None and type(x) is list:  # a loader would take it for one array
             x = partial(iter, x)
         kept = {name: copy.deepcopy(metric) for name, metric in self.metrics.items()}
         for metric in kept.values():
             metric.reset()
-        pending: list[tuple[Tensor, Any]] = []  # losses, and what they count for: read when all are computed
+        batches = iterate_batches(x, y, batch_size)
+        if self.strategy is not None:
+            batches = self.strategy.shard(batches)
+        pending: list[tuple[Tensor, Any]] = []  # losses and their counts: read when all are computed
         with _EvaluationMode(self.model):
-            for batch in iterate_batches(x, y, batch_size):
+            for batch in batches:
                 heartbeat.progress()
                 inputs, target, weight = split_batch(batch)
                 prediction = apply_model(self.model, inputs)
+                size = count_samples(batch)
+                if not size:  # a batch with fewer samples than processes
+                    continue
                 loss = self.loss(target, prediction) if weight is None else self.loss(target, prediction, weight)
-                pending.append((loss, count_samples(batch) if weight is None else ops.sum(weight)))
+                pending.append((loss, size if weight is None else ops.sum(weight)))
                 for metric in kept.values():
                     metric.update(target, prediction, weight)
-        if not pending:
-            raise ValueError("there is nothing to evaluate: the data are empty")
         counts = [count if type(count) is int else ops.item(count) for _, count in pending]
         total = math.fsum(map(operator.mul, [ops.item(loss) for loss, _ in pending], counts))
-        return {"loss": total / (math.fsum(counts) or 1.0), **_read_results(kept)}
+        found = [[total, math.fsum(counts), len(pending)]]
+        if self.strategy is not None:
+            found = self.strategy.gather_plain(found[0])
+        total, weights, number = (math.fsum(column) for column in zip(*found, strict=True))
+        if not number:
+            raise ValueError("there is nothing to evaluate: the data are empty")
+        return {"loss": total / (weights or 1.0), **_read_results(self._merge_metrics(kept))}
 
     def predict(self, x: Any, *, batch_size: int = 32) -> Any:
         """Return the model's outputs for inputs, computed batch by batch and concatenated.
