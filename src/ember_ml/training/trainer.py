@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts
 from ember_ml.training.precision import Precision
 from ember_ml.training.steps import TrainingStep
+from ember_ml.training.termination import Termination
 from ember_ml.typing import Tensor
 
 __all__ = ["Trainer"]
@@ -132,6 +134,7 @@ class Trainer:
         """Where the data stood after the last step of ``fit``."""
         self._data: DataLoader | None = None  # while it is trained on
         self._interrupts = Interrupts()
+        self._termination: Termination
         self._step = TrainingStep(self.model, self.optimizer, self.loss, compile, self.precision, accumulate, strategy)
         self._step.objective.gives_predictions = bool(self.metrics)
         self._step.prepare()
@@ -157,7 +160,8 @@ class Trainer:
         The data are inputs and targets, with a ``weight`` for each sample perhaps, or a loader or iterable of batches.
         ``validation`` is a tuple or loader of the same kind, evaluated after each epoch. Called again, or after
         :meth:`restore`, it goes on where it was, in the midst of an epoch too: also after an error, or after Ctrl-C,
-        which waits for the end of the step.
+        which waits for the end of the step. With a ``Checkpoint`` among the callbacks, ``SIGTERM`` ends it after a step
+        that all processes share, saves, and raises ``SystemExit`` with code 143.
         """
         if not isinstance(epochs, int):
             raise TypeError(f"epochs is a whole number, not {epochs!r}")
@@ -179,10 +183,16 @@ class Trainer:
             if self.position is not None:
                 loader.restore(self.position)
             ending.enter_context(self._interrupts)
-            while self.epoch < epochs and not self.should_stop and (max_steps is None or self.steps < max_steps):
+            saves = any(isinstance(x, Checkpoint) and x.monitor is None for x in callbacks)
+            self._termination = ending.enter_context(Termination(self.strategy, saves, self.steps))
+            while self.epoch < epochs and not (self.should_stop or self._termination.is_due):
+                if max_steps is not None and self.steps >= max_steps:
+                    break
                 self._epoch(loader, callbacks, validation, batch_size, max_steps)
             for callback in callbacks:
                 callback.after_fit(self)
+            if self._termination.is_due:
+                raise SystemExit(128 + signal.SIGTERM)
         return self.history
 
     def _check_monitors(self, callbacks: list[Callback], is_validated: bool) -> None:
@@ -221,7 +231,7 @@ class Trainer:
             for callback in callbacks:
                 callback.after_step(self)
             is_last = self.steps == max_steps and self.steps_in_epoch != self.steps_per_epoch
-            if self.should_stop or is_last:
+            if self._termination.check(self.steps) or self.should_stop or is_last:
                 return
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
