@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import json
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -225,9 +225,7 @@ def test_unreadable_files_say_why(emberlint: Run, tmp_path: Path, name: str, dat
 def test_odd_files_are_no_problem(emberlint: Run, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.py").write_bytes(data)
     outcome = emberlint("a.py")
-    try:
-        ast.parse(data)
-    except RecursionError:  # CPython 3.12: refuses the long sum itself
+    if sys.version_info[:2] == (3, 12) and b"1 + 1" in data:  # CPython 3.12: has a fixed limit, which refuses it
         assert "nested too deeply" in outcome.out
     else:
         assert outcome.code == 0
