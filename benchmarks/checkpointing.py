@@ -32,13 +32,13 @@ def resident(field: str) -> int:
 
 
 def loss(weights: list, x: object, checkpointing: memory.GradientCheckpointing) -> object:
-    """The loss of a chain of layers."""
+    """Return the loss of a chain of layers."""
     layers = [lambda h, w=w: h + ops.gelu(ops.tanh(ops.matmul(h, w))) for w in weights]
     return ops.mean(ops.square(checkpointing.chain(layers, x)))
 
 
 def measure(backend: str, enabled: bool, batch: int) -> dict[str, float]:
-    """One step in this process."""
+    """Return one step in this process."""
     ember_ml.set_backend(backend)
     weights = [ops.random_normal((WIDTH, WIDTH), stddev=WIDTH**-0.5, seed=layer) for layer in range(LAYERS)]
     checkpointing = memory.GradientCheckpointing(enabled)

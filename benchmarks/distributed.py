@@ -37,14 +37,14 @@ RATE = 1e-3
 
 
 def data(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """This rank's part of a batch."""
+    """Return this rank's part of a batch."""
     widths, batch = MODELS[name]
     rng = np.random.default_rng(distributed.rank())
     return rng.normal(size=(batch, widths[0])).astype(np.float32), rng.integers(0, 10, batch)
 
 
 def ours(name: str) -> tuple[Step, Step]:
-    """A step that gradients, average and update make, and a step of the trainer, which also averages the loss."""
+    """Return a step of gradients, average and update, and a step of the trainer, which also averages the loss."""
     x, y = (ops.asarray(part) for part in data(name))
     made, trainer = (
         Trainer(_model(name), optimizers.Adam(RATE), "sparse_categorical_crossentropy", strategy=chosen)
@@ -65,7 +65,7 @@ def _model(name: str) -> nn.Module:
 
 
 def by_hand_torch(name: str) -> Step:
-    """A step with DistributedDataParallel."""
+    """Return a step with DistributedDataParallel."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
@@ -87,7 +87,7 @@ def by_hand_torch(name: str) -> Step:
 
 
 def by_hand_mlx(name: str) -> Step:
-    """A step with a sum over the ranks of each gradient."""
+    """Return a step with a sum over the ranks of each gradient."""
     import mlx.core as mx
     import mlx.nn
     import mlx.optimizers
@@ -116,7 +116,7 @@ def by_hand_mlx(name: str) -> Step:
 
 
 def measure(name: str, seconds: float) -> dict[str, list[tuple[float, float]]]:
-    """The milliseconds of each kind of step, on the clock and of the processor, in rounds in which they alternate."""
+    """Measure each kind of step in alternating rounds; return milliseconds of wall clock and of processor time."""
     step, trained = ours(name)
     hand = {"torch": by_hand_torch, "mlx": by_hand_mlx}[ember_ml.get_backend()](name)
     kinds = {"by hand": hand, "ours": step, "trainer": trained}
@@ -147,7 +147,7 @@ def _free_port() -> int:
 
 
 def run(backend: str, ranks: int, seconds: float, model: str) -> dict[str, list[tuple[float, float]]]:
-    """What rank 0 of so many processes measures."""
+    """Run the measurement on ``ranks`` processes; return the result of rank 0."""
     with tempfile.TemporaryDirectory() as folder:
         hosts = Path(folder) / "hosts.json"
         hosts.write_text(json.dumps([[f"127.0.0.1:{_free_port()}"] for _ in range(ranks)]))
@@ -191,7 +191,7 @@ def main() -> None:
 
 
 def _figures(times: list[tuple[float, float]]) -> tuple[float, float, float]:
-    """The best and the middle time on the clock, and the middle time of the processor."""
+    """Return the best and the middle time on the clock, and the middle time of the processor."""
     clock, busy = zip(*times, strict=True)
     return min(clock), statistics.median(clock), statistics.median(busy)
 

@@ -33,7 +33,7 @@ Step = Callable[[], object]
 
 
 def ours(layers: int, last: int) -> Step:
-    """A step with ``FullShardStrategy``."""
+    """Return a step with ``FullShardStrategy``."""
     made = strategy.FullShardStrategy()
     model = nn.Sequential(*[nn.Linear(WIDTH, last, bias=False) for _ in range(layers)])
     optimizer, x = optimizers.Adam(), ops.ones((1, WIDTH))
@@ -48,7 +48,7 @@ def ours(layers: int, last: int) -> Step:
 
 
 def by_hand(layers: int, last: int) -> Step:
-    """A step with ``fully_shard`` of each layer and of the whole."""
+    """Return a step with ``fully_shard`` of each layer and of the whole."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 

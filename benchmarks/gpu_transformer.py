@@ -27,7 +27,7 @@ RATE, DECAY = 3e-4, 0.01
 def by_hand(
     options: argparse.Namespace, tokens: torch.Tensor, target: torch.Tensor, compiled: bool
 ) -> Callable[[], Any]:
-    """The step as an expert writes it."""
+    """Return the step as an expert writes it."""
     model: Any = hand_torch.Transformer(
         options.vocabulary, options.length, options.width, options.layers, options.heads
     )
@@ -50,7 +50,7 @@ def by_hand(
 
 
 def ours(options: argparse.Namespace, tokens: torch.Tensor, target: torch.Tensor, compiled: bool) -> Callable[[], Any]:
-    """The same step by our trainer."""
+    """Return the same step by our trainer."""
     ops.random.seed(0)
     model = nn.blocks.LanguageModel(
         options.vocabulary, options.width, options.layers, options.heads, length=options.length, tied=False
@@ -62,7 +62,7 @@ def ours(options: argparse.Namespace, tokens: torch.Tensor, target: torch.Tensor
 
 
 def milliseconds(step: Callable[[], Any]) -> float:
-    """The time of one step on the device's own clock, from an idle device."""
+    """Return the time of one step on the device's own clock, from an idle device."""
     torch.cuda.synchronize()
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()

@@ -53,7 +53,7 @@ def by_hand(parameters: list[np.ndarray], x: np.ndarray, y: np.ndarray) -> tuple
 
 
 def portable(parameters: list[Any], x: Any, y: Any) -> Any:
-    """The loss, written once on ops."""
+    """Return the loss, written once on ops."""
     w1, b1, w2, b2, w3, b3 = parameters
     h = ops.relu(ops.add(ops.matmul(x, w1), b1))
     h = ops.relu(ops.add(ops.matmul(h, w2), b2))
@@ -62,7 +62,7 @@ def portable(parameters: list[Any], x: Any, y: Any) -> Any:
 
 
 def on_torch(parameters: list[Any], x: Any, y: Any) -> Callable[[], Any]:
-    """The step as it is written on PyTorch."""
+    """Return the step as it is written on PyTorch."""
     import torch
     from torch.nn import functional as F
 
@@ -79,7 +79,7 @@ def on_torch(parameters: list[Any], x: Any, y: Any) -> Callable[[], Any]:
 
 
 def on_mlx(parameters: list[Any], x: Any, y: Any, compiled: bool) -> Callable[[], Any]:
-    """The step as it is written on MLX."""
+    """Return the step as it is written on MLX."""
     import mlx.core as mx
 
     def loss(parameters: list[Any], x: Any, y: Any) -> Any:
@@ -128,7 +128,7 @@ def steps_of(backend: str, batch: int, hidden: int, compiled: bool) -> dict[str,
 
 
 def check(steps: dict[str, Callable[[], Any]]) -> None:
-    """Both steps give the same numbers."""
+    """Check that both steps return the same values."""
     (value, gradients), (other, others) = (step() for step in steps.values())
     assert abs(float(value) - float(other)) < 1e-5, (value, other)
     for one, two in zip(gradients, others, strict=True):

@@ -62,7 +62,7 @@ class Perceptron(nn.Module):
 
 
 def model_of(name: str, state: dict[str, np.ndarray]) -> Any:
-    """The model with these parameters."""
+    """Return the model with these parameters."""
     if name == "transformer":
         model: Any = Transformer(hand_numpy.VOCABULARY, hand_numpy.LENGTH, 128, 2, 4)
         pairs = [(key, mx.array(state[value])) for key, value in hand_numpy.transformer_names(state).items()]
@@ -76,7 +76,7 @@ def model_of(name: str, state: dict[str, np.ndarray]) -> Any:
 def step(
     name: str, parameters: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray, rate: float, compiled: bool
 ) -> Callable[[], Any]:
-    """One step: forward, backward, Adam."""
+    """Return one step: forward, backward, Adam."""
     model = model_of(name, parameters)
     optimizer = optim.Adam(rate, bias_correction=True)
     inputs, target = mx.array(x), mx.array(y)

@@ -34,7 +34,7 @@ class Adam:
 
 
 def cross_entropy(z: np.ndarray, y: np.ndarray) -> tuple[Any, np.ndarray]:
-    """The mean loss of rows of logits, and its gradient."""
+    """Return the mean loss of rows of logits, and its gradient."""
     rows = np.arange(len(y))
     z = z - z.max(axis=1, keepdims=True)
     e = np.exp(z)
@@ -60,7 +60,7 @@ def perceptron(parameters: list[np.ndarray], x: np.ndarray, y: np.ndarray) -> tu
 
 
 def transformer_names(state: dict[str, np.ndarray]) -> dict[str, str]:
-    """The names that the hand-written models give to the parameters of ours."""
+    """Return the names that the hand-written models give to the parameters of ours."""
     parts = {"norm1": "attention_norm", "qkv": "attention.qkv", "out": "attention.output"}
     parts |= {"norm2": "mlp_norm", "up": "mlp.up", "down": "mlp.down"}
     found = {"tokens.weight": "embedding.weight", "places": "places.weight", "head.weight": "output.weight"}
@@ -82,7 +82,7 @@ def normalized(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> tuple[np.
 
 
 def normalized_back(g: np.ndarray, kept: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The gradients by the input, the weight and the bias."""
+    """Return the gradients by the input, the weight and the bias."""
     unit, scale, weight = kept
     by_weight, by_bias = np.einsum("ij,ij->j", g, unit), g.sum(axis=0)
     g = g * weight
@@ -177,7 +177,7 @@ def transformer(parameters: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray)
 
 
 def step(name: str, state: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray, rate: float) -> Callable[[], Any]:
-    """One step: forward, backward, Adam."""
+    """Return one step: forward, backward, Adam."""
     if name == "transformer":
         named = {key: state[value].copy() for key, value in transformer_names(state).items()}
         optimizer = Adam(list(named.values()), rate)

@@ -44,7 +44,7 @@ class Transformer(torch.nn.Module):
 
 
 def model_of(name: str, state: dict[str, np.ndarray]) -> torch.nn.Module:
-    """The model with these parameters."""
+    """Return the model with these parameters."""
     if name == "transformer":
         model = Transformer(hand_numpy.VOCABULARY, hand_numpy.LENGTH, 128, 2, 4)
         names = hand_numpy.transformer_names(state)
@@ -62,7 +62,7 @@ def model_of(name: str, state: dict[str, np.ndarray]) -> torch.nn.Module:
 def step(
     name: str, state: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray, rate: float, compiled: bool
 ) -> Callable[[], Any]:
-    """One step: forward, backward, fused Adam."""
+    """Return one step: forward, backward, fused Adam."""
     model = model_of(name, state)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
     inputs, target = torch.tensor(x), torch.tensor(y)
@@ -84,7 +84,7 @@ def step(
 
 
 def keras_step(name: str, x: np.ndarray, y: np.ndarray, rate: float, compiled: bool) -> Callable[[], Any]:
-    """One step of the same model in Keras on PyTorch."""
+    """Return one step of the same model in Keras on PyTorch."""
     import os
 
     os.environ["KERAS_BACKEND"] = "torch"

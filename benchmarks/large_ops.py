@@ -49,7 +49,7 @@ OURS: dict[str, Callable[..., Any]] = {
 
 
 def inputs(scale: float) -> dict[str, dict[str, Any]]:
-    """The arguments of each case on the active backend; random, since sorts and branches profit from any pattern."""
+    """Return the arguments of each case on the active backend; random, since patterns make sorts and branches fast."""
     count, rows, columns = int(1_000_000 * scale), int(5000 * scale**0.5), 50
     numbers = random.Random(0)
     x = ops.array([numbers.uniform(-1.0, 1.0) for _ in range(count)])
@@ -67,7 +67,7 @@ def inputs(scale: float) -> dict[str, dict[str, Any]]:
 
 
 def measure(backend_name: str, seconds: float, scale: float) -> list[Measurement]:
-    """Each case on one backend: ours beside the fastest native way."""
+    """Return each case on one backend: ours beside the fastest native way."""
     found: list[Measurement] = []
     with active_backend(backend_name) as backend:
         one = evaluator(backend)
@@ -93,7 +93,7 @@ def measure(backend_name: str, seconds: float, scale: float) -> list[Measurement
 
 
 def table(backend: str, rows: list[Measurement]) -> Table:
-    """One line per case: our time, the best native way and its time, the ratio."""
+    """Return one line per case: our time, the best native way and its time, the ratio."""
     shown = Table(
         "case", "ember_ml", "best native way", "native", "ratio", "limit", title=f"{backend}: large operations"
     )

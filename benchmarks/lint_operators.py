@@ -21,7 +21,7 @@ _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def findings(root: str, profile: str, folders: list[str]) -> set[str]:
-    """Where emberlint sees an operator on a tensor, as the recorder spells places."""
+    """Return where emberlint sees an operator on a tensor, as the recorder spells places."""
     project = Project()
     settings = Settings(SHIPPED[profile], CODES)
     for path in find([root]):

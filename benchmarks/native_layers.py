@@ -35,7 +35,7 @@ def _numbers(*shape: int, seed: int = 0) -> Any:
 
 
 def inputs(backend: str) -> dict[str, dict[str, Any]]:
-    """The arguments of each case on the active backend."""
+    """Return the arguments of each case on the active backend."""
     found: dict[str, dict[str, Any]] = {}
     for case, sizes, window in (("conv1d", (LENGTH,), (WINDOW,)), ("conv2d", (SIDE, SIDE), (SQUARE, SQUARE))):
         x, kernel = _numbers(BATCH, *sizes, CHANNELS), _numbers(*window, CHANNELS, RESULTS, seed=1)

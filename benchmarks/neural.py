@@ -44,7 +44,7 @@ WITHOUT_LIMIT = {("mlx", "softmax"), ("mlx", "silu"), ("mlx", "gelu")}
 
 
 def inputs(backend: str) -> dict[str, dict[str, Any]]:
-    """The arguments of each case on the active backend."""
+    """Return the arguments of each case on the active backend."""
     x = ops.sin(ops.power(ops.arange(ROWS * COLUMNS, dtype="float32"), 1.3))
     rows = {"x": ops.reshape(ops.multiply(x, 4.0), (ROWS, COLUMNS)), "w": ops.linspace(0.5, 1.5, COLUMNS)}
     return dict.fromkeys(OURS, rows) | native_layers.inputs(backend)
@@ -150,7 +150,7 @@ WAYS: dict[str, Callable[[], Ways]] = {"numpy": _numpy, "torch": _torch, "mlx": 
 
 
 def measure(backend_name: str, cases: list[str], seconds: float) -> list[Measurement]:
-    """Each case on one backend: ours beside the fastest native way."""
+    """Return each case on one backend: ours beside the fastest native way."""
     found: list[Measurement] = []
     with active_backend(backend_name) as backend:
         evaluate = evaluator(backend)
@@ -171,12 +171,12 @@ def measure(backend_name: str, cases: list[str], seconds: float) -> list[Measure
 
 
 def limit(row: Measurement) -> float:
-    """How much longer than the native way ours may take."""
+    """Return how much longer than the native way ours may take."""
     return math.inf if (row.backend, row.case) in WITHOUT_LIMIT else LIMIT
 
 
 def table(backend: str, rows: list[Measurement]) -> Table:
-    """One line per case: our time, the best native way and its time, the ratio."""
+    """Return one line per case: our time, the best native way and its time, the ratio."""
     shown = Table(
         "case", "ember_ml", "best native way", "native", "ratio", "limit", title=f"{backend}: neural functions"
     )

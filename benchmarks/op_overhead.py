@@ -24,7 +24,7 @@ LIMITS = {"numpy": (1.5, 2.1), "torch": (1.25, 1.4), "mlx": (1.6, 1.9)}
 
 
 def limit_of(row: Measurement) -> float | None:
-    """The ratio that this measurement must not exceed, or None where it has no limit."""
+    """Return the ratio that this measurement must not exceed, or None where it has no limit."""
     if row.backend not in LIMITS or row.way == "keras":
         return None
     op, operator = LIMITS[row.backend]
@@ -32,7 +32,7 @@ def limit_of(row: Measurement) -> float | None:
 
 
 def table(backend: str, rows: list[Measurement]) -> Table:
-    """One line per op: the native time, our ratio, the limit, Keras's ratio."""
+    """Return one line per op: the native time, our ratio, the limit, Keras's ratio."""
     shown = Table("op", "native", "ember_ml", "limit", "Keras", title=f"{backend}: times the native call")
     for case in dict.fromkeys(row.case for row in rows):
         ways = {row.way: row for row in rows if row.case == case}

@@ -72,7 +72,7 @@ def _compiled(way: Way) -> Way:
 
 
 def cases(backend: str) -> dict[str, tuple[str, Way]]:
-    """For each case the library's way that it is set against, and ours."""
+    """Return for each case the library's way that it is set against, and ours."""
     stream = ops.Generator(1)
     native = ops.Generator(1, native=True)
     found: dict[str, tuple[str, Way]] = {
@@ -88,7 +88,7 @@ def cases(backend: str) -> dict[str, tuple[str, Way]]:
 
 
 def measure(backend_name: str, count: int, seconds: float) -> list[Measurement]:
-    """Each case on one backend, in turns with the library's own."""
+    """Return each case on one backend, in turns with the library's own."""
     found: list[Measurement] = []
     with active_backend(backend_name) as backend:
         evaluate = evaluator(backend)
@@ -105,7 +105,7 @@ def measure(backend_name: str, count: int, seconds: float) -> list[Measurement]:
 
 
 def table(backend: str, rows: list[Measurement], count: int) -> Table:
-    """One line per case: our time, the library's, the ratio, its limit."""
+    """Return one line per case: our time, the library's, the ratio, its limit."""
     shown = Table("case", "ember_ml", "library", "ratio", "limit", title=f"{backend}: {count:,} float32 numbers")
     for row in rows:
         limit = LIMITS.get((backend, row.case))

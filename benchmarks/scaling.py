@@ -29,7 +29,7 @@ class Job:
     """The part of computing that is the backward pass: two of the three matrix products of each layer."""
 
     def buckets(self) -> list[float]:
-        """The sizes of the messages; a simulation of thousands of them would tell no more than one of dozens."""
+        """Return the sizes of the messages; a simulation of thousands of them would tell no more than one of dozens."""
         count = max(1, min(64, round(self.gradients / BUCKET)))
         return [self.gradients / count] * count
 
@@ -39,14 +39,14 @@ class Job:
 
 
 def predicted(job: Job, ranks: int, slowest: float = 1.0) -> float:
-    """The seconds of a step: for each bucket, its gradients are computed, then it and all later ones travel."""
+    """Return the seconds of a step: the most that computing up to a bucket and sending it and all later ones takes."""
     sizes = job.buckets()
     each = [2 * (ranks - 1) * (job.latency + size / ranks / job.bandwidth) for size in sizes]
     return max(job.ready(k, len(sizes)) * slowest + sum(each[k:]) for k in range(len(sizes)))
 
 
 def simulated(job: Job, ranks: int, speeds: Sequence[float]) -> float:
-    """The seconds of a step in which rank i computes ``speeds[i]`` times as long, followed message by message."""
+    """Simulate a step message by message; rank i computes ``speeds[i]`` times as long. Return its seconds."""
     sizes = job.buckets()
     free = [0.0] * ranks  # when each rank's line to the next is free again
     end = 0.0

@@ -105,7 +105,7 @@ WAYS: dict[str, Callable[[], Ways]] = {"numpy": _numpy, "torch": _torch, "mlx": 
 
 
 def measure(backend_name: str, seconds: float, scale: float) -> list[Measurement]:
-    """Each case on one backend: ours beside the fastest way of the library itself, and beside SciPy's."""
+    """Return each case on one backend: ours beside the fastest way of the library itself, and beside SciPy's."""
     found: list[Measurement] = []
     with active_backend(backend_name) as backend:
         evaluate = evaluator(backend)
@@ -129,7 +129,7 @@ def _limit(row: Measurement) -> float:
 
 
 def table(backend: str, rows: list[Measurement]) -> Table:
-    """One line per case: our time, the native way and its time, the ratio."""
+    """Return one line per case: our time, the native way and its time, the ratio."""
     shown = Table("case", "ember_ml", "native way", "native", "ratio", "limit", title=f"{backend}: a million samples")
     for row in rows:
         colour = "green" if row.ratio <= _limit(row) else "bold red"

@@ -33,7 +33,7 @@ RATE = 1e-3
 
 
 def data(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A batch of inputs and classes."""
+    """Return a batch of inputs and classes."""
     rng = np.random.default_rng(0)
     if name == "transformer":
         tokens = rng.integers(0, hand_numpy.VOCABULARY, (BATCH[name], hand_numpy.LENGTH + 1))
@@ -42,7 +42,7 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def model_of(name: str) -> nn.Module:
-    """The model, written once."""
+    """Return the model, written once."""
     ops.random.seed(0)
     if name == "transformer":
         from ember_ml.nn import blocks
@@ -55,7 +55,7 @@ def model_of(name: str) -> nn.Module:
 
 
 def ours(name: str, compiled: bool) -> tuple[Step, nn.Module]:
-    """A step of our trainer on the active backend."""
+    """Return a step of our trainer on the active backend."""
     model = model_of(name)
     trainer = Trainer(model, optimizers.Adam(RATE), "sparse_categorical_crossentropy", compile=compiled)
     x, y = (ops.asarray(part) for part in data(name))
@@ -67,7 +67,7 @@ def ours(name: str, compiled: bool) -> tuple[Step, nn.Module]:
 
 
 def by_hand(name: str, backend: str, compiled: bool, state: dict[str, np.ndarray]) -> Step:
-    """The step that an expert writes, from the same parameters."""
+    """Return the step that an expert writes, from the same parameters."""
     x, y = data(name)
     if backend == "numpy":
         return hand_numpy.step(name, state, x, y, RATE)
@@ -83,7 +83,7 @@ def by_hand(name: str, backend: str, compiled: bool, state: dict[str, np.ndarray
 
 
 def check(name: str, steps: dict[str, Step]) -> None:
-    """The steps give the same losses."""
+    """Check that the steps return the same losses."""
     for count in range(3):
         found = {key: float(np.asarray(ops.to_numpy(step()))) for key, step in steps.items() if key != "keras"}
         low, high = min(found.values()), max(found.values())

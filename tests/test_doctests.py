@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import ember_ml
-from ember_ml.backend import backend_names
+from ember_ml.backend import backend_names, installed_backends
 from ember_ml.dispatch.declare import OPS
 from ember_ml.tensor import EmberTensor
 
@@ -19,10 +19,11 @@ _OP_DOCUMENTATION = {op.declaration.__doc__ for op in OPS.values()}
 
 
 def _modules() -> list[str]:
-    """Every module of the library but the backends' own, which have no examples and may not be importable here."""
+    """Every module of the library but the backends' own, and those of libraries that are not installed."""
     found = [module.name for module in pkgutil.walk_packages(ember_ml.__path__, "ember_ml.", onerror=lambda name: None)]
     found = [name for name in found if not name.endswith("__main__")]  # importing one runs the command
     own = tuple(f"ember_ml.backend.{name}" for name in backend_names())
+    own += tuple(f"ember_ml.array_api.{name}" for name in backend_names() if name not in installed_backends())
     return ["ember_ml", *(name for name in found if not name.startswith(own))]
 
 

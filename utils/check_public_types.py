@@ -40,7 +40,7 @@ _REPLACEMENTS = {
 
 
 def unclear(report: dict[str, Any]) -> list[str]:
-    """The public names whose type is unknown or left to inference, in pyright's report."""
+    """Return the public names whose type is unknown or left to inference, in pyright's report."""
     symbols = report["typeCompleteness"]["symbols"]
     return sorted(
         symbol["name"]

@@ -24,7 +24,7 @@ RULES = frozenset(
 
 
 def only_numpy(config: Config) -> Config:
-    """A project's configuration with the NumPy rules and no others; other tensor libraries do not count here."""
+    """Return a project's configuration with the NumPy rules and no others; other tensor libraries do not count here."""
     from ember_ml.lint.natives import LIBRARIES
 
     others = LIBRARIES - {"numpy"}
@@ -32,7 +32,7 @@ def only_numpy(config: Config) -> Config:
 
 
 def only_conversions(config: Config) -> Config:
-    """A project's configuration with the rule on conversions alone, of all libraries: one may take NumPy's arrays."""
+    """Return a project's configuration with only the rule on conversions, for all libraries."""
     return replace(config, select=frozenset({"EMB202"}), strict=False, _memo={})
 
 

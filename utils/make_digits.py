@@ -63,7 +63,7 @@ STYLES: list[list[list[list[Point]]]] = [
 
 
 def segments(strokes: list[list[Point]]) -> list[tuple[Point, Point]]:
-    """The lines between the points of strokes; the last one again until there are ``SEGMENTS``."""
+    """Return the lines between the points of strokes; the last one again until there are ``SEGMENTS``."""
     lines = [line for stroke in strokes for line in pairwise(stroke)]
     return lines + [lines[-1]] * (SEGMENTS - len(lines))
 
@@ -88,7 +88,7 @@ def distorted(points: Any, seed: Any) -> Any:
 
 
 def draw(count: int, seed: int) -> tuple[Any, Any]:
-    """The shades of ``count`` images (samples, 16, 16) and their labels, the digits in turn."""
+    """Return the shades of ``count`` images (samples, 16, 16) and their labels, the digits in turn."""
     stream = ops.Generator(seed)
     table = EmberTensor([segments(style) for styles in STYLES for style in styles], dtype="float32") - 0.5
     labels = ops.remainder(ops.arange(count), 10)

@@ -37,7 +37,7 @@ def _candidates(version: str) -> Iterator[str]:
 
 
 def _runs(path: str, version: str) -> bool:
-    """Whether it is that Python: pyenv puts commands on PATH that fail where no folder asks for their version."""
+    """Return whether the command runs that Python: pyenv's commands fail where no folder asks for their version."""
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
     return done.stdout.strip() == version

@@ -6,10 +6,8 @@ from typing import Any
 
 import jax
 import ml_dtypes
-import mlx.core as mx
 import numpy as np
 import pytest
-import torch
 
 import ember_ml
 from ember_ml import dtypes as dt
@@ -17,6 +15,9 @@ from ember_ml import ops
 from ember_ml.backend import installed_backends, load
 from ember_ml.backend.host_arrays import as_host, cast_host, host_dtypes
 from ember_ml.errors import UnsupportedDType
+
+mx = pytest.importorskip("mlx.core")
+torch = pytest.importorskip("torch")
 
 NAMES = installed_backends()
 PAIRS = [(source, target) for source in NAMES for target in NAMES]

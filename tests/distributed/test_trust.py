@@ -67,6 +67,16 @@ def test_a_log_has_each_line_once(backend: str) -> None:
     assert [rank["logged"] for rank in results(backend)] == [3, 3]
 
 
+def test_an_evaluation_is_shared(backend: str) -> None:
+    for rank in results(backend):
+        (shared, validated, rows), (alone, validated_alone, all_rows) = rank["evaluated"]
+        for found, wanted in zip(shared, alone, strict=True):
+            assert found == pytest.approx(wanted, rel=1e-5)
+        assert validated == pytest.approx(validated_alone, rel=1e-4)
+        assert all_rows == 5 * 16
+        assert rows < 0.6 * all_rows
+
+
 def test_batches_of_an_evaluation_are_signs_of_life(backend: str) -> None:
     for few, many in (rank["moves"] for rank in results(backend)):
         assert few >= 4

@@ -134,6 +134,37 @@ def logged(folder: str) -> int:
     return len(path.read_text().splitlines())
 
 
+def evaluated() -> list[Any]:
+    """The results of evaluations, by two processes and by each alone, and how many rows the model of this rank saw."""
+    found: list[Any] = []
+    x, y = data()
+    weight = ops.arange(16, dtype="float32")
+    for strategy in (strategies.DataParallelStrategy(), strategies.SingleProcess()):
+        rows: list[int] = []
+
+        class Rows(nn.Module):
+            def __init__(self) -> None:
+                self.layer = nn.Linear(4, 1)
+
+            def forward(self, x: Any, rows: list[int] = rows) -> Any:
+                rows.append(x.shape[0])
+                return self.layer(x)
+
+        ops.random.seed(0)
+        made = Trainer(Rows(), "sgd", metrics=["mean_absolute_error", "r2"], strategy=strategy, progress=False)
+        made.evaluate(x, y)  # it builds the model
+        rows.clear()
+        results = [
+            made.evaluate(x, y, batch_size=5),  # whose last batch is one sample, for one of the processes
+            made.evaluate((x, y, weight), batch_size=4),
+            made.evaluate([(x[:8], y[:8]), (x[8:], y[8:])]),
+            made.evaluate(DataLoader((x, y), batch_size=4, shuffle=True, seed=3)),
+        ]
+        history = made.fit(x, y, batch_size=8, shuffle=False, validation=(x, y))
+        found.append([results, history["val_loss"].epochs, sum(rows) - 16 // strategy.world_size])
+    return found
+
+
 def moves() -> list[int]:
     """How often the launcher hears that this rank goes on, in an evaluation of four batches and of eight."""
     made = trainer(strategies.DataParallelStrategy())
@@ -155,6 +186,7 @@ def trusted(folder: str) -> dict[str, Any]:
         "folders": different_folders(folder),
         "failed": failed_save(folder),
         "logged": logged(folder),
+        "evaluated": evaluated(),
         "moves": moves(),
     }
 

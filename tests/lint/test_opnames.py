@@ -9,8 +9,7 @@ import pytest
 
 from ember_ml import dtypes, ops
 from ember_ml.dispatch.declare import OPS, Op
-from ember_ml.lint import opnames
-from ember_ml.lint import replacements as repairs
+from ember_ml.lint import opnames, replacements
 from tests.reference.matrices import numpy
 
 KNOWN = opnames.RETURNS_TENSOR | opnames.RETURNS_TENSORS | opnames.RETURNS_OTHER | opnames.RETURNS_UNKNOWN
@@ -56,7 +55,12 @@ def test_other_tables_name_known_ops() -> None:
 
 
 def test_repairs_call_ops_that_are_there() -> None:
-    targets = {*repairs.SAME, *repairs.RENAMED.values(), *repairs.METHODS.values(), *repairs.OPERATORS.values()}
+    targets = {
+        *replacements.SAME,
+        *replacements.RENAMED.values(),
+        *replacements.METHODS.values(),
+        *replacements.OPERATORS.values(),
+    }
     assert sorted(targets - OPS.keys() - ALIASES) == []
 
 
@@ -70,25 +74,27 @@ def native_function(native: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize("native", sorted({*repairs.SAME, *repairs.RENAMED}))
+@pytest.mark.parametrize("native", sorted({*replacements.SAME, *replacements.RENAMED}))
 def test_arguments_keep_their_meaning(native: str) -> None:
-    op = repairs.op_for(f"numpy.{native}") or ""
+    op = replacements.op_for(f"numpy.{native}") or ""
     function = native_function(native)
     if function is None or not hasattr(ops, op):
         return  # of another library, or announced for later
     ours = list(inspect.signature(getattr(ops, op)).parameters)
     theirs = list(inspect.signature(function).parameters.values())
     placed = [p.name for p in theirs if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    placed = placed[1 : repairs.positional_limit(native)]  # the first is the tensor, whatever its name
+    placed = placed[1 : replacements.positional_limit(native)]  # the first is the tensor, whatever its name
     assert [SYNONYMS.get(name, name) for name in placed] == [SYNONYMS.get(name, name) for name in ours[1:]][
         : len(placed)
     ]
     named = [p.name for p in theirs if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    assert {repairs.keyword_for(op, name) for name in named} <= {None, *ours}
+    assert {replacements.keyword_for(op, name) for name in named} <= {None, *ours}
 
 
-@pytest.mark.parametrize("op", sorted({*repairs.SAME, *repairs.RENAMED.values(), *repairs.METHODS.values()}))
+@pytest.mark.parametrize(
+    "op", sorted({*replacements.SAME, *replacements.RENAMED.values(), *replacements.METHODS.values()})
+)
 def test_repairs_write_keywords_that_the_op_has(op: str) -> None:
-    written = {repairs.keyword_for(op, native) for native in repairs.KEYWORDS}
-    possible = set(inspect.signature(getattr(ops, op)).parameters) & set(repairs.KEYWORDS.values())
+    written = {replacements.keyword_for(op, native) for native in replacements.KEYWORDS}
+    possible = set(inspect.signature(getattr(ops, op)).parameters) & set(replacements.KEYWORDS.values())
     assert written - {None, "y"} == possible - {"y"}

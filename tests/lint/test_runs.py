@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -223,7 +224,11 @@ def test_unreadable_files_say_why(emberlint: Run, tmp_path: Path, name: str, dat
 )
 def test_odd_files_are_no_problem(emberlint: Run, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.py").write_bytes(data)
-    assert emberlint("a.py").code == 0
+    outcome = emberlint("a.py")
+    if sys.version_info[:2] == (3, 12) and b"1 + 1" in data:  # CPython 3.12: has a fixed limit, which refuses it
+        assert "nested too deeply" in outcome.out
+    else:
+        assert outcome.code == 0
 
 
 @pytest.mark.long

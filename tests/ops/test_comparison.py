@@ -75,3 +75,12 @@ def test_closeness_of_infinities_nan_and_large_integers(backend: str) -> None:
     assert _lists(ops.isclose(x, y, equal_nan=True)) == [True, False, False, True]
     near = ops.isclose(ops.array([2**24]), ops.array([2**24 + 1]), rtol=0.0, atol=0.0)
     assert _lists(near) == [False]
+
+
+@pytest.mark.parametrize("name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
+def test_signed_and_unsigned_integers_whose_shapes_do_not_broadcast(backend: str, name: str) -> None:
+    unsigned, signed = ops.ones((2,), dtype="uint64"), ops.ones((3,), dtype="int8")
+    with pytest.raises(ValueError, match="broadcast"):
+        getattr(ops, name)(unsigned, signed)
+    with pytest.raises(ValueError, match="broadcast"):
+        getattr(ops, name)(signed, unsigned)

@@ -127,3 +127,7 @@ def test_absolute_values_of_portable_complex_tensors_are_real(backend: str) -> N
 def test_aliases_are_the_same_functions() -> None:
     for alias, name in {"pow": "power", "remainder": "mod", "acos": "arccos", "atan2": "arctan2"}.items():
         assert getattr(ops, alias) is getattr(ops, name)
+
+
+def test_negative_powers_of_no_integers(backend: str) -> None:
+    assert ops.shape(ops.power(ops.zeros((0, 3), dtype="int32"), ops.array([-1, -2, 0], dtype="int32"))) == (0, 3)

@@ -211,3 +211,9 @@ def test_a_mask_with_a_length_of_zero_selects_nothing(
     for misfit in ((1,), (3, 1), (2, 2), (3, 2, 1)):
         with pytest.raises(IndexError):
             _ = x[tensor.zeros(misfit, dtype="bool")]
+
+
+def test_take_along_an_axis_that_a_number_has_not(backend: str) -> None:
+    with pytest.raises(IndexError):
+        ops.take(3.0, 0, axis=0)
+    assert _lists(ops.take(3.0, 0)) == 3.0

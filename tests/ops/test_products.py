@@ -321,3 +321,8 @@ def test_distance_and_similarity(backend: str, kind: str) -> None:
 def test_view_is_complete() -> None:
     for name in ("matmul", "svd", "solve", "norm", "diag", "matrix_transpose", "cdist"):
         assert getattr(ops.linearalg, name) is getattr(ops, name)
+
+
+def test_einsum_broadcasts_to_an_empty_axis(backend: str) -> None:
+    assert ops.shape(ops.einsum("...i,...i->...", ops.ones((2, 1, 3)), ops.ones((0, 3)))) == (2, 0)
+    assert ops.to_numpy(ops.einsum("ij,jk->ik", ops.ones((2, 0)), ops.ones((0, 1)))).tolist() == [[0.0], [0.0]]

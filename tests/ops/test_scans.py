@@ -195,3 +195,15 @@ def test_gradients_flow_through_scans(backend: str) -> None:
     assert values(ops.grad(by_scan)(x)) == expected
     assert values(ops.grad(by_tree)(x)) == expected
     assert values(ops.grad(by_map)(x)) == pytest.approx([2 * v + math.exp(v) for v in (0.5, -1.0, 2.0)], rel=1e-6)
+
+
+def test_scan_over_a_negative_length(backend: str) -> None:
+    with pytest.raises(ValueError, match="length of 0 or more, not -1"):
+        ops.scan(lambda carry, _: (carry, carry), 0, length=-1)
+
+
+def test_numbers_beyond_64_bits_in_loops(backend: str) -> None:
+    with pytest.raises(OverflowError, match="does not fit int64"):
+        ops.fori_loop(0, 3, lambda _, x: x, 2**70)
+    with pytest.raises(OverflowError, match="does not fit int64"):
+        ops.vectorized_map(lambda x: x, [2**70])

@@ -26,10 +26,12 @@ __all__ = [
     "close_stack",
     "integers_below",
     "is_array",
+    "is_finite_below",
     "largest_error",
     "numpy_dtype",
     "shapes",
     "stack_samples",
+    "sum_of_sizes",
     "widen",
 ]
 
@@ -220,6 +222,17 @@ def close_enough(got: Any, want: Any, signless: bool = False, rtol: float = 2e-4
     if signless:
         first, second = np.abs(first), np.abs(second)
     return bool(np.allclose(first, second, rtol=rtol, atol=atol, equal_nan=True))
+
+
+def is_finite_below(array: np.ndarray, limit: float) -> bool:
+    """Whether no element is NaN or larger than ``limit``."""
+    return bool((np.abs(array) < limit).all())
+
+
+def sum_of_sizes(operands: list[np.ndarray]) -> float:
+    """Return the product of the sums of sizes of each operand: no sum of their products is larger."""
+    with np.errstate(all="ignore"):
+        return math.prod(max(1.0, float(np.abs(operand.astype(np.float64)).sum())) for operand in operands)
 
 
 def stack_samples(array: np.ndarray, length: int, axis: int | None, seed: int, scaled: bool) -> np.ndarray:

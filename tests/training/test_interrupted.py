@@ -302,3 +302,40 @@ def test_a_checkpoint_of_another_trainer_changes_nothing(backend: str, tmp_path:
             found.restore(tmp_path / "run")
         assert result(found) == before
         assert ops.random.default_generator().state() == generator
+
+
+# SIGTERM, as schedulers send it before they kill
+
+
+class AskToEnd(callbacks.Callback):
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def after_step(self, trainer: Trainer) -> None:
+        if trainer.steps == self.after:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("after", [1, 4, 6])
+def test_a_run_that_is_asked_to_end_saves_and_goes_on_later(backend: str, after: int, tmp_path: Path) -> None:
+    wanted = whole()
+    saving = callbacks.Checkpoint(tmp_path / "run", every_steps=100, resume=True)
+    with pytest.raises(SystemExit) as caught:
+        trainer(ops.tanh, callbacks=[AskToEnd(after), saving]).fit(*data(), epochs=3, batch_size=8, validation=data())
+    assert caught.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    made = trainer(ops.tanh, callbacks=[callbacks.Checkpoint(tmp_path / "run", every_steps=100, resume=True)])
+    made.fit(*data(), epochs=3, batch_size=8, validation=data())
+    assert result(made) == wanted
+
+
+def test_sigterm_is_left_to_the_program_where_nothing_is_saved_or_it_handles_it(tmp_path: Path) -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        saving = callbacks.Checkpoint(tmp_path / "run", every_steps=100)
+        trainer(callbacks=[AskToEnd(2), saving]).fit(*data(), batch_size=8)
+        trainer(callbacks=[AskToEnd(2)]).fit(*data(), batch_size=8)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert heard == [signal.SIGTERM] * 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
+from ember_ml.backend.common.shapes import broadcast
 from ember_ml.backend.contract import Backend, ByDType, TapeBackend
 from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host_arrays import as_host
@@ -396,6 +397,7 @@ def _zeros(x: Any, backend: Backend) -> Any:
 
 def _signs_of_difference(unsigned: Any, signed: Any, backend: Backend) -> Any:
     """Return the signs of ``unsigned - signed``: 1 where that is negative, else it fits the unsigned dtype."""
+    broadcast([tuple(unsigned.shape), tuple(signed.shape)])  # each library has an exception of its own for shapes
     small = backend.dtypes[dt.int8]
     fitting = backend.cast(backend.cast(signed, backend.dtypes[dt.int64]), backend.dtypes[dt.uint64])
     zero = backend.scalar(0, signed.dtype, backend.device_of(signed))

@@ -135,7 +135,8 @@ class Rank:
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, number)
+            # a rank that saves before it ends needs the processes that load its data until then
+            (os.kill if number == signal.SIGTERM else os.killpg)(self.process.pid, number)
 
     def tell(self, news: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):  # it has ended, or does not listen

@@ -51,6 +51,8 @@ class RankState:
     broken: str = ""
     broken_at: float = 0.0
     leaving: bool = False
+    stopping: bool = False
+    """Whether it was asked to end and saves its state before."""
     raised: str = ""
     raised_at: float = 0.0
     ended: bool = False
@@ -72,6 +74,7 @@ class RankState:
             self.broken = str(said["broken"])
             self.broken_at = now
         self.leaving = self.leaving or bool(said.get("leaving"))
+        self.stopping = self.stopping or bool(said.get("stopping"))
         if "raised" in said and not self.broken:
             self.raised = str(said["raised"])
             self.raised_at = now

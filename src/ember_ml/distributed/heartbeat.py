@@ -46,10 +46,13 @@ class _Rank:
         self.news = ""
         self.is_lost_itself = False
         self.heard = threading.Event()
+        self.is_stopping = False
 
     def say(self, **more: Any) -> None:
         assert self.channel is not None
         beat = {"moves": self.moves, "collectives": self.collectives, "inside": self.inside, **more}
+        if self.is_stopping:
+            beat["stopping"] = True
         with self.sending:
             self.channel.sendall(json.dumps(beat).encode() + b"\n")
 
@@ -112,6 +115,11 @@ def progress() -> None:
     Steps, batches of an evaluation and checkpoints of a trainer do so by themselves.
     """
     _rank.moves += 1
+
+
+def announce_stop() -> None:
+    """Tell the launcher, with the next heartbeat, that this rank was asked to end, and saves before."""
+    _rank.is_stopping = True
 
 
 def moves() -> int:

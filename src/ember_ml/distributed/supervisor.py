@@ -72,6 +72,7 @@ class Supervisor:
         self.failure: Failure | None = None
         self.failed_ranks: list[RankState] = []  # those that ended with a code other than 0, in that order
         self.stages: list[tuple[float, int]] = []  # what is still to be done to end the job: when, and by which signal
+        self.saving_until: float = 0.0  # for ranks that save before they end
 
     def _expected(self) -> dict[str, _Link]:
         """The agents by the names that they will give: the number of the host, or with MPI that of the rank."""
@@ -275,6 +276,8 @@ class Supervisor:
             self.failure = self._found_failure(now, starter)
             if self.failure is not None:
                 self._begin_to_end(now)
+        if now < self.saving_until and any(rank.stopping and rank.code is None for rank in self.ranks):
+            return
         while self.stages and now >= self.stages[0][0]:
             number = self.stages.pop(0)[1]
             if number:
@@ -297,8 +300,9 @@ class Supervisor:
         self.stages = [(start, signal.SIGTERM), (start + term, signal.SIGKILL), (start + term + 1.0, 0)]
 
     def _interrupted(self, number: int) -> None:
-        """Pass Ctrl-C and its kin on to the ranks; a second time, or while they are being ended, kill them."""
+        """Pass Ctrl-C or another signal on to the ranks; a second time, or while they are being ended, kill them."""
         first = self.failure is None
+        self.saving_until = time.monotonic() + self.job.timeout if first else 0.0
         self.failure = Failure(None, f"it was interrupted by {signal.Signals(number).name}", 128 + number, final=True)
         self._signal(number if first else signal.SIGKILL)
         self._plan(time.monotonic() + (_AFTER_SIGNAL if first else 0.0), _TERM if first else 0.0)

@@ -64,7 +64,7 @@ def relint(project: Project, path: str, source: str) -> list[Finding]:
 
 
 def choose(findings: list[Finding], refused: set[tuple]) -> list[Fix]:
-    """Repairs that do not touch each other, the smallest first."""
+    """Return repairs that do not touch each other, the smallest first."""
     chosen: list[Fix] = []
     taken: list[tuple[int, int]] = []
     for finding in sorted(findings, key=lambda f: f.fix.span[1] - f.fix.span[0] if f.fix else 0):
@@ -115,7 +115,7 @@ def _with_import(project: Project, path: str, source: str, chosen: list[Fix]) ->
 
 
 def has_ops(project: Project, path: str) -> bool:
-    """Whether a file imports the profile's ops."""
+    """Return whether a file imports the profile's ops."""
     flow = project.files[path].flow
     profile = project.files[path].settings.profile
     return profile.prefix in flow.top or any(

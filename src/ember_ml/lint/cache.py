@@ -36,11 +36,11 @@ class Cache:
         self._facts_path = os.path.join(folder, f"{key}.facts.json")
 
     def load(self) -> dict[str, list]:
-        """``{path: [hash, findings]}`` of the last run with this key, or nothing."""
+        """Return ``{path: [hash, findings]}`` of the last run with this key, or nothing."""
         return self._read(self._path)
 
     def load_facts(self) -> dict[str, list]:
-        """``{path: [reads, produced]}`` of the last run with this key, or nothing."""
+        """Return ``{path: [reads, produced]}`` of the last run with this key, or nothing."""
         return self._read(self._facts_path)
 
     def _read(self, path: str) -> dict[str, list]:
@@ -96,7 +96,7 @@ def unpack_finding(path: str, row: list) -> Finding:
 
 
 _LARGEST = 2000
-"""As many parts a fact has at most; one with more, as of tuples in tuples in tuples, counts as unknown."""
+"""The largest number of parts of a fact; one with more, such as nested tuples, counts as unknown."""
 
 
 def pack(value: object) -> object:
@@ -116,7 +116,7 @@ def _pack(value: object) -> object:
 
 
 def _is_small(value: object) -> bool:
-    """Whether a fact has few parts and is not nested deeply; shared parts count each time, as JSON writes them."""
+    """Return whether a fact has few parts and is not nested deeply; shared parts count each time, as in JSON."""
     stack, count = [(value, 0)], 0
     while stack:
         part, depth = stack.pop()

@@ -186,7 +186,7 @@ class CallMixin(Walker):
         return UNKNOWN_VALUE
 
     def refine_mixed(self, args: list[Value]) -> None:
-        """``ops.multiply(a + b, c)`` of three plain parameters: an op between plain numbers would be pointless."""
+        """Take three plain parameters in ``ops.multiply(a + b, c)`` for tensors: ops on numbers are pointless."""
         for one, other in (args, args[::-1]):
             if one.kind == UNKNOWN == other.kind and form_of(one) == "node" and form_of(other) == "param":
                 operation = one.detail[1]
@@ -197,7 +197,7 @@ class CallMixin(Walker):
                     self.unit.demanded.add(id(operation))
 
     def written_dtype(self, op: str, node: Any, args: list[Value], keywords: dict) -> str | None:
-        """The dtype a creation, cast or dtype-keeping op was given, if it can be read off."""
+        """Return the dtype a creation, cast or dtype-keeping op was given, if it can be read off."""
         place = next((k.value for k in node.keywords if k.arg == "dtype"), None)
         if place is None and op in ("cast", "astype") and len(node.args) > 1:
             place = node.args[1]

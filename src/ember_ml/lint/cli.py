@@ -13,9 +13,8 @@ import re
 import sys
 import textwrap
 
-from ember_ml.lint import config as configuring
 from ember_ml.lint import rules, sources
-from ember_ml.lint.config import ConfigError
+from ember_ml.lint.config import Config, ConfigError, with_options
 from ember_ml.lint.finding import Finding
 from ember_ml.lint.runner import Input, check, read_inputs, read_stdin
 
@@ -89,8 +88,8 @@ def _codes(text: str) -> list[str]:
 def run(options: argparse.Namespace) -> int:
     """Check, and repair if asked."""
 
-    def adjust(config: configuring.Config) -> configuring.Config:
-        return configuring.with_options(
+    def adjust(config: Config) -> Config:
+        return with_options(
             config,
             select=options.select,
             extend_select=options.extend_select,
@@ -99,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
             profile=options.profile,
         )
 
-    adjust(configuring.Config())  # a wrong option is wrong even where there is nothing to check
+    adjust(Config())  # a wrong option is wrong even where there is nothing to check
     if options.jobs < 0:
         raise ConfigError("--jobs must not be negative")
     is_stdin = options.paths == ["-"]
@@ -162,7 +161,7 @@ def _text(item: Input) -> str:
 def _through_baseline(findings: list[Finding], inputs: list[Input], options: argparse.Namespace) -> list[Finding]:
     from ember_ml.lint import baseline
 
-    config = inputs[0].config if inputs else configuring.Config()
+    config = inputs[0].config if inputs else Config()
     path = options.baseline or (os.path.join(config.root, config.baseline) if config.baseline else None)
     if path is None:
         if options.write_baseline:
@@ -182,7 +181,7 @@ def _through_baseline(findings: list[Finding], inputs: list[Input], options: arg
 
 
 def repair(inputs: list[Input], *, unsafe: bool, write: bool) -> tuple[int, int]:
-    """Repair files; how many repairs, in how many files."""
+    """Repair files; return the number of repairs and of files."""
     from ember_ml.lint.apply_fixes import fix_text
     from ember_ml.lint.project import Project
     from ember_ml.lint.runner import add
@@ -253,8 +252,8 @@ def explain(code: str) -> str:
         if examples:
             parts += ["", title]
             parts += [textwrap.indent(example.replace("  # bad", ""), "    ") + "\n" for example in examples[:4]]
-    repairs = type(rule).fix is not rules.Rule.fix
-    parts.append("Has a repair (--fix)." if repairs else "Has no automatic repair.")
+    replacements = type(rule).fix is not rules.Rule.fix
+    parts.append("Has a repair (--fix)." if replacements else "Has no automatic repair.")
     return "\n".join(parts)
 
 

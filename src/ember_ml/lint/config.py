@@ -46,7 +46,7 @@ class Config:
             return absolute.replace(os.sep, "/")
 
     def excluded(self, path: str) -> bool:
-        """Whether a file is not checked at all."""
+        """Return whether a file is not checked at all."""
         return bool(self.exclude) and any(matches(pattern, self.relative(path)) for pattern in self.exclude)
 
     def settings(self, path: str) -> Settings:
@@ -74,7 +74,7 @@ class Config:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a path is the pattern, lies under it, or is matched by its wildcards.
+    """Return whether a path is the pattern, lies under it, or is matched by its wildcards.
 
     >>> matches("src/backend", "src/backend/numpy/a.py"), matches("tests/**", "tests/a/b.py")
     (True, True)
@@ -94,7 +94,7 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def expand(names: Iterable[str], where: str) -> frozenset[str]:
-    """Rule codes from codes and prefixes such as ``EMB4``.
+    """Return rule codes for codes and prefixes such as ``EMB4``.
 
     Raises:
         ConfigError: for a name that is not a rule.
@@ -138,7 +138,7 @@ def forget() -> None:
 
 
 def load_table(path: str) -> dict[str, Any] | None:
-    """``[tool.emberlint]`` of a file, or ``None``.
+    """Return ``[tool.emberlint]`` of a file, or ``None``.
 
     Raises:
         ConfigError: if the file is not TOML.
@@ -240,7 +240,7 @@ def with_options(
     if profile:
         changes["profile"] = _profile(profile, profiles.SHIPPED, "--profile")
     result = replace(config, _memo={}, **changes) if changes else config
-    if select or extend_select:  # what is asked for by name is not switched off by the profile
+    if select or extend_select:  # the profile does not switch off rules that are selected by name
         wanted = frozenset(changes["select"]) - (config.select if not select else frozenset())
         result = replace(
             result,

@@ -101,7 +101,7 @@ class ExpressionMixin(Walker):
         return UNKNOWN_VALUE
 
     def member_of_ref(self, owner: str, attr: str) -> Value:
-        """``owner.attr`` where owner is a module or a class."""
+        """Return ``owner.attr`` where owner is a module or a class."""
         name = f"{owner}.{attr}"
         if natives.library_of(owner) or self.profile.is_namespace(owner):
             return ref(name)
@@ -118,7 +118,7 @@ class ExpressionMixin(Walker):
         return ref(name)
 
     def member_of_instance(self, class_name: str, attr: str) -> Value:
-        """``x.attr`` where x is an instance of a class of the project, or of one outside it."""
+        """Return ``x.attr`` where x is an instance of a class of the project, or of one outside it."""
         found = self.find_member(class_name, attr)
         if found is not None:
             if form_of(found) == "ref":
@@ -407,7 +407,7 @@ class ExpressionMixin(Walker):
 
 
 def joins_lists(node: Any, left: Value, right: Value) -> bool:
-    """Whether ``+`` or ``*`` here builds a list or tuple: no tensor library adds a tensor to a Python list."""
+    """Return whether ``+`` or ``*`` here builds a list or tuple: no tensor library adds a tensor to a Python list."""
     sides = (form_of(left), form_of(right))
     if isinstance(node.op, ast.Add):
         return "list" in sides or "tuple" in sides or "shape" in sides

@@ -49,7 +49,7 @@ class Facts:
                 table[key] = join(old, value)
 
     def changed_since(self, reads: dict[str, Any]) -> bool:
-        """Whether any of these readings would now be another."""
+        """Return whether any of these readings would now be another."""
         get = self.table.get
         for key, seen in reads.items():
             now = get(key)

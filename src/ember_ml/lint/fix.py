@@ -6,8 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint import natives
-from ember_ml.lint import replacements as repairs
+from ember_ml.lint import natives, replacements
 
 if TYPE_CHECKING:
     from ember_ml.lint.flow import Flow
@@ -79,7 +78,7 @@ class FixContext:
         return self.module.text(node)
 
     def prefix(self) -> str | None:
-        """How ops are spelled in this file; ``None`` if the name is taken by something else."""
+        """Return how ops are spelled in this file; ``None`` if the name is taken by something else."""
         profile = self.module.profile
         if not profile.prefix:
             return None
@@ -104,7 +103,7 @@ class FixContext:
         return Fix(f"use {prefix}.{op}", (self.replace(node, text),), safe)
 
     def operator(self, node: Any, left: Any, right: Any, op: str, *, safe: bool = True) -> Fix | None:
-        """``left <op> right`` becomes ``ops.op(left, right)``; comments and line breaks in between are kept."""
+        """Replace ``left <op> right`` by ``ops.op(left, right)``; keep comments and line breaks in between."""
         prefix = self.prefix()
         if prefix is None:
             return None
@@ -141,21 +140,21 @@ class FixContext:
         """Return the arguments of a native call with keywords renamed for an op; ``None`` if one has no counterpart."""
         result = [self.text(arg) for arg in node.args]
         for keyword in node.keywords:
-            name = repairs.keyword_for(op, keyword.arg) if keyword.arg is not None else None
+            name = replacements.keyword_for(op, keyword.arg) if keyword.arg is not None else None
             if name is None:
                 return None
             result.append(f"{name}={self.text(keyword.value)}")
         return result
 
     def has_comment(self, node: Any) -> bool:
-        """Whether replacing the node as a whole would lose a comment."""
+        """Return whether replacing the node as a whole would lose a comment."""
         text = self.text(node)
         return "#" in text and "\n" in text
 
     # --- where a value goes
 
     def feeds_only_ops(self, node: Any, depth: int = 0) -> bool:
-        """Whether a value ends up only in ops, in native calls with an op for them, and in operators between them."""
+        """Return whether a value is used only by ops, by native calls that have an op, and by operators."""
         if depth > 8:
             return False
         parent = self.module.parent(node)
@@ -168,7 +167,7 @@ class FixContext:
             if dotted is None:
                 return False
             return self.flow.profile.op(dotted) is not None or (
-                natives.library_of(dotted) is not None and repairs.op_for(dotted) is not None
+                natives.library_of(dotted) is not None and replacements.op_for(dotted) is not None
             )
         if isinstance(parent, (ast.BinOp, ast.UnaryOp)) or (
             isinstance(parent, ast.Compare)

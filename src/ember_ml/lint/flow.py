@@ -260,7 +260,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
         return Value(UNKNOWN, ("param", name))
 
     def is_layer(self, class_name: str | None, depth: int = 0) -> bool:
-        """Whether a class is, by itself or by a base, a layer, a module or a model."""
+        """Return whether a class is, by itself or by a base, a layer, a module or a model."""
         if class_name is None or depth > 6:
             return False
         if class_name.endswith(LAYER_ENDINGS):
@@ -284,7 +284,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
         self.unit.reports[rule.code, id(node)] = (rule, node, details)
 
     def is_tensor(self, node: Any) -> bool:
-        """Whether a walked expression is known to be a tensor (in strict mode: not known to be something else)."""
+        """Return whether a walked expression is known to be a tensor (in strict mode: may be one)."""
         kind = node.ev.kind
         return kind == TENSOR or (kind == UNKNOWN and self.module.strict)
 
@@ -298,7 +298,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
     # --- evidence
 
     def refine(self, value: Value) -> None:
-        """Later use shows that an unknown value is a tensor: carry that back to where it came from."""
+        """Mark an unknown value as a tensor, as later use shows, back to where it came from."""
         detail = value.detail
         if value.kind != UNKNOWN or detail is None or len(detail) != 2:
             return

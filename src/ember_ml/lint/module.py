@@ -72,7 +72,7 @@ class Module:
         """Return a byte column as a character column."""
         if line - 1 >= len(self.lines):
             return byte_column
-        if self.source.isascii():  # which a str knows; decoding what is before takes long in long lines
+        if self.source.isascii():  # cheap to test; decoding the text before a column is slow in long lines
             return min(byte_column, len(self.lines[line - 1]))
         return len(self.lines[line - 1][:byte_column].decode("utf-8", "replace"))
 

@@ -194,7 +194,7 @@ def library_of(name: str) -> str | None:
 
 
 def constant_repair(name: str) -> str | None:
-    """Plain Python for a constant of a tensor library."""
+    """Return plain Python for a constant of a tensor library."""
     last = name.rsplit(".", 1)[1]
     return {
         "pi": "math.pi",

@@ -63,7 +63,7 @@ def _shares(inputs: list, jobs: int) -> list[list]:
 
 
 def _merge(table: dict[str, Any], news: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return add what the workers found to the table; what changed by it."""
+    """Add what the workers found to the table; return the changed facts."""
     changed: dict[str, object] = {}
     for facts in news:
         for key, value in facts.items():

@@ -46,7 +46,7 @@ class Profile:
             return found
 
     def is_namespace(self, dotted: str) -> bool:
-        """Whether ``dotted`` is one of the op namespaces."""
+        """Return whether ``dotted`` is one of the op namespaces."""
         return dotted in self.namespaces
 
     def _names(self) -> frozenset[str]:

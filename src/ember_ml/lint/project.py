@@ -81,7 +81,7 @@ class Project:
                 break
 
     def start(self) -> None:
-        """The first walk: the top level of every file, then the functions of those that can hold tensors."""
+        """Walk the top level of every file, then the functions of the files that can hold tensors."""
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, _DEEP))
         try:
@@ -95,7 +95,7 @@ class Project:
             sys.setrecursionlimit(limit)
 
     def _spread_interest(self) -> None:
-        """A file that imports from one that can hold tensors can hold tensors."""
+        """Mark files that import from a file that can hold tensors as such files too."""
         sleeping = [file for file in self.files.values() if file.flow is not None and not file.interesting]
         changed = True
         while changed and sleeping:
@@ -123,7 +123,7 @@ class Project:
         self.facts.put("mod:" + file.flow.module.name, file.interesting)
 
     def step(self) -> bool:
-        """Walk again what read a fact that has changed since; whether there was any."""
+        """Walk again the units that read a fact that has changed since; return whether there were any."""
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, _DEEP))
         before = len(self.facts.table)
@@ -259,7 +259,7 @@ _INTEREST: dict[str, re.Pattern[str]] = {}
 
 
 def _interest(profile: Profile) -> re.Pattern[str]:
-    """Words without which a file can hold no tensor of its own."""
+    """Return the words without which a file can hold no tensor of its own."""
     pattern = _INTEREST.get(profile.name)
     if pattern is None:
         words = {

@@ -6,13 +6,10 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from dataclasses import replace as change
+from dataclasses import dataclass, field, fields, replace
 
-from ember_ml.lint import cache as caching
-from ember_ml.lint import config as configuring
-from ember_ml.lint import sources
-from ember_ml.lint.config import Config
+from ember_ml.lint import cache, sources
+from ember_ml.lint.config import Config, for_file
 from ember_ml.lint.finding import Finding
 from ember_ml.lint.project import Project, Settings, unreadable
 
@@ -67,7 +64,7 @@ def read_inputs(paths: list[str], adjust: Callable[[Config], Config]) -> list[In
         if path in seen:
             continue
         seen.add(path)
-        found = configuring.for_file(path)
+        found = for_file(path)
         config = adjusted.get(id(found))
         if config is None:
             config = adjusted[id(found)] = adjust(found)
@@ -84,7 +81,7 @@ def read_inputs(paths: list[str], adjust: Callable[[Config], Config]) -> list[In
 
 def read_stdin(adjust: Callable[[Config], Config]) -> Input:
     """Read a Python program from the standard input, with the settings of the current folder."""
-    config = adjust(configuring.for_file("stdin.py"))
+    config = adjust(for_file("stdin.py"))
     return Input("<stdin>", "stdin", sys.stdin.buffer.read(), config.settings("stdin.py"), config)
 
 
@@ -108,11 +105,11 @@ def _check(inputs: list[Input], jobs: int, use_cache: bool) -> Result:
     if not inputs:
         return result
     store = _cache_for(inputs) if use_cache else None
-    hashes = {item.path: caching.digest(item.data) for item in inputs} if store is not None else {}
+    hashes = {item.path: cache.digest(item.data) for item in inputs} if store is not None else {}
     known = store.load() if store is not None else {}
     fresh = [item for item in inputs if known.get(item.path, [None])[0] != hashes.get(item.path, "")]
     if store is not None and not fresh:
-        result.findings = [caching.unpack_finding(item.path, row) for item in inputs for row in known[item.path][1]]
+        result.findings = [cache.unpack_finding(item.path, row) for item in inputs for row in known[item.path][1]]
         result.from_cache = len(inputs)
         return result
     old_facts = store.load_facts() if store is not None and len(fresh) < len(inputs) else {}
@@ -136,7 +133,7 @@ def _check(inputs: list[Input], jobs: int, use_cache: bool) -> Result:
         result.findings.extend(found[item.path])
     if store is not None:
         store.save(
-            {item.path: [hashes[item.path], [caching.pack_finding(f) for f in found[item.path]]] for item in inputs},
+            {item.path: [hashes[item.path], [cache.pack_finding(f) for f in found[item.path]]] for item in inputs},
             facts,
         )
     return result
@@ -166,7 +163,7 @@ def _check_here(
         waiting.pop(item.path, None)
     active = [item for item in inputs if item.path not in waiting]
     for row in waiting.values():
-        project.facts.merge({key: caching.unpack(value) for key, value in row[1].items()})
+        project.facts.merge({key: cache.unpack(value) for key, value in row[1].items()})
     problems: dict[str, list[Finding]] = {}
     while active:
         for item in active:
@@ -175,7 +172,7 @@ def _check_here(
         changed = [
             path
             for path, row in waiting.items()
-            if project.facts.changed_since({k: caching.unpack(v) for k, v in row[0].items()})
+            if project.facts.changed_since({k: cache.unpack(v) for k, v in row[0].items()})
         ]
         for path in changed:
             del waiting[path]
@@ -186,7 +183,7 @@ def _check_here(
         if path not in waiting
     }
     for path in waiting:
-        found[path] = [caching.unpack_finding(path, row) for row in known[path][1]]
+        found[path] = [cache.unpack_finding(path, row) for row in known[path][1]]
     facts = {path: old_facts[path] for path in waiting}
     facts.update(packed_facts(project))
     return found, facts
@@ -213,7 +210,7 @@ def finish(project: Project, item: Input) -> list[Finding]:
     placed = []
     for finding in findings:
         cell, line = sources.cell_of(text, finding.line)
-        placed.append(change(finding, line=line, end_line=line + finding.end_line - finding.line, cell=cell))
+        placed.append(replace(finding, line=line, end_line=line + finding.end_line - finding.line, cell=cell))
     return placed
 
 
@@ -228,15 +225,15 @@ def packed_facts(project: Project) -> dict[str, list]:
         for unit in file.flow.units:
             reads.update(unit.reads)
         result[path] = [
-            {key: caching.pack(value) for key, value in pairs.items()} for pairs in (reads, file.flow.produced)
+            {key: cache.pack(value) for key, value in pairs.items()} for pairs in (reads, file.flow.produced)
         ]
     return result
 
 
-def _cache_for(inputs: list[Input]) -> caching.Cache:
+def _cache_for(inputs: list[Input]) -> cache.Cache:
     config = inputs[0].config
     folder = os.path.join(config.root or os.getcwd(), config.cache_dir)
-    described = [caching.own_version()]
+    described = [cache.own_version()]
     numbers: dict[int, int] = {}
     for item in inputs:
         settings = item.settings
@@ -245,7 +242,7 @@ def _cache_for(inputs: list[Input]) -> caching.Cache:
             number = numbers[id(settings)] = len(numbers)
             described.append(f"{number}: {_stable(settings)}")
         described.append(f"{item.path}|{item.name}|{number}")
-    return caching.Cache(folder, caching.digest("\n".join(described).encode()))
+    return cache.Cache(folder, cache.digest("\n".join(described).encode()))
 
 
 def _stable(settings: Settings) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 from urllib.parse import unquote, urlparse
 
-from ember_ml.lint import config as configuring
 from ember_ml.lint.apply_fixes import has_ops, import_edit
-from ember_ml.lint.config import ConfigError
+from ember_ml.lint.config import ConfigError, for_file, forget
 from ember_ml.lint.finding import Finding
 from ember_ml.lint.project import Project
 from ember_ml.lint.rules import ALL
@@ -39,7 +38,7 @@ def analyse(uri: str, text: str) -> tuple[Project, list[Finding]]:
     """Return the findings in a document as it is in the editor."""
     path = path_of(uri)
     try:
-        config = configuring.for_file(path)
+        config = for_file(path)
     except ConfigError as error:
         return Project(), [Finding(path, 1, 1, 1, 1, "EMB903", str(error))]
     project = Project()
@@ -49,7 +48,7 @@ def analyse(uri: str, text: str) -> tuple[Project, list[Finding]]:
 
 
 def build():
-    """A server with its handlers."""
+    """Return a server with its handlers."""
     from lsprotocol import types
     from pygls.lsp.server import LanguageServer
 
@@ -95,7 +94,7 @@ def build():
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: types.DidSaveTextDocumentParams) -> None:
-        configuring.forget()
+        forget()
         publish(params.text_document.uri, None)
 
     @server.feature(

@@ -115,7 +115,7 @@ class StatementMixin(Walker):
             self.bind(target.value, container("list", element_of(value)))
 
     def add_to(self, holder: Any, base: Value, value: Value) -> None:
-        """A container got another member."""
+        """Add a member to a container."""
         if form_of(base) not in ("list", "dict", "tuple") or value.kind == UNKNOWN:
             return
         form = "dict" if form_of(base) == "dict" else "list"

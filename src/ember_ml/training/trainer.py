@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts
 from ember_ml.training.precision import Precision
 from ember_ml.training.steps import TrainingStep
+from ember_ml.training.termination import Termination
 from ember_ml.typing import Tensor
 
 __all__ = ["Trainer"]
@@ -133,6 +135,7 @@ class Trainer:
         """Where the data stood after the last step of ``fit``."""
         self._data: DataLoader | None = None  # while it is trained on
         self._interrupts = Interrupts()
+        self._termination: Termination
         self._step = TrainingStep(self.model, self.optimizer, self.loss, compile, self.precision, accumulate, strategy)
         self._step.objective.gives_predictions = bool(self.metrics)
         self._step.prepare()
@@ -158,7 +161,8 @@ class Trainer:
         The data are inputs and targets, with a ``weight`` for each sample perhaps, or a loader or iterable of batches.
         ``validation`` is a tuple or loader of the same kind, evaluated after each epoch. Called again, or after
         :meth:`restore`, it goes on where it was, in the midst of an epoch too: also after an error, or after Ctrl-C,
-        which waits for the end of the step.
+        which waits for the end of the step. With a ``Checkpoint`` among the callbacks, ``SIGTERM`` ends it after a step
+        that all processes share, saves, and raises ``SystemExit`` with code 143.
         """
         if not isinstance(epochs, int):
             raise TypeError(f"epochs is a whole number, not {epochs!r}")
@@ -180,10 +184,16 @@ class Trainer:
             if self.position is not None:
                 loader.restore(self.position)
             ending.enter_context(self._interrupts)
-            while self.epoch < epochs and not self.should_stop and (max_steps is None or self.steps < max_steps):
+            saves = any(isinstance(x, Checkpoint) and x.monitor is None for x in callbacks)
+            self._termination = ending.enter_context(Termination(self.strategy, saves, self.steps))
+            while self.epoch < epochs and not (self.should_stop or self._termination.is_due):
+                if max_steps is not None and self.steps >= max_steps:
+                    break
                 self._epoch(loader, callbacks, validation, batch_size, max_steps)
             for callback in callbacks:
                 callback.after_fit(self)
+            if self._termination.is_due:
+                raise SystemExit(128 + signal.SIGTERM)
         return self.history
 
     def _check_monitors(self, callbacks: list[Callback], is_validated: bool) -> None:
@@ -222,7 +232,7 @@ class Trainer:
             for callback in callbacks:
                 callback.after_step(self)
             is_last = self.steps == max_steps and self.steps_in_epoch != self.steps_per_epoch
-            if self.should_stop or is_last:
+            if self._termination.check(self.steps) or self.should_stop or is_last:
                 return
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
@@ -308,28 +318,39 @@ class Trainer:
         """Return the loss and the metrics on inputs and targets, or on a loader, list of batches or tuple, by name.
 
         All are numbers but for metrics whose result is a tensor, as a confusion matrix: nested lists. Where samples
-        have weights, the loss is the mean by those, however they are put into batches.
+        have weights, the loss is the mean by those, however they are put into batches. Processes that train together
+        share the work: all of them must call this, and all get the results of the whole.
         """
         if y is None and type(x) is list:  # a loader would take it for one array
             x = partial(iter, x)
         kept = {name: copy.deepcopy(metric) for name, metric in self.metrics.items()}
         for metric in kept.values():
             metric.reset()
-        pending: list[tuple[Tensor, Any]] = []  # losses, and what they count for: read when all are computed
+        batches = iterate_batches(x, y, batch_size)
+        if self.strategy is not None:
+            batches = self.strategy.shard(batches)
+        pending: list[tuple[Tensor, Any]] = []  # losses and their counts: read when all are computed
         with _EvaluationMode(self.model):
-            for batch in iterate_batches(x, y, batch_size):
+            for batch in batches:
                 heartbeat.progress()
                 inputs, target, weight = split_batch(batch)
                 prediction = apply_model(self.model, inputs)
+                size = count_samples(batch)
+                if not size:  # a batch with fewer samples than processes
+                    continue
                 loss = self.loss(target, prediction) if weight is None else self.loss(target, prediction, weight)
-                pending.append((loss, count_samples(batch) if weight is None else ops.sum(weight)))
+                pending.append((loss, size if weight is None else ops.sum(weight)))
                 for metric in kept.values():
                     metric.update(target, prediction, weight)
-        if not pending:
-            raise ValueError("there is nothing to evaluate: the data are empty")
         counts = [count if type(count) is int else ops.item(count) for _, count in pending]
         total = math.fsum(map(operator.mul, [ops.item(loss) for loss, _ in pending], counts))
-        return {"loss": total / (math.fsum(counts) or 1.0), **_read_results(kept)}
+        found = [[total, math.fsum(counts), len(pending)]]
+        if self.strategy is not None:
+            found = self.strategy.gather_plain(found[0])
+        total, weights, number = (math.fsum(column) for column in zip(*found, strict=True))
+        if not number:
+            raise ValueError("there is nothing to evaluate: the data are empty")
+        return {"loss": total / (weights or 1.0), **_read_results(self._merge_metrics(kept))}
 
     def predict(self, x: Any, *, batch_size: int = 32) -> Any:
         """Return the model's outputs for inputs, computed batch by batch and concatenated.

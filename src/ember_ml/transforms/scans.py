@@ -41,6 +41,8 @@ class _Slices:
             lengths.insert(0, length)
         if not lengths:
             raise ValueError(f"ops.{op} needs tensors to go over{', or length' if op == 'scan' else ''}")
+        if lengths[0] < 0:
+            raise ValueError(f"ops.{op} goes over a length of 0 or more, not {length}")
         if any(other != lengths[0] for other in lengths):
             raise ValueError(
                 f"ops.{op} goes over dimensions of one length, not of {', '.join(str(n) for n in lengths)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ember_ml.lint.finding import Finding
 
 _WIDEST = 400
-"""As many characters of a line are shown at most."""
+"""The largest number of characters of a line that are shown."""
 
 
 def write(findings: list[Finding], texts: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def same_bodies(branches: list[list[ast.stmt]]) -> bool:
-    """Whether all branches have the same syntax tree."""
+    """Return whether all branches have the same syntax tree."""
     dumps = {"".join(ast.dump(statement) for statement in body) for body in branches}
     return len(dumps) == 1
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint import natives
-from ember_ml.lint import replacements as repairs
+from ember_ml.lint import natives, replacements
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import is_conversion, is_device, is_dtype, is_random, is_type
 
@@ -60,16 +59,16 @@ class BackendCall(Rule):
             return
         if is_random(name) or is_device(name) or is_dtype(name) or is_conversion(name, node) or is_type(name):
             return
-        op = repairs.op_for(name)
+        op = replacements.op_for(name)
         flow.report(self, node, name, f"use ops.{op}" if op else "write it with ops")
 
     def fix(self, node: Any, context: FixContext) -> Fix | None:
         name = context.flow.dotted(node.func) or ""
-        op = repairs.op_for(name)
+        op = replacements.op_for(name)
         if op is None or any(isinstance(arg, ast.Starred) for arg in node.args) or context.has_comment(node):
             return None
         native = name.split(".", 2)[2] if name.startswith(("mlx.core.", "jax.numpy.")) else name.split(".", 1)[1]
-        if len(node.args) > repairs.positional_limit(native):
+        if len(node.args) > replacements.positional_limit(native):
             return None
         if any(keyword.arg == "dtype" and not _portable_dtype(keyword.value, context) for keyword in node.keywords):
             return None

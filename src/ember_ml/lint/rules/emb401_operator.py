@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint import replacements as repairs
+from ember_ml.lint import replacements
 from ember_ml.lint.expressions import joins_lists
 from ember_ml.lint.fix import Edit, Fix
 from ember_ml.lint.rules.base import Rule
@@ -88,10 +88,10 @@ class Operator(Rule):
 
     def _report(self, node: Any, flow: Flow) -> None:
         symbol = type(node.op).__name__
-        flow.report(self, node, repairs.SYMBOLS[symbol], repairs.OPERATORS[symbol])
+        flow.report(self, node, replacements.SYMBOLS[symbol], replacements.OPERATORS[symbol])
 
     def fix(self, node: Any, context: FixContext) -> Fix | None:
-        op = repairs.OPERATORS[type(node.op).__name__]
+        op = replacements.OPERATORS[type(node.op).__name__]
         if isinstance(node, ast.BinOp):
             return context.operator(node, node.left, node.right, op)
         prefix = context.prefix()

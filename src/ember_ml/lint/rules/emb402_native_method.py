@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint import natives
-from ember_ml.lint import replacements as repairs
+from ember_ml.lint import natives, replacements
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import TENSOR, UNKNOWN
@@ -99,7 +98,7 @@ class NativeMethod(Rule):
                 value_of(node).kind == TENSOR and type(owner.detail) is tuple and owner.detail[0] == "node"
             )
         if known and owner.detail not in ("like", "portable") and method not in natives.ATTRIBUTES_OTHER:
-            op = repairs.METHODS.get(method)
+            op = replacements.METHODS.get(method)
             flow.report(self, node, method + "()", f"use ops.{op}" if op else "write it with ops")
 
     def fix(self, node: Any, context: FixContext) -> Fix | None:
@@ -109,17 +108,17 @@ class NativeMethod(Rule):
             if op is None or (isinstance(parent, ast.Call) and parent.func is node):
                 return None
             return context.call_op(node, op, context.text(node.value))
-        op = repairs.METHODS.get(node.func.attr)
+        op = replacements.METHODS.get(node.func.attr)
         if op is None or any(isinstance(arg, ast.Starred) for arg in node.args) or context.has_comment(node):
             return None
         arguments = context.arguments(node, op)
         if arguments is None:
             return None
         method = node.func.attr
-        if method not in repairs.VARIADIC_SHAPE and len(node.args) >= repairs.positional_limit(method):
+        if method not in replacements.VARIADIC_SHAPE and len(node.args) >= replacements.positional_limit(method):
             return None
         owner = context.text(node.func.value)
-        if method in repairs.VARIADIC_SHAPE and len(node.args) > 1:
+        if method in replacements.VARIADIC_SHAPE and len(node.args) > 1:
             return context.call_op(
                 node,
                 op,

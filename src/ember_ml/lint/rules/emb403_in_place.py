@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint import natives
-from ember_ml.lint import replacements as repairs
+from ember_ml.lint import natives, replacements
 from ember_ml.lint.fix import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import value_of
@@ -63,7 +62,9 @@ class InPlace(Rule):
                 right.kind == TENSOR and form_of(left) not in ("list", "text", "dict") and left.kind != 2
             ):
                 flow.report(
-                    self, node, f"write {_target(node, flow)} = ops.{repairs.OPERATORS[type(node.op).__name__]}(...)"
+                    self,
+                    node,
+                    f"write {_target(node, flow)} = ops.{replacements.OPERATORS[type(node.op).__name__]}(...)",
                 )
             return
         if isinstance(node, ast.Assign):
@@ -94,7 +95,7 @@ class InPlace(Rule):
         prefix = context.prefix()
         if prefix is None:
             return None
-        op = repairs.OPERATORS[type(node.op).__name__]
+        op = replacements.OPERATORS[type(node.op).__name__]
         name = node.target.id
         middle = Edit(context.end(node.target), context.start(node.value), f" = {prefix}.{op}({name}, ")
         return Fix(f"use {prefix}.{op}", (middle, Edit(context.end(node.value), context.end(node), ")")))

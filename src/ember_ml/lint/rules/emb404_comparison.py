@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint import replacements as repairs
+from ember_ml.lint import replacements
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.shared import value_of
 from ember_ml.lint.values import OTHER, TENSOR, form_of
@@ -56,14 +56,14 @@ class Comparison(Rule):
         found = sides(node, flow)
         if found is not None and not found[1]:
             symbol = type(node.ops[0]).__name__
-            flow.report(self, node, repairs.SYMBOLS[symbol], repairs.OPERATORS[symbol])
+            flow.report(self, node, replacements.SYMBOLS[symbol], replacements.OPERATORS[symbol])
 
     def fix(self, node: Any, context: FixContext) -> Fix | None:
         return fix_comparison(node, context)
 
 
 def sides(node: Any, flow: Flow) -> Any:
-    """``(True, scalar)`` if a tensor is compared; scalar says whether the other side is a Python number."""
+    """Return ``(True, scalar)`` if a tensor is compared; scalar says whether the other side is a Python number."""
     left, right = node.left, node.comparators[0]
     if len(node.ops) != 1 or not isinstance(node.ops[0], OPERATORS):
         return None
@@ -84,8 +84,8 @@ def sides(node: Any, flow: Flow) -> Any:
 
 
 def fix_comparison(node: Any, context: FixContext) -> Any:
-    """``a < b`` becomes ``ops.less(a, b)``."""
-    return context.operator(node, node.left, node.comparators[0], repairs.OPERATORS[type(node.ops[0]).__name__])
+    """Replace ``a < b`` by ``ops.less(a, b)``."""
+    return context.operator(node, node.left, node.comparators[0], replacements.OPERATORS[type(node.ops[0]).__name__])
 
 
 RULE = Comparison()

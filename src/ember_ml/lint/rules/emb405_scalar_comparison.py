@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.lint import replacements as repairs
+from ember_ml.lint import replacements
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.emb404_comparison import fix_comparison, sides
 
@@ -48,7 +48,7 @@ class ScalarComparison(Rule):
         found = sides(node, flow)
         if found is not None and found[1]:
             symbol = type(node.ops[0]).__name__
-            flow.report(self, node, repairs.SYMBOLS[symbol], repairs.OPERATORS[symbol])
+            flow.report(self, node, replacements.SYMBOLS[symbol], replacements.OPERATORS[symbol])
 
     def fix(self, node: Any, context: FixContext) -> Fix | None:
         return fix_comparison(node, context)

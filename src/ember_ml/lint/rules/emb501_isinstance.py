@@ -83,7 +83,7 @@ class IsInstance(Rule):
 
 
 def _type_chain(node: Any, context: FixContext) -> Any:
-    """An if/elif chain that only sorts by backend type and does the same, or nothing, in every branch."""
+    """Return the if/elif chain around ``node`` that tests backend types and does the same in each branch."""
     statement = context.module.parent(node)
     if not isinstance(statement, ast.If) or not isinstance(node, ast.Call) or not isinstance(node.args[0], ast.Name):
         return None

@@ -70,7 +70,7 @@ class BackendBranch(Rule):
                     return
 
     def fix(self, node: Any, context: FixContext) -> Fix | None:
-        """Where every branch has come to do the same, the chain becomes that one thing."""
+        """Replace a chain whose branches all do the same by that one body."""
         statement = context.module.parent(node)
         if not isinstance(statement, ast.If):
             return None
@@ -132,7 +132,7 @@ def _word(test: Any) -> Any:
 
 
 def _common(branches: Any, context: FixContext) -> Any:
-    """The body that stands for all branches, or ``None`` if they differ."""
+    """Return the body that stands for all branches, or ``None`` if they differ."""
     dumps = [[_normal(statement, context) for statement in body] for _, body in branches]
     if all(dump == dumps[0] for dump in dumps):
         return branches[-1][1]
@@ -154,7 +154,7 @@ def _common(branches: Any, context: FixContext) -> Any:
 
 
 def _normal(statement: Any, context: FixContext) -> Any:
-    """A statement's syntax tree with the shape argument positional: keyword and place mean the same to an op."""
+    """Return a statement's syntax tree with the shape argument positional: keyword and place mean the same to an op."""
     copy = (
         ast.parse(ast.unparse(statement))
         if not isinstance(statement, ast.Return)

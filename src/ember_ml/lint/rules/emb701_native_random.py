@@ -70,7 +70,7 @@ class NativeRandom(Rule):
 
 
 def _translate(name: str, node: Any, context: FixContext) -> Any:
-    """The op and its arguments; defaults are left out."""
+    """Return the op and its arguments; defaults are left out."""
     text = context.text
     keywords = {keyword.arg: keyword.value for keyword in node.keywords}
     args = list(node.args)

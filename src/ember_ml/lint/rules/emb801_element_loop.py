@@ -85,7 +85,7 @@ def _name(node: Any) -> Any:
 
 
 def _find_walked(node: Any) -> Any:
-    """``x`` in ``len(x)``, ``x.shape[0]`` and ``ops.shape(x)[0]``."""
+    """Return ``x`` in ``len(x)``, ``x.shape[0]`` and ``ops.shape(x)[0]``."""
     if isinstance(node, ast.Call) and len(node.args) == 1 and getattr(node.func, "id", "") == "len":
         node = node.args[0]
     elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
@@ -116,7 +116,7 @@ def _indexes(node: Any, flow: Flow, tensor: str, index: str) -> bool:
 
 
 def _pairwise(node: Any, flow: Flow, sequence: Any) -> Any:
-    """Two loops over one unknown sequence whose elements meet, pair by pair, in an op."""
+    """Return whether two loops over one unknown sequence pass its elements pair by pair to an op."""
     inner = [s for s in node.body if isinstance(s, ast.For)]
     outer = flow.module.parent(node)
     loops = (node, inner[0]) if inner else (outer, node) if isinstance(outer, ast.For) else None

@@ -17,7 +17,7 @@ def value_of(node: Any) -> Value:
 
 
 def is_random(name: str) -> bool:
-    """A native random function."""
+    """Return whether ``name`` is a native random function."""
     parts = name.split(".")
     if natives.library_of(name) is None:
         return False
@@ -27,7 +27,7 @@ def is_random(name: str) -> bool:
 
 
 def is_device(name: str) -> bool:
-    """A native device function or constant."""
+    """Return whether ``name`` is a native device function or constant."""
     return name in natives.DEVICE_NAMES or any(
         name.startswith(prefix + ".")
         for prefix in ("torch.cuda", "torch.mps", "torch.xpu", "mlx.core.metal", "mlx.core.cuda", "torch.backends")
@@ -35,7 +35,7 @@ def is_device(name: str) -> bool:
 
 
 def is_dtype(name: str) -> bool:
-    """A native dtype, or the function that makes one."""
+    """Return whether ``name`` is a native dtype, or the function that makes one."""
     if natives.library_of(name) is None:
         return False
     head, _, last = name.rpartition(".")
@@ -45,12 +45,12 @@ def is_dtype(name: str) -> bool:
 
 
 def is_type(name: str) -> bool:
-    """A native tensor type."""
+    """Return whether ``name`` is a native tensor type."""
     return name in natives.TENSOR_TYPES
 
 
 def is_conversion(name: str, node: ast.Call) -> bool:
-    """A call that turns a tensor into another library's."""
+    """Return whether a call converts a tensor to another library's."""
     if name in (
         "torch.from_numpy",
         "torch.utils.dlpack.from_dlpack",

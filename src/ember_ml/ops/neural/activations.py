@@ -225,7 +225,8 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     """``x`` times the chance that a standard normal number is below it.
 
     By default the approximation ``x * sigmoid(1.5957691 * (x + 0.044715 * x**3))`` (the form with tanh, rearranged), as
-    in ``keras.ops``; ``approximate=False`` gives the function itself.
+    in ``keras.ops``; ``approximate=False`` gives the function itself. Far below 0, where the result vanishes, its error
+    may be a rounding error of ``x``.
 
     >>> from ember_ml import ops
     >>> [round(value, 4) for value in ops.to_numpy(ops.gelu([-1.0, 2.0])).tolist()]

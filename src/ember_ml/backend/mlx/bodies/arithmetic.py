@@ -106,7 +106,7 @@ def _has_negative(y: mx.array) -> bool:
 
 
 def _integer_power(x: mx.array, y: mx.array) -> mx.array:
-    if checks.enabled and _has_negative(y):
+    if checks.enabled and x.size and _has_negative(y):
         raise ValueError("integers have no negative integer powers; cast to a float dtype first")
     return mx.where(y < 0, mx.zeros_like(y), mx.power(x, mx.maximum(y, 0)))
 

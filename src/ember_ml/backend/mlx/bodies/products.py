@@ -70,26 +70,38 @@ def _linear_integers(x: mx.array, weight: mx.array, bias: mx.array | None) -> mx
 linear = ByDType(_linear, dict.fromkeys(dt.INTEGERS, _linear_integers))
 
 
-class _Integers:
-    """The operations by which Einstein sums of integers are computed."""
+class _Floats:
+    """The operations by which Einstein sums of floats are computed where MLX cannot."""
 
-    matmul = staticmethod(_matmul_integers)
+    matmul = staticmethod(mx.matmul)
     transpose = staticmethod(mx.transpose)
     reshape = staticmethod(mx.reshape)
     broadcast_to = staticmethod(mx.broadcast_to)
 
     @staticmethod
     def sum(x: mx.array, axes: tuple[int, ...]) -> mx.array:
-        return sum_along(x.astype(mx.int64), axis=axes).astype(x.dtype)
+        return mx.sum(x, axis=axes)
 
     @staticmethod
     def diagonal(x: mx.array, axis1: int, axis2: int) -> mx.array:
         return mx.diagonal(x, 0, axis1, axis2)
 
 
+class _Integers(_Floats):
+    """The operations by which Einstein sums of integers are computed."""
+
+    matmul = staticmethod(_matmul_integers)
+
+    @staticmethod
+    def sum(x: mx.array, axes: tuple[int, ...]) -> mx.array:
+        return sum_along(x.astype(mx.int64), axis=axes).astype(x.dtype)
+
+
 def einsum(subscripts: str, operands: Sequence[mx.array]) -> mx.array:
     if operands and mx.issubdtype(operands[0].dtype, mx.integer):
         return contract(_Integers(), subscripts, operands)
+    if any(x.size == 0 for x in operands):  # MLX 0.32: does not broadcast 1 to 0
+        return contract(_Floats(), subscripts, operands)
     return mx.einsum(subscripts, *operands)
 
 

@@ -56,9 +56,8 @@ def index_update(x: np.ndarray, key: tuple[Any, ...], values: np.ndarray) -> np.
 
 
 def take(x: np.ndarray, indices: np.ndarray, axis: int | None) -> Any:
-    if not checks.enabled:
-        indices = in_range(indices, x.size if axis is None else x.shape[axis])
-    return np.take(x, indices, axis=axis)
+    length = x.size if axis is None else x.shape[axis]  # NumPy 2.4: takes axis 0 of a number, which has no axes
+    return np.take(x, indices if checks.enabled else in_range(indices, length), axis=axis)
 
 
 def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:

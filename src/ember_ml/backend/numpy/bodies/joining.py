@@ -39,7 +39,7 @@ def repeat(x: np.ndarray, repeats: Any, axis: int | None) -> np.ndarray:
     if axis is None:
         x, axis = x.reshape(-1), 0
     if type(repeats) is int and repeats >= 0:
-        return np.repeat(x, repeats, axis)
+        return np.repeat(x, repeats, axis_of(axis, x.ndim))
     return np.take(x, repeat_indices(x.shape[axis_of(axis, x.ndim)], repeats), axis)
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ember_ml.backend.common.axes import axes_of
+from ember_ml.backend.common.axes import axes_of, check_scalar_axis
 from ember_ml.backend.numpy.bodies import reductions
 from ember_ml.backend.numpy.bodies.reductions import in_float32, total
 from ember_ml.typing import AxisLike
@@ -15,6 +15,8 @@ from ember_ml.typing import AxisLike
 def _vector_norm(x: np.ndarray, axis: AxisLike | None, keepdims: bool, ord: float) -> np.ndarray:
     if not isinstance(ord, int | float):
         raise ValueError(f"the order of a vector norm is a number, not {ord!r}")
+    if x.ndim == 0:
+        check_scalar_axis(axis)
     size = np.abs(x)
     if math.isinf(ord):
         extreme = reductions.max if ord > 0 else reductions.min

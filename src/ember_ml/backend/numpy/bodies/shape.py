@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ember_ml.backend.common.axes import check_scalar_axis
 from ember_ml.backend.common.shapes import NO_ODD_LENGTH, as_axes, as_shape, broadcast, new_shape, roll_pairs
 from ember_ml.backend.contract import ByDType
 
@@ -14,7 +15,12 @@ reshape = ByDType(np.ndarray.reshape, general=lambda x, shape: np.reshape(x, new
 transpose = np.transpose
 swapaxes = np.swapaxes
 expand_dims = np.expand_dims
-squeeze = np.squeeze
+
+
+def squeeze(x: np.ndarray, axis: Any) -> np.ndarray:
+    if x.ndim == 0:
+        check_scalar_axis(axis)
+    return np.squeeze(x, axis)
 
 
 def broadcast_to(x: np.ndarray, shape: Any) -> np.ndarray:

@@ -187,7 +187,7 @@ fmod = ByDType(
 
 
 def _integer_power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    if values_are_read(y) and bool((y < 0).any()):
+    if x.numel() and values_are_read(y) and bool((y < 0).any()):
         raise ValueError("integers have no negative integer powers; cast to a float dtype first")
     return torch.where(y < 0, 0, torch.pow(x, y.clamp(min=0)))
 

@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from ember_ml.backend.common.axes import check_scalar_axis
 from ember_ml.backend.torch.gradients import may_be_differentiated_again
 from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.typing import AxisLike
@@ -14,12 +15,23 @@ from ember_ml.typing import AxisLike
 def vector_norm(x: torch.Tensor, axis: AxisLike | None, keepdims: bool, ord: float) -> torch.Tensor:
     if not isinstance(ord, int | float):
         raise ValueError(f"the order of a vector norm is a number, not {ord!r}")
+    if x.ndim == 0:
+        check_scalar_axis(axis)
     if axis == ():  # torch 2.13: means all dimensions (pytorch#29137)
         return (x != 0).to(x.real.dtype) if ord == 0 else x.abs()
     if ord in (0, 1) or math.isinf(ord):
         if ord == 0 and x.is_complex():  # torch 2.13: warns that it drops the imaginary part of one number
             x = (x != 0).to(x.real.dtype)
         return torch.linalg.vector_norm(x, ord, axis, keepdims)
+    if ord < 0 or not x.numel() or not may_be_differentiated_again():
+        return _root_of_powers(x, axis, keepdims, ord)
+    # torch 2.13: the second derivative is NaN where the norm is 0
+    is_zero = torch.linalg.vector_norm(x.detach(), torch.inf, axis, True) == 0
+    result = _root_of_powers(torch.where(is_zero, 1, x), axis, keepdims, ord)
+    return torch.where(is_zero.reshape(result.shape), 0, result)
+
+
+def _root_of_powers(x: torch.Tensor, axis: AxisLike | None, keepdims: bool, ord: float) -> torch.Tensor:
     if x.real.dtype is not torch.float64 and x.device.type != "mps":
         # in double precision no power of float32 overflows, and long sums keep their digits
         wide = torch.complex128 if x.is_complex() else torch.float64
@@ -44,6 +56,6 @@ def cdist(x: torch.Tensor, y: torch.Tensor, p: float) -> torch.Tensor:
         x, y = x.float(), y.float()
     if may_be_differentiated_again() or (math.isinf(p) and (x.requires_grad or y.requires_grad)):
         # torch 2.13: no second derivative, none forward; each of several largest differences gets the whole gradient
-        return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1).to(own)
+        return vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), -1, False, p).to(own)
     # torch 2.13: by default a matrix product, which loses the precision of rows that are close to each other
     return torch.cdist(x, y, p, compute_mode="donot_use_mm_for_euclid_dist").to(own)

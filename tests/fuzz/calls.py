@@ -1,15 +1,14 @@
 """Call random ops with odd shapes, dtypes, axes, indices and plain nonsense; only documented exceptions may come out.
 
-Run as a program, because the worst outcome is the end of the process: ``python -m tests.fuzz.random_calls mlx 100000
-0``. Each call is written to the log before it is made, so that the last line names the one that killed it.
+``python -m tests.fuzz.calls mlx 1000000 0`` makes a million calls in a process of its own, because the worst outcome is
+its end, and prints the resident memory after every 100,000.
 """
 
 from __future__ import annotations
 
 import random
 import sys
-import warnings
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import ember_ml
@@ -17,6 +16,7 @@ from ember_ml import dtypes, ops
 from ember_ml.dispatch.declare import OPS
 from ember_ml.nn import tensor
 from ember_ml.tensor import EmberTensor
+from tests.fuzz.watchdog import main
 
 DOCUMENTED = (ValueError, TypeError, IndexError, OverflowError, MemoryError, NotImplementedError)
 NAMES = sorted(dtype.name for dtype in dtypes.ALL)
@@ -125,39 +125,39 @@ class Maker:
         return self.small()
 
 
-def run(backend: str, count: int, seed: int, log: Path) -> list[str]:
-    """Make ``count`` calls; gives a description of each undocumented exception."""
+def make_check(backend: str, _mode: str) -> Callable[[int], list[str]]:
+    """Return a function that makes the call of a number and describes what it raised that is not documented."""
     ember_ml.set_backend(backend)
-    make = Maker(seed)
-    ops_by_name = {name: op for name, op in OPS.items() if name not in SKIPPED}
-    names = sorted(ops_by_name)
-    found: list[str] = []
-    with log.open("w", buffering=1) as lines:
-        for number in range(count):
-            name = make.random.choice(names)
-            declaration = ops_by_name[name].declaration
-            annotations = declaration.__annotations__
-            parameters = ops_by_name[name].parameters
-            required = len(parameters) - len(declaration.__defaults__ or ()) - len(declaration.__kwdefaults__ or ())
-            given = [
-                parameter
-                for index, parameter in enumerate(parameters)
-                if index < required or make.random.random() < 0.5
-            ]
-            try:
-                arguments = {p: make.argument(p, str(annotations.get(p, ""))) for p in given}
-            except DOCUMENTED:
-                continue
-            lines.seek(0)
-            lines.write(f"{number} {name} { {key: _short(value) for key, value in arguments.items()} }\n")
-            lines.truncate()
-            try:
-                _read(getattr(ops, name)(**arguments))
-            except DOCUMENTED:
-                pass
-            except Exception as error:
-                found.append(f"{name}{ {k: _short(v) for k, v in arguments.items()} }: {type(error).__name__}: {error}")
-    return found
+    make = Maker(0)
+    forms = {name: _form(name) for name in sorted(OPS) if name not in SKIPPED}
+    names = list(forms)
+
+    def check(number: int) -> list[str]:
+        make.random.seed(number)
+        name = make.random.choice(names)
+        arguments: dict[str, Any] = {}
+        try:
+            for parameter, annotation, is_required in forms[name]:
+                if is_required or make.random.random() < 0.5:
+                    arguments[parameter] = make.argument(parameter, annotation)
+            _read(getattr(ops, name)(**arguments))
+        except DOCUMENTED:
+            return []
+        except Exception as error:
+            given = {key: _short(value) for key, value in arguments.items()}
+            return [f"{name}{given}: {type(error).__name__}: {error}"]
+        return []
+
+    return check
+
+
+def _form(name: str) -> list[tuple[str, str, bool]]:
+    """Return the parameters of an op: the name, the annotation, and whether a call must give it."""
+    op = OPS[name]
+    defaults = op.declaration.__defaults__ or (), op.declaration.__kwdefaults__ or ()
+    required = len(op.parameters) - sum(map(len, defaults))
+    annotations = op.declaration.__annotations__
+    return [(p, str(annotations.get(p, "")), place < required) for place, p in enumerate(op.parameters)]
 
 
 def _short(value: Any) -> str:
@@ -178,15 +178,5 @@ def _read(result: Any) -> None:
         ops.to_numpy(result)
 
 
-def main() -> int:
-    warnings.simplefilter("ignore")
-    backend, count, seed, log = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    found = run(backend, count, seed, log)
-    for line in found[:40]:
-        print(line)
-    print(f"{backend}: {count} calls, {len(found)} undocumented exceptions")
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("tests.fuzz.calls", make_check, ("eager",)))
