@@ -1,8 +1,8 @@
 """The Python array API standard, 2024.12: one fixed namespace per backend.
 
-``ember_ml.array_api.numpy``, ``.torch``, ``.mlx`` and ``.jax`` are modules with the names and signatures of the standard. Their
-functions compute on the backend of their arguments and return portable tensors; those that make tensors use the
-backend that the module is named after. ``x.__array_namespace__()`` is the one of the tensor's own backend.
+``ember_ml.array_api.numpy``, ``.torch``, ``.mlx`` and ``.jax`` are modules with the names and signatures of the
+standard. Their functions compute on the backend of their arguments and return portable tensors; those that make tensors
+use the backend that the module is named after. ``x.__array_namespace__()`` is the one of the tensor's own backend.
 """
 
 from __future__ import annotations
