@@ -89,11 +89,13 @@ def translate(error: Exception) -> Exception | None:
 def to_dlpack(x: jax.Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
     if copy is not False and device_of(x) == "cpu":
         return to_host(x).copy().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
-    return x.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+    array: Any = x
+    return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 def dlpack_device(x: jax.Array) -> tuple[Any, int]:
-    return x.__dlpack_device__()
+    array: Any = x
+    return array.__dlpack_device__()
 
 
 def to_device(x: jax.Array, device: str) -> jax.Array:

@@ -122,7 +122,7 @@ def jacobian(function: Callable[..., Any], leaves: Arrays) -> list[list[jax.Arra
     zeros, found = [jnp.zeros_like(y) for y in outputs], []
     for place, output in enumerate(outputs):
 
-        def row(seed: jax.Array, place: int = place) -> list[jax.Array]:
+        def row(seed: jax.Array, place: int = place) -> Arrays:
             return pull([seed if other == place else zero for other, zero in enumerate(zeros)])
 
         basis = jnp.eye(output.size, dtype=output.dtype).reshape(output.size, *output.shape)

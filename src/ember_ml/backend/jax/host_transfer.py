@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.core.dtypes import EmberDType
@@ -41,7 +42,7 @@ _PLATFORMS = {"gpu": "cuda", "rocm": "cuda"}
 
 
 @cache
-def devices() -> dict[str, jax.Device]:
+def devices() -> dict[str, Any]:
     """Return the devices of this process by name: ``cpu``, then as many as there are of ``cuda:0`` or ``tpu:0``."""
     found = {
         f"cpu:{number}" if number else "cpu": device for number, device in enumerate(jax.local_devices(backend="cpu"))
@@ -54,26 +55,26 @@ def devices() -> dict[str, jax.Device]:
 
 
 @cache
-def _names() -> dict[jax.Device, str]:
+def _names() -> dict[Any, str]:
     return {device: name for name, device in devices().items()}
 
 
-def device_named(device: str | None) -> jax.Device | None:
+def device_named(device: str | None) -> Any:
     return None if device is None else devices()[device]
 
 
 @cache
-def _first() -> jax.Device:
+def _first() -> Any:
     return jax.local_devices()[0]
 
 
-def default_device() -> jax.Device:
+def default_device() -> Any:
     """Return the device on which JAX makes new arrays."""
-    chosen = jax.config.jax_default_device
+    chosen: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     return chosen if isinstance(chosen, jax.Device) else _first()
 
 
-def placement(device: str | None) -> jax.Device | None:
+def placement(device: str | None) -> Any:
     """Return the device for a new array: None for the default one, since naming it takes JAX ten times as long."""
     found = device_named(device)
     return None if found is default_device() else found
@@ -87,7 +88,7 @@ def name_of(device: Any) -> str:
 
 def known(x: jax.Array) -> jax.Array:
     """Return the value of an array that is differentiated eagerly; any other as it is."""
-    if isinstance(x, jax.core.Tracer):
+    if isinstance(x, Tracer):
         value = x.to_concrete_value()
         return x if value is None else value
     return x
@@ -95,7 +96,7 @@ def known(x: jax.Array) -> jax.Array:
 
 def device_of(x: jax.Array) -> str:
     x = known(x)
-    if isinstance(x, jax.core.Tracer):  # which is nowhere: the program that it is part of will run where we are
+    if isinstance(x, Tracer):  # which is nowhere: the program that it is part of will run where we are
         return initial_device()
     return name_of(x.device)
 
@@ -129,14 +130,14 @@ def to_host(x: jax.Array) -> np.ndarray:
     """Return a NumPy array that cannot be written to, in the same memory on the CPU."""
     x = known(x)
     try:
-        if not isinstance(x, jax.core.Tracer):
+        if not isinstance(x, Tracer):
             x.block_until_ready()  # JAX 0.10: reading what failed to compute ends the process
     except jax.errors.JaxRuntimeError as error:
         raise translate_failure(error) from error
     return np.asarray(x)
 
 
-def translate_failure(error: jax.errors.JaxRuntimeError) -> Exception:
+def translate_failure(error: Exception) -> Exception:
     """Return the contract's exception for one that XLA raised while it computed."""
     text = str(error)
     return MemoryError(text) if text.startswith("RESOURCE_EXHAUSTED") else ValueError(text)

@@ -32,7 +32,7 @@ def _kernel(rule: Callable[..., tuple[jax.Array, ...]], *choices: str) -> Callab
     compiled = partial(jax.jit, static_argnames=choices, donate_argnums=0)(update)
 
     def kernel(parameters: Arrays, gradients: Arrays, *slots: Arrays, **settings: Any) -> list[Arrays]:
-        columns = [list(parameters), *map(list, slots)]
+        columns: list[Arrays] = [list(parameters), *map(list, slots)]
         if not parameters:
             return columns
         chosen = {name: settings.pop(name) for name in choices}

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax._src import core  # JAX 0.10: no public name for what is traced now
 from jax._src.interpreters import ad, batching, partial_eval
+from jax.core import Tracer
 
 from ember_ml.backend import value_checks as checks
 
@@ -43,7 +44,7 @@ def is_differentiating() -> bool:
 
 def is_traced(x: jax.Array) -> bool:
     """Whether the value of ``x`` cannot be read now; that of an array which is differentiated eagerly can."""
-    return isinstance(x, jax.core.Tracer) and x.to_concrete_value() is None
+    return isinstance(x, Tracer) and x.to_concrete_value() is None
 
 
 def values_are_read(x: jax.Array) -> bool:
@@ -53,11 +54,11 @@ def values_are_read(x: jax.Array) -> bool:
 
 def is_recorded(x: jax.Array) -> bool:
     """Whether a gradient could flow through ``x``."""
-    if not isinstance(x, jax.core.Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
+    if not isinstance(x, Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
         return False
-    while isinstance(x, jax.core.Tracer):
+    while isinstance(x, Tracer):
         if isinstance(x, _Differentiated):
-            if type(x.tangent) is not ad.Zero:
+            if type(x.tangent) is not ad.Zero:  # pyright: ignore[reportPrivateImportUsage]
                 return True
             x = x.primal
         elif isinstance(x, batching.BatchTracer):

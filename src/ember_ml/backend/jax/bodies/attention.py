@@ -78,5 +78,5 @@ def _by_formula(
         queries, keys = query.shape[1], key.shape[1]
         past = jnp.tri(queries, keys, keys - queries, dtype=bool)
         mask = past if mask is None else mask & past
-    wide = [None if x is None else widen(x) for x in (query, key, value, bias)]
-    return narrow_as(attend(_Functions(), *wide, mask, scale), query)
+    wide_bias = None if bias is None else widen(bias)
+    return narrow_as(attend(_Functions(), widen(query), widen(key), widen(value), wide_bias, mask, scale), query)

@@ -27,6 +27,6 @@ def view(x: jax.Array, dtype: np.dtype) -> jax.Array:
     if dtype.kind == "b":
         return x.view(jnp.uint8) != 0
     if dtype.kind == "c":
-        parts = x.view(np.zeros(0, dtype).real.dtype)
+        parts = x.view(np.dtype(f"float{4 * dtype.itemsize}"))
         return lax.complex(parts[..., ::2], parts[..., 1::2])
     return x.view(dtype)

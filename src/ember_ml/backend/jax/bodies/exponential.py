@@ -37,8 +37,8 @@ def _logarithm(native: Callable[..., jax.Array], base: int, least: int, most: in
         nearest = lax.stop_gradient(jnp.round(result))
         with np.errstate(over="ignore"):
             known = jnp.asarray(powers.astype(x.dtype))
-        is_power = x == known[jnp.clip(jnp.nan_to_num(nearest), least, most).astype(jnp.int32) - least]
-        return result + lax.stop_gradient(jnp.where(is_power, nearest - result, 0))
+        power = known[jnp.clip(jnp.nan_to_num(nearest), least, most).astype(jnp.int32) - least]
+        return result + lax.stop_gradient(jnp.where((x == power) & jnp.isfinite(result), nearest - result, 0))
 
     return ByDType(body, dict.fromkeys(dt.COMPLEX, jitted(native)) | in_float32(native))
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
 from ember_ml.backend import value_checks as checks
 from ember_ml.backend.common.indexing import (
@@ -34,7 +35,7 @@ def _is_mask(item: jax.Array) -> bool:
 
 def readable(x: jax.Array) -> np.ndarray | None:
     """Return the values of ``x`` as a NumPy view, or None while they are traced and cannot be read."""
-    return None if isinstance(known(x), jax.core.Tracer) else to_host(x)
+    return None if isinstance(known(x), Tracer) else to_host(x)
 
 
 def in_range(index: jax.Array, size: int, wraps: bool = True) -> jax.Array:
@@ -112,7 +113,7 @@ def _read(x: jax.Array, starts: np.ndarray, form: _Basic) -> jax.Array:
 
 
 def _get_basic(x: jax.Array, basic: tuple[Any, ...]) -> jax.Array:
-    if isinstance(x, jax.core.Tracer):
+    if isinstance(x, Tracer):
         return x[basic]  # part of a larger program, for which constants are better
     form, starts = _form(basic, x.shape)
     return _read(x, np.array(starts, np.int32 if max(x.shape, default=0) < 2**31 else np.int64), form)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from ember_ml.backend.common import special as formulas
-from ember_ml.backend.contract import ByDType
+from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.jax.half_precision import in_float32
 from ember_ml.backend.jax.jitting import jitted
 from ember_ml.core import dtypes as dt
@@ -42,8 +40,8 @@ def _sinh(x: jax.Array) -> jax.Array:
     return jnp.where(jnp.abs(x) < 1, jnp.sinh(x), (0.5 * up) * up - (0.5 * down) * down)
 
 
-def _complex_hyperbolic(native: Any, even: Any, odd: Any) -> Any:
-    """Return a body by the functions of the real part; by ``native`` where they overflow or are not finite."""
+def _complex_hyperbolic(native: Body, even: Body, odd: Body) -> dict[dt.EmberDType, Body]:
+    """Return bodies by the functions of the real part; by ``native`` where they overflow or are not finite."""
 
     @jitted
     def body(x: jax.Array) -> jax.Array:
@@ -52,11 +50,11 @@ def _complex_hyperbolic(native: Any, even: Any, odd: Any) -> Any:
         a, b = jnp.where(is_plain, x.real, 0), jnp.where(is_plain, x.imag, 0)
         return jnp.where(is_plain, lax.complex(even(a) * jnp.cos(b), odd(a) * jnp.sin(b)), native(x))
 
-    return body
+    return dict.fromkeys(dt.COMPLEX, body)
 
 
-cosh = ByDType(_cosh, dict.fromkeys(dt.COMPLEX, _complex_hyperbolic(jnp.cosh, _cosh, _sinh)) | in_float32(_cosh))
-sinh = ByDType(_sinh, dict.fromkeys(dt.COMPLEX, _complex_hyperbolic(jnp.sinh, _sinh, _cosh)) | in_float32(_sinh))
+cosh = ByDType(_cosh, _complex_hyperbolic(jnp.cosh, _cosh, _sinh) | in_float32(_cosh))
+sinh = ByDType(_sinh, _complex_hyperbolic(jnp.sinh, _sinh, _cosh) | in_float32(_sinh))
 
 
 @jitted
