@@ -44,15 +44,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     asked = config.getoption("--backends")
     # JAX compiles every function for every shape, which takes several times as long as all the other tests together
     left_out = set(installed_backends()) - set(asked.split(",")) if asked else {"jax"}
-    kept = [item for item in items if left_out.isdisjoint(_backends_of(item))]
-    config.hook.pytest_deselected(items=[item for item in items if not left_out.isdisjoint(_backends_of(item))])
+    kept, others = [], []
+    for item in items:
+        (kept if left_out.isdisjoint(_texts_of(item)) else others).append(item)
+    config.hook.pytest_deselected(items=others)
     items[:] = kept
 
 
-def _backends_of(item: pytest.Item) -> set[str]:
-    """Return the backends among the parameters of a test."""
+def _texts_of(item: pytest.Item) -> list[str]:
+    """Return the parameters of a test that are strings, such as the names of backends."""
     values = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
-    return {value for value in values if isinstance(value, str)} & set(installed_backends())
+    return [value for value in values if isinstance(value, str)]
 
 
 @pytest.fixture(params=installed_backends())
