@@ -60,6 +60,7 @@ _LLAMA3 = {
     "original_max_position_embeddings": 64,
 }
 _LONG = {"short_factor": [1.0, 1.1, 1.3, 1.7], "long_factor": [1.5, 2.0, 3.0, 4.0]}
+_QWEN_EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "head_dim": 8}
 _BOTH = ["sliding_attention", "full_attention"]
 _THREE = {"num_hidden_layers": 3}
 
@@ -132,6 +133,16 @@ DECODERS: dict[str, Case] = {
         original_max_position_embeddings=6,
         length=12,
     ),
+    "mixtral": _decoder("Mixtral", num_local_experts=4),
+    "mixtral-one": _decoder("Mixtral", num_local_experts=3, num_experts_per_tok=1, tie_word_embeddings=True),
+    "mixtral-all": _decoder("Mixtral", num_local_experts=3, num_experts_per_tok=3, num_key_value_heads=4),
+    "mixtral-window": _decoder("Mixtral", num_local_experts=4, sliding_window=4, length=13),
+    "mixtral-heads": _decoder("Mixtral", num_local_experts=4, head_dim=12, hidden_act="gelu"),
+    "qwen3-moe": _decoder("Qwen3Moe", **_QWEN_EXPERTS),
+    "qwen3-moe-scaled": _decoder("Qwen3Moe", **_QWEN_EXPERTS, norm_topk_prob=True),
+    "qwen3-moe-dense": _decoder("Qwen3Moe", **_QWEN_EXPERTS, mlp_only_layers=[0], attention_bias=True),
+    "qwen3-moe-step": _decoder("Qwen3Moe", **_QWEN_EXPERTS, decoder_sparse_step=2, tie_word_embeddings=True),
+    "qwen3-moe-window": _decoder("Qwen3Moe", **_QWEN_EXPERTS, use_sliding_window=True, sliding_window=4, length=13),
     "smollm3": _decoder("SmolLM3", no_rope_layer_interval=2),
     "smollm3-untied": _decoder("SmolLM3", tie_word_embeddings=False, no_rope_layers=[0, 1]),
     "smollm3-all": _decoder("SmolLM3", no_rope_layers=[1, 1], attention_bias=True),

@@ -11,8 +11,8 @@ from ember_ml.models.settings import Settings
 __all__ = ["ARCHITECTURES", "find_class"]
 
 _DECODERS = (
-    *("Gemma2ForCausalLM", "Gemma3ForCausalLM", "LlamaForCausalLM", "MistralForCausalLM"),
-    *("Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "SmolLM3ForCausalLM"),
+    *("Gemma2ForCausalLM", "Gemma3ForCausalLM", "LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"),
+    *("Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "SmolLM3ForCausalLM"),
 )
 _HEADS = {
     "Model": "Encoder",
@@ -38,9 +38,11 @@ _USUAL = {
     "gemma3_text": "Gemma3ForCausalLM",
     "llama": "LlamaForCausalLM",
     "mistral": "MistralForCausalLM",
+    "mixtral": "MixtralForCausalLM",
     "phi3": "Phi3ForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
+    "qwen3_moe": "Qwen3MoeForCausalLM",
     "roberta": "RobertaModel",
     "smollm3": "SmolLM3ForCausalLM",
     "xlm-roberta": "XLMRobertaModel",

@@ -1,16 +1,17 @@
 """BERT (Devlin et al., 2018) and the encoders that differ from it in settings: RoBERTa, XLM-RoBERTa, DistilBERT.
 
 The vectors of tokens, positions and types are added and normalized. For each layer ``x = norm(x + attention(x))``, then
-``x = norm(x + W2 gelu(W1 x))``; every position sees every other. ``_FAMILIES`` has the keys and names of each.
+``x = norm(x + W2 gelu(W1 x))``; every position sees every other. ``bert_families.py`` has the keys and names.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ember_ml import ops
 from ember_ml.errors import ConfigError
 from ember_ml.models.activations import ACTIVATIONS
+from ember_ml.models.bert_families import DECODER_BIASES, EMBEDDINGS, FAMILIES, IGNORED, Family
 from ember_ml.models.names import Names
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.models.settings import Settings
@@ -21,106 +22,6 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
 __all__ = ["Encoder", "MaskedWords", "SequenceClassifier", "TokenClassifier"]
-
-
-class Family(NamedTuple):
-    """The keys in config.json, the names of tensors, and what differs from BERT."""
-
-    prefix: str
-    keys: dict[str, str]
-    layer: dict[str, str]
-    heads: dict[str, str]
-    has_types: bool = True
-    counts_tokens: bool = False
-    """Whether positions count tokens that are not padding, from the number of the padding token on."""
-    pools: tuple[str, ...] = ()
-    """The heads that have a pooler, a linear map and tanh of the first position."""
-    activation: str | None = None
-    """The activation in the head of masked words; None: that of the layers."""
-
-
-_KEYS = {
-    **{"hidden": "hidden_size", "layers": "num_hidden_layers", "heads": "num_attention_heads"},
-    **{"inner": "intermediate_size", "activation": "hidden_act", "dropout": "hidden_dropout_prob"},
-    **{"attention_dropout": "attention_probs_dropout_prob", "head_dropout": "classifier_dropout"},
-}
-_LAYER = {
-    "layers.{}.attention.query": "encoder.layer.{}.attention.self.query",
-    "layers.{}.attention.key": "encoder.layer.{}.attention.self.key",
-    "layers.{}.attention.value": "encoder.layer.{}.attention.self.value",
-    "layers.{}.attention.output": "encoder.layer.{}.attention.output.dense",
-    "layers.{}.attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
-    "layers.{}.mlp.up": "encoder.layer.{}.intermediate.dense",
-    "layers.{}.mlp.down": "encoder.layer.{}.output.dense",
-    "layers.{}.mlp_norm": "encoder.layer.{}.output.LayerNorm",
-    "pooler": "pooler.dense",
-}
-_BERT = Family(
-    prefix="bert.",
-    keys=_KEYS,
-    layer=_LAYER,
-    heads={
-        "words.dense": "cls.predictions.transform.dense",
-        "words.norm": "cls.predictions.transform.LayerNorm",
-        "words.output.weight": "cls.predictions.decoder.weight",
-        "words.output.bias": "cls.predictions.bias",
-        "classifier": "classifier",
-    },
-    pools=("model", "sequence"),
-)
-_ROBERTA = Family(
-    prefix="roberta.",
-    keys=_KEYS,
-    layer=_LAYER,
-    heads={
-        "words.dense": "lm_head.dense",
-        "words.norm": "lm_head.layer_norm",
-        "words.output.weight": "lm_head.decoder.weight",
-        "words.output.bias": "lm_head.bias",
-        "classifier": "classifier",
-        "dense": "classifier.dense",
-        "classifier_of_dense": "classifier.out_proj",
-    },
-    counts_tokens=True,
-    pools=("model",),
-    activation="gelu",
-)
-_DISTILBERT = Family(
-    prefix="distilbert.",
-    keys={
-        **{"hidden": "dim", "layers": "n_layers", "heads": "n_heads", "inner": "hidden_dim"},
-        **{"activation": "activation", "dropout": "dropout", "attention_dropout": "attention_dropout"},
-        "head_dropout": "seq_classif_dropout",
-    },
-    layer={
-        "layers.{}.attention.query": "transformer.layer.{}.attention.q_lin",
-        "layers.{}.attention.key": "transformer.layer.{}.attention.k_lin",
-        "layers.{}.attention.value": "transformer.layer.{}.attention.v_lin",
-        "layers.{}.attention.output": "transformer.layer.{}.attention.out_lin",
-        "layers.{}.attention_norm": "transformer.layer.{}.sa_layer_norm",
-        "layers.{}.mlp.up": "transformer.layer.{}.ffn.lin1",
-        "layers.{}.mlp.down": "transformer.layer.{}.ffn.lin2",
-        "layers.{}.mlp_norm": "transformer.layer.{}.output_layer_norm",
-    },
-    heads={
-        "words.dense": "vocab_transform",
-        "words.norm": "vocab_layer_norm",
-        "words.output": "vocab_projector",
-        "classifier": "classifier",
-        "dense": "pre_classifier",
-    },
-    has_types=False,
-)
-_FAMILIES = {"bert": _BERT, "roberta": _ROBERTA, "xlm-roberta": _ROBERTA, "distilbert": _DISTILBERT}
-_EMBEDDINGS = {
-    "embedding": "embeddings.word_embeddings",
-    "places": "embeddings.position_embeddings",
-    "types": "embeddings.token_type_embeddings",
-    "norm": "embeddings.LayerNorm",
-}
-_IGNORED = [r"embeddings\.position_ids$", r"^cls\.seq_relationship\."]
-_DECODER_BIASES = {"cls.predictions.bias": "cls.predictions.decoder.bias", "lm_head.bias": "lm_head.decoder.bias"}
-"""The bias of masked words where the vectors of tokens are not shared; the first name is then of a tensor not used."""
 
 
 class _Block(Module):
@@ -153,7 +54,7 @@ class Encoder(PretrainedModel):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.family = settings.choice("model_type", _FAMILIES)
+        self.family = settings.choice("model_type", FAMILIES)
         self.names = self._names()
         hidden, vocabulary = settings.integer(self.family.keys["hidden"], 768), settings.integer("vocab_size", 30522)
         self.longest = settings.integer("max_position_embeddings", 512)
@@ -169,15 +70,15 @@ class Encoder(PretrainedModel):
             self.pooler = Linear(hidden, hidden)
 
     def _names(self) -> Names:
-        family, ignored = self.family, list(_IGNORED)
+        family, ignored = self.family, list(IGNORED)
         if self.head not in family.pools:
             ignored.append(r"(^|\.)pooler\.dense\.")
-        table = {key: family.prefix + name for key, name in {**_EMBEDDINGS, **family.layer}.items()}
+        table = {key: family.prefix + name for key, name in {**EMBEDDINGS, **family.layer}.items()}
         heads = dict(family.heads)
         bias = heads.get("words.output.bias")
-        if bias in _DECODER_BIASES:
+        if bias in DECODER_BIASES:
             is_tied = self.settings.flag("tie_word_embeddings", True)
-            used, unused = (bias, _DECODER_BIASES[bias]) if is_tied else (_DECODER_BIASES[bias], bias)
+            used, unused = (bias, DECODER_BIASES[bias]) if is_tied else (DECODER_BIASES[bias], bias)
             heads["words.output.bias"] = used
             ignored.append(f"^{unused}$")
         names = Names(
