@@ -198,7 +198,7 @@ def _by_backward(program: Program) -> float:
     if not value.requires_grad:
         return 0.0
     value.backward()
-    return sum(_dot([x.grad], [v]) for x, v in zip(inputs, program.directions, strict=True) if x.grad is not None)
+    return 0.0 + sum(_dot([x.grad], [v]) for x, v in zip(inputs, program.directions, strict=True) if x.grad is not None)
 
 
 def _by_vmap(program: Program) -> float:

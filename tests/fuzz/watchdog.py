@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,8 @@ LONGEST = 600
 """After so many seconds without the end of a case a process counts as hanging."""
 MOST = 100
 """After so many findings a process that ended is not started again."""
+MEMORY = 8 << 30
+"""Bytes that a process may reserve: what needs more raises MemoryError before the machine is in need."""
 MEMORY_EVERY = 100_000
 """After so many cases the memory of the process is read and compared with that before them."""
 Check = Callable[[int], Sequence[str]]
@@ -64,6 +67,7 @@ def work(check: Check, count: int, seed: int, progress: Path) -> None:
     """Check cases one after the other, the number of each written to a file before it starts."""
     warnings.simplefilter("ignore")
     faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     memory = None
     with progress.open("wb", buffering=0) as file:
         for number in range(seed, seed + count):

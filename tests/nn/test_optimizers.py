@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
+from ember_ml.config import registry
 from ember_ml.training import optimizers
 
 KINDS: dict[str, Callable[[], optimizers.Optimizer]] = {
@@ -91,6 +93,17 @@ def test_updates_follow_the_formula(backend: str, kind: str) -> None:
     want = reference(kind, [0.5, -1.0, 2.0, 0.25], GRADIENTS)
     assert ops.to_numpy(model.x).tolist() == pytest.approx(want, rel=1e-6, abs=1e-7)
     assert optimizer.step == len(GRADIENTS)
+
+
+def test_every_optimizer_is_registered_tested_and_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    tested = {type(make()) for make in KINDS.values()}
+    for name in optimizers.__all__:
+        thing = getattr(optimizers, name)
+        if isinstance(thing, type) and thing is not optimizers.Optimizer:
+            assert registry.lookup(f"optimizers/{name.lower()}") is thing
+            assert thing in tested
+            assert f"`{name}`" in page
 
 
 class Shapes(nn.Module):

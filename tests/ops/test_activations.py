@@ -154,3 +154,12 @@ def test_glu_needs_two_halves(backend: str) -> None:
 def test_complex_numbers_are_refused(name: str, backend: str) -> None:
     with pytest.raises(TypeError, match=name):
         getattr(ops, name)(ops.array([1j, 1.0]))
+
+
+def test_settings_without_a_meaning(backend: str) -> None:
+    x = ops.array([-1.0, 0.0, 2.0])
+    with pytest.raises(ValueError, match="celu"):
+        ops.celu(x, alpha=0.0)
+    for threshold in (-1.0, math.nan):
+        with pytest.raises(ValueError, match="soft_shrink"):
+            ops.soft_shrink(x, threshold)

@@ -178,3 +178,7 @@ def test_cross_correlation_of_what_does_not_fit(backend: str) -> None:
     for x, y, mode in (([1.0], [1.0], "half"), ([[1.0]], [1.0], "valid"), ([], [1.0], "full")):
         with pytest.raises(ValueError, match="correlate"):
             ops.correlate(x, y, mode)
+
+
+def test_more_differences_than_elements(backend: str) -> None:
+    assert ops.shape(ops.diff([1.0, 4.0, 9.0], n=2**40)) == (0,)

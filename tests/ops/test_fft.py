@@ -204,3 +204,10 @@ def test_infinity_stays_where_it_is(backend: str) -> None:
     got = ops.to_numpy(ops.fft(ops.asarray(x)))
     assert got[7, 0].real == numpy.inf
     assert numpy.isfinite(numpy.delete(got, 7)).all()
+
+
+def test_parts_of_a_mapped_spectrum(backend: str) -> None:
+    x = ops.array([[1.0, 2.0, 3.0, 4.0], [4.0, 6.0, 5.0, 1.0]])
+    for part in (ops.real, ops.imag):
+        mapped = ops.vmap(lambda row, part=part: part(ops.ifft(row)))(x)
+        assert difference(mapped, part(ops.ifft(x))) < 4

@@ -217,3 +217,13 @@ def test_take_along_an_axis_that_a_number_has_not(backend: str) -> None:
     with pytest.raises(IndexError):
         ops.take(3.0, 0, axis=0)
     assert _lists(ops.take(3.0, 0)) == 3.0
+
+
+def test_a_number_has_no_axis(backend: str) -> None:
+    x = ops.array(5.0)
+    for axis in (0, -1):
+        with pytest.raises(IndexError, match="take"):
+            ops.take(x, ops.array([0]), axis=axis)
+        with pytest.raises(IndexError, match="swapaxes"):
+            ops.swapaxes(x, 0, axis)
+    assert ops.to_numpy(ops.take(x, ops.array([0, 0]))).tolist() == [5.0, 5.0]

@@ -449,3 +449,18 @@ def test_the_tolerance_of_a_pseudo_inverse_may_be_portable(backend: str) -> None
     x = EmberTensor([[[2.0, 0.0], [0.0, 1e-3]]])
     found = ops.pinv(x, rtol=EmberTensor([0.1]))
     assert ops.to_numpy(found).tolist() == [[[0.5, 0.0], [0.0, 0.0]]]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_least_squares_refuse_what_is_not_finite(backend: str, value: float) -> None:
+    a = ops.array([[1.0, 0.0], [2.0, 1.0], [0.0, 1.0]])
+    for left, right in ((a, [1.0, value, 3.0]), (ops.multiply(a, value), [1.0, 2.0, 3.0])):
+        with pytest.raises(LinAlgError, match="lstsq"):
+            ops.lstsq(left, ops.array(right))
+
+
+def test_distances_of_rows_without_elements(backend: str) -> None:
+    for p in (0.0, 1.0, 2.0, 3.0, math.inf):
+        assert ops.to_numpy(ops.cdist(ops.zeros((2, 0)), ops.zeros((1, 0)), p)).tolist() == [[0.0], [0.0]]
+        slope = ops.grad(lambda x, p=p: ops.sum(ops.cdist(x, ops.zeros((3, 0)), p)))(ops.zeros((2, 0)))
+        assert tuple(slope.shape) == (2, 0)

@@ -326,3 +326,38 @@ def test_view_is_complete() -> None:
 def test_einsum_broadcasts_to_an_empty_axis(backend: str) -> None:
     assert ops.shape(ops.einsum("...i,...i->...", ops.ones((2, 1, 3)), ops.ones((0, 3)))) == (2, 0)
     assert ops.to_numpy(ops.einsum("ij,jk->ik", ops.ones((2, 0)), ops.ones((0, 1)))).tolist() == [[0.0], [0.0]]
+
+
+_PATTERN = [(k * 37 % 1009 + 0.5) / 1024 for k in range(1009)]  # exact in float32
+_TIMES = 2000
+_LONG = {
+    "dot": ops.dot,
+    "inner": ops.inner,
+    "vdot": ops.vdot,
+    "tensordot": lambda x, y: ops.tensordot(x, y, 1),
+    "einsum": lambda x, y: ops.einsum("i,i->", x, y),
+    "row": lambda x, y: ops.matmul(ops.expand_dims(x, 0), y),
+    "vecdot": lambda x, y: ops.vecdot(ops.stack([x, y]), ops.stack([y, x])),
+    "linear": lambda x, y: ops.linear(ops.expand_dims(x, 0), ops.expand_dims(y, 0)),
+}
+
+
+@pytest.mark.parametrize("name", _LONG)
+def test_long_sums_of_products_keep_their_digits(backend: str, name: str) -> None:
+    """Two million positive float32: added one after the other, they are wrong by 1e-3."""
+    exact = _TIMES * math.fsum(a * b for a, b in zip(_PATTERN, reversed(_PATTERN), strict=True))
+    x = ops.tile(ops.array(_PATTERN), _TIMES)
+    y = ops.tile(ops.array(_PATTERN[::-1]), _TIMES)
+    for found in ops.to_numpy(ops.reshape(_LONG[name](x, y), (-1,))).tolist():
+        assert found == pytest.approx(exact, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((9001,), (9001,)), ((2, 9001), (9001,)), ((9001,), (9001, 3)), ((2, 1, 2, 8192), (3, 8192, 4))],
+)
+def test_products_with_long_sums_have_the_usual_shapes(
+    backend: str, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    x, y = random(left, "float32", 1), random(right, "float32", 2)
+    assert difference(ops.matmul(ops.asarray(x), ops.asarray(y)), wide(x) @ wide(y)) < 64

@@ -317,3 +317,14 @@ def test_portable_in_portable_out(backend: str) -> None:
     results = [ops.reshape(x, -1), ops.concatenate([x, ops.ones((2, 2))]), ops.stack([x]), ops.flip(x), ops.pad(x, 1)]
     results += [*ops.split(x, 2), *ops.unstack(x), *ops.broadcast_arrays(x, 1.0), ops.vstack([x, x]), ops.repeat(x, 2)]
     assert all(type(result) is tensor.EmberTensor for result in results)
+
+
+@pytest.mark.parametrize("name", ["stack", "concatenate"])
+@pytest.mark.parametrize(
+    ("first", "second", "together"),
+    [("uint64", "bool", "uint64"), ("int8", "uint16", "int32"), ("uint8", "uint32", "uint32")],
+)
+def test_joined_dtypes_are_promoted(backend: str, name: str, first: str, second: str, together: str) -> None:
+    joined = getattr(ops, name)([ops.ones((2,), dtype=first), ops.zeros((2,), dtype=second)])
+    assert ops.dtype(joined) == together
+    assert ops.to_numpy(ops.ravel(joined)).tolist() == [1, 1, 0, 0]

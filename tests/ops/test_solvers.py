@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import installed_backends
-from ember_ml.errors import LinAlgError
+from ember_ml.errors import LinAlgError, UnsupportedOp
 from ember_ml.nn.tensor import EmberTensor
 from tests.reference.matrices import definite, difference, linalg, numpy, random, regular, wide
 
@@ -298,3 +298,16 @@ def test_derivatives_of_a_root(backend: str) -> None:
         return  # its engine loses second derivatives when a value is read after an inner derivative
     second = -(2 * first + 6 * x * first**2) / (3 * x**2 + 1)
     assert ops.item(ops.grad(ops.grad(root))(a)) == pytest.approx(second, rel=1e-10)
+
+
+@pytest.mark.parametrize("transform", [ops.vmap, ops.compile])
+def test_a_root_that_cannot_be_traced_says_so(backend: str, transform: Any) -> None:
+    def root(p: Any) -> Any:
+        return ops.newton_root(lambda x: ops.subtract(ops.multiply(x, x), p), ops.array(1.0))[0]
+
+    x = ops.array([9.0, 9.0]) if transform is ops.vmap else ops.array(9.0)
+    if backend == "mlx" or (backend == "torch" and transform is ops.vmap):
+        with pytest.raises(UnsupportedOp, match="loop"):
+            transform(root)(x)
+    elif backend == "numpy":
+        assert ops.to_numpy(transform(root)(x)).ravel()[0] == pytest.approx(3.0)

@@ -22,8 +22,8 @@ __all__ = [
     "Written",
     "check_close",
     "generate",
-    "logits_of_folder",
     "read_weights",
+    "result_of_folder",
     "write",
 ]
 
@@ -60,6 +60,7 @@ _LLAMA3 = {
     "original_max_position_embeddings": 64,
 }
 _LONG = {"short_factor": [1.0, 1.1, 1.3, 1.7], "long_factor": [1.5, 2.0, 3.0, 4.0]}
+_QWEN_EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "head_dim": 8}
 _BOTH = ["sliding_attention", "full_attention"]
 _THREE = {"num_hidden_layers": 3}
 
@@ -132,6 +133,16 @@ DECODERS: dict[str, Case] = {
         original_max_position_embeddings=6,
         length=12,
     ),
+    "mixtral": _decoder("Mixtral", num_local_experts=4),
+    "mixtral-one": _decoder("Mixtral", num_local_experts=3, num_experts_per_tok=1, tie_word_embeddings=True),
+    "mixtral-all": _decoder("Mixtral", num_local_experts=3, num_experts_per_tok=3, num_key_value_heads=4),
+    "mixtral-window": _decoder("Mixtral", num_local_experts=4, sliding_window=4, length=13),
+    "mixtral-heads": _decoder("Mixtral", num_local_experts=4, head_dim=12, hidden_act="gelu"),
+    "qwen3-moe": _decoder("Qwen3Moe", **_QWEN_EXPERTS),
+    "qwen3-moe-scaled": _decoder("Qwen3Moe", **_QWEN_EXPERTS, norm_topk_prob=True),
+    "qwen3-moe-dense": _decoder("Qwen3Moe", **_QWEN_EXPERTS, mlp_only_layers=[0], attention_bias=True),
+    "qwen3-moe-step": _decoder("Qwen3Moe", **_QWEN_EXPERTS, decoder_sparse_step=2, tie_word_embeddings=True),
+    "qwen3-moe-window": _decoder("Qwen3Moe", **_QWEN_EXPERTS, use_sliding_window=True, sliding_window=4, length=13),
     "smollm3": _decoder("SmolLM3", no_rope_layer_interval=2),
     "smollm3-untied": _decoder("SmolLM3", tie_word_embeddings=False, no_rope_layers=[0, 1]),
     "smollm3-all": _decoder("SmolLM3", no_rope_layers=[1, 1], attention_bias=True),
@@ -140,7 +151,35 @@ DECODERS: dict[str, Case] = {
     ),
     "smollm3-biases": _decoder("SmolLM3", mlp_bias=True, num_key_value_heads=1),
 }
-CASES: dict[str, Case] = {**DECODERS}
+_TYPED = {"type_vocab_size": 2, "max_position_embeddings": 24, "pad_token_id": 0}
+_LABELS = {"num_labels": 5}
+_DISTIL = {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4, "vocab_size": 61, "max_position_embeddings": 24}
+
+
+def _encoder(name: str, head: str, **settings: Any) -> Case:
+    sizes = _DISTIL if name == "DistilBert" else {**_TINY, **_TYPED}
+    return Case(f"{name}{head}", f"{name}Config", {**sizes, **settings})
+
+
+ENCODERS: dict[str, Case] = {
+    "bert": _encoder("Bert", "Model"),
+    "bert-words": _encoder("Bert", "ForMaskedLM"),
+    "bert-untied": _encoder("Bert", "ForMaskedLM", tie_word_embeddings=False, hidden_act="relu"),
+    "bert-sequence": _encoder("Bert", "ForSequenceClassification", **_LABELS, layer_norm_eps=1e-3),
+    "bert-tokens": _encoder("Bert", "ForTokenClassification", num_attention_heads=2, hidden_act="gelu_new"),
+    "roberta": _encoder("Roberta", "Model", pad_token_id=1),
+    "roberta-words": _encoder("Roberta", "ForMaskedLM", pad_token_id=1, type_vocab_size=1),
+    "roberta-padding": _encoder("Roberta", "ForMaskedLM", pad_token_id=2, hidden_act="silu"),
+    "roberta-sequence": _encoder("Roberta", "ForSequenceClassification", pad_token_id=1, **_LABELS),
+    "roberta-tokens": _encoder("Roberta", "ForTokenClassification", pad_token_id=1, **_LABELS),
+    "xlm-roberta": _encoder("XLMRoberta", "ForMaskedLM", pad_token_id=1),
+    "distilbert": _encoder("DistilBert", "Model"),
+    "distilbert-words": _encoder("DistilBert", "ForMaskedLM"),
+    "distilbert-relu": _encoder("DistilBert", "ForMaskedLM", activation="relu", tie_word_embeddings=False),
+    "distilbert-sequence": _encoder("DistilBert", "ForSequenceClassification", **_LABELS),
+    "distilbert-tokens": _encoder("DistilBert", "ForTokenClassification", n_heads=2, n_layers=1),
+}
+CASES: dict[str, Case] = {**DECODERS, **ENCODERS}
 
 
 class Written(NamedTuple):
@@ -149,7 +188,7 @@ class Written(NamedTuple):
     folder: Path
     tokens: list[list[int]]
     mask: list[list[int]]
-    """1 at tokens, 0 at padding, which the second row has at its beginning."""
+    """1 at tokens, 0 at padding: the first three of the second row, or the last three of encoders."""
     result: np.ndarray
     """Without the mask."""
     masked: np.ndarray
@@ -206,25 +245,38 @@ def write(name: str, folder: Path) -> Written:
     stream = np.random.default_rng(7)
     tokens = stream.integers(3, case.settings["vocab_size"], (2, case.length))
     mask = np.ones_like(tokens)
-    mask[1, :3] = 0
-    given = torch.tensor(tokens)
+    given = {"input_ids": torch.tensor(tokens)}
+    if name in DECODERS:
+        mask[1, :3] = 0
+        more = {"position_ids": torch.tensor(np.maximum(np.cumsum(mask, 1) - 1, 0))}
+    else:
+        mask[1, -3:] = 0
+        more = {}
     with torch.no_grad():
-        plain = _quietly(model, given).logits
-        positions = torch.tensor(np.maximum(np.cumsum(mask, 1) - 1, 0))
-        masked = _quietly(model, given, attention_mask=torch.tensor(mask), position_ids=positions).logits
+        plain = _quietly(model, **given)[0]
+        masked = _quietly(model, **given, **more, attention_mask=torch.tensor(mask))[0]
     return Written(folder, tokens.tolist(), mask.tolist(), plain.numpy(), masked.numpy())
+
+
+def pooled(name: str, folder: Path, tokens: list[list[int]], types: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the vectors, with types of tokens, and those of the pooler."""
+    import torch
+
+    with torch.no_grad():
+        found = _quietly(_open(CASES[name].kind, folder), torch.tensor(tokens), token_type_ids=torch.tensor(types))
+    return found.last_hidden_state.numpy(), found.pooler_output.numpy()
 
 
 def _open(kind: str, folder: Path) -> Any:
     return _quietly(getattr(_transformers(), kind).from_pretrained, folder).eval()
 
 
-def logits_of_folder(name: str, folder: Path, tokens: list[list[int]]) -> np.ndarray:
+def result_of_folder(name: str, folder: Path, tokens: list[list[int]]) -> np.ndarray:
     """Open a folder with Transformers and return what it computes."""
     import torch
 
     with torch.no_grad():
-        return _quietly(_open(CASES[name].kind, folder), torch.tensor(tokens)).logits.float().numpy()
+        return _quietly(_open(CASES[name].kind, folder), torch.tensor(tokens))[0].float().numpy()
 
 
 def generate(name: str, folder: Path, tokens: list[list[int]], count: int, **settings: Any) -> list[list[int]]:

@@ -11,24 +11,41 @@ from ember_ml.models.settings import Settings
 __all__ = ["ARCHITECTURES", "find_class"]
 
 _DECODERS = (
-    *("Gemma2ForCausalLM", "Gemma3ForCausalLM", "LlamaForCausalLM", "MistralForCausalLM"),
-    *("Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "SmolLM3ForCausalLM"),
+    *("Gemma2ForCausalLM", "Gemma3ForCausalLM", "LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"),
+    *("Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "SmolLM3ForCausalLM"),
 )
+_HEADS = {
+    "Model": "Encoder",
+    "ForMaskedLM": "MaskedWords",
+    "ForSequenceClassification": "SequenceClassifier",
+    "ForTokenClassification": "TokenClassifier",
+}
 ARCHITECTURES: dict[str, str] = {
     "GPT2LMHeadModel": "gpt2:GPT2",
     **dict.fromkeys(_DECODERS, "llama:CausalDecoder"),
+    **{
+        family + head: f"bert:{name}"
+        for family in ("Bert", "DistilBert", "Roberta", "XLMRoberta")
+        for head, name in _HEADS.items()
+    },
 }
 """By the name of an architecture: the module in this folder, and the class."""
 _USUAL = {
+    "bert": "BertModel",
+    "distilbert": "DistilBertModel",
     "gpt2": "GPT2LMHeadModel",
     "gemma2": "Gemma2ForCausalLM",
     "gemma3_text": "Gemma3ForCausalLM",
     "llama": "LlamaForCausalLM",
     "mistral": "MistralForCausalLM",
+    "mixtral": "MixtralForCausalLM",
     "phi3": "Phi3ForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
+    "qwen3_moe": "Qwen3MoeForCausalLM",
+    "roberta": "RobertaModel",
     "smollm3": "SmolLM3ForCausalLM",
+    "xlm-roberta": "XLMRobertaModel",
 }
 """By model_type: the architecture of a config.json that names none."""
 

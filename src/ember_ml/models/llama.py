@@ -1,23 +1,34 @@
-"""Llama and the decoders that differ from it in settings: Mistral, Qwen 2 and 3, Gemma 2 and 3, Phi-3, SmolLM.
+"""Llama and the decoders that differ from it in settings: Mistral, Qwen 2 and 3, Gemma 2 and 3, Phi-3, SmolLM;
+Mixtral and Qwen 3 MoE, whose layers have several networks, of which each position uses a few.
 
 For each layer ``x = x + attention(norm(x))`` with rotary positions, then ``x = x + down(act(gate(y)) * up(y))`` of
-``y = norm(x)``; after the last one a norm, and the logits (Touvron et al., 2023). ``_VARIANTS`` has the differences.
+``y = norm(x)``; after the last one a norm, and the logits (Touvron et al., 2023).
+``llama_variants.py`` has the differences.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from ember_ml import ops
-from ember_ml.errors import ConfigError
 from ember_ml.models.activations import ACTIVATIONS
 from ember_ml.models.causal import CausalModel, Positions
+from ember_ml.models.llama_variants import (
+    SLIDING,
+    VARIANTS,
+    Variant,
+    decoder_names,
+    experts_of,
+    head_width,
+    layer_kinds,
+    read_rotary,
+    rotary_layers,
+)
 from ember_ml.models.names import Names
 from ember_ml.models.settings import Settings
 from ember_ml.nn.initializers import normal
-from ember_ml.nn.layers.channel_mixing import Embedding, GatedMLP, Linear, RMSNorm
+from ember_ml.nn.layers.channel_mixing import Embedding, GatedMLP, Linear, MixtureOfExperts, RMSNorm
 from ember_ml.nn.layers.sequence_mixing.attention import KeyValueCache
 from ember_ml.nn.layers.sequence_mixing.grouped_query import GroupedQueryAttention
 from ember_ml.nn.layers.sequence_mixing.rotary import RotaryPositions, Rotation
@@ -25,84 +36,6 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.typing import Tensor
 
 __all__ = ["CausalDecoder"]
-
-FULL, SLIDING = "full_attention", "sliding_attention"
-
-
-@dataclass(frozen=True)
-class Variant:
-    """What a decoder has that Llama has not."""
-
-    has_qkv_bias: bool | None = None
-    """Whether queries, keys and values have biases, and the result none; None: attention_bias says it of all."""
-    has_head_norms: bool = False
-    """Whether queries and keys are normalized in each head."""
-    is_fused: bool = False
-    """Whether queries, keys and values are one tensor, and gates and hidden neurons another."""
-    is_gemma: bool = False
-    """Norms with weights around 0, norms behind both parts of a layer, scaled embeddings, capped logits."""
-    slides: str = "never"
-    """Which layers have a window where layer_types does not say it: "never", "always", "late" or "between"."""
-    pattern: int = 1
-    """With "between": every so many-th layer has no window."""
-    is_tied: bool = False
-    activation: str = "hidden_act"
-    """The key of the activation."""
-    scale: float | None = None
-    """The number in place of the width of a head under the root, by default."""
-
-
-_VARIANTS = {
-    "llama": Variant(),
-    "mistral": Variant(has_qkv_bias=False, slides="always"),
-    "qwen2": Variant(has_qkv_bias=True, slides="late"),
-    "qwen3": Variant(has_head_norms=True, slides="late"),
-    "gemma2": Variant(
-        is_gemma=True, slides="between", pattern=2, is_tied=True, activation="hidden_activation", scale=256
-    ),
-    "gemma3_text": Variant(
-        has_head_norms=True,
-        is_gemma=True,
-        slides="between",
-        pattern=6,
-        is_tied=True,
-        activation="hidden_activation",
-        scale=256,
-    ),
-    "phi3": Variant(has_qkv_bias=False, is_fused=True, slides="always"),
-    "smollm3": Variant(slides="late", is_tied=True),
-}
-_LAYER = {
-    "attention_norm": "input_layernorm",
-    "attention.query": "self_attn.q_proj",
-    "attention.key": "self_attn.k_proj",
-    "attention.value": "self_attn.v_proj",
-    "attention.qkv": "self_attn.qkv_proj",
-    "attention.query_norm": "self_attn.q_norm",
-    "attention.key_norm": "self_attn.k_norm",
-    "attention.output": "self_attn.o_proj",
-    "mlp_norm": "post_attention_layernorm",
-    "mlp.gate": "mlp.gate_proj",
-    "mlp.up": "mlp.up_proj",
-    "mlp.gate_up": "mlp.gate_up_proj",
-    "mlp.down": "mlp.down_proj",
-}
-_GEMMA = {
-    "attention_post_norm": "post_attention_layernorm",
-    "mlp_norm": "pre_feedforward_layernorm",
-    "mlp_post_norm": "post_feedforward_layernorm",
-}
-
-
-def _names(variant: Variant) -> Names:
-    layer = {**_LAYER, **_GEMMA} if variant.is_gemma else _LAYER
-    table = {
-        "embedding": "model.embed_tokens",
-        **{f"layers.{{}}.{ours}": f"model.layers.{{}}.{theirs}" for ours, theirs in layer.items()},
-        "norm": "model.norm",
-        "output": "lm_head",
-    }
-    return Names(table, prefix="model.", ignored=[r"rotary_emb\.inv_freq$"])
 
 
 class _FusedMLP(Module):
@@ -121,7 +54,7 @@ class _FusedMLP(Module):
 class _Block(Module):
     attention: GroupedQueryAttention
 
-    def __init__(self, settings: Settings, variant: Variant, kind: str, is_rotary: bool) -> None:
+    def __init__(self, settings: Settings, variant: Variant, number: int, kind: str, is_rotary: bool) -> None:
         hidden, epsilon = settings.integer("hidden_size"), settings.number("rms_norm_eps", 1e-6)
         offset = 1.0 if variant.is_gemma else 0.0
         self.kind, self.is_rotary = kind, is_rotary
@@ -142,7 +75,7 @@ class _Block(Module):
             hidden,
             heads,
             settings.integer("num_key_value_heads", heads),
-            _head_width(settings),
+            head_width(settings),
             has_bias,
             has_bias if variant.has_qkv_bias is None else False,
             variant.is_fused,
@@ -156,11 +89,21 @@ class _Block(Module):
         usual = "gelu_pytorch_tanh" if variant.is_gemma else "silu"
         activation = settings.choice(variant.activation, ACTIVATIONS, usual)
         has_bias = settings.flag("mlp_bias", False)
-        if variant.is_fused:
+        experts = experts_of(settings, variant, number)
+        if experts:
+            self.experts = MixtureOfExperts(
+                experts,
+                settings.integer("moe_intermediate_size") if variant.mixture == "qwen" else inner,
+                settings.integer("num_experts_per_tok", most=experts),
+                hidden,
+                activation,
+                is_normalized=variant.mixture == "mixtral" or settings.flag("norm_topk_prob", False),
+            )
+        elif variant.is_fused:
             self.mlp = _FusedMLP(hidden, inner, activation)
         else:
             self.mlp = GatedMLP(inner, inputs=hidden, activation=activation, bias=has_bias)
-        self._is_gemma = variant.is_gemma
+        self._is_gemma, self._has_experts = variant.is_gemma, experts > 0
 
     def forward(
         self, x: Tensor, positions: Positions, rotations: dict[str, Rotation], cache: KeyValueCache | None
@@ -173,7 +116,8 @@ class _Block(Module):
             x = ops.add(x, self.attention_post_norm(found))
             return ops.add(x, self.mlp_post_norm(self.mlp(self.mlp_norm(x)))), cache
         x = ops.add(x, found)
-        return ops.add(x, self.mlp(self.mlp_norm(x))), cache
+        network = self.experts if self._has_experts else self.mlp
+        return ops.add(x, network(self.mlp_norm(x))), cache
 
 
 class CausalDecoder(CausalModel):
@@ -186,14 +130,15 @@ class CausalDecoder(CausalModel):
     output: Linear
 
     def __init__(self, settings: Settings) -> None:
-        variant = settings.choice("model_type", _VARIANTS)
+        variant = settings.choice("model_type", VARIANTS)
         super().__init__(settings)
-        self.names = _names(variant)
+        self.names = decoder_names(variant)
         hidden, vocabulary = settings.integer("hidden_size"), settings.integer("vocab_size")
-        kinds = _layer_kinds(settings, variant)
-        is_rotary = _rotary_layers(settings, len(kinds))
+        kinds = layer_kinds(settings, variant)
+        is_rotary = rotary_layers(settings, len(kinds))
         self.embedding = Embedding(vocabulary, hidden, normal(0.02))
-        self.layers = [_Block(settings, variant, *pair) for pair in zip(kinds, is_rotary, strict=True)]
+        pairs = enumerate(zip(kinds, is_rotary, strict=True))
+        self.layers = [_Block(settings, variant, i, *pair) for i, pair in pairs]
         self.norm = RMSNorm(hidden, settings.number("rms_norm_eps", 1e-6), offset=1.0 if variant.is_gemma else 0.0)
         self.output = Linear(hidden, vocabulary, bias=False)
         if settings.flag("tie_word_embeddings", variant.is_tied):
@@ -220,7 +165,7 @@ class _Rotary:
     """The rotary positions of each kind of layer."""
 
     def __init__(self, settings: Settings, kinds: list[str]) -> None:
-        self._by_kind = {kind: _rotary_positions(settings, kind) for kind in dict.fromkeys(kinds)}
+        self._by_kind = {kind: read_rotary(settings, kind) for kind in dict.fromkeys(kinds)}
 
     def rotations(self, positions: Positions, x: Tensor) -> dict[str, Rotation]:
         found: dict[RotaryPositions, Rotation] = {}
@@ -228,57 +173,3 @@ class _Rotary:
             if rotary not in found:
                 found[rotary] = rotary(positions.numbers, positions.count, x.dtype)
         return {kind: found[rotary] for kind, rotary in self._by_kind.items()}
-
-
-def _rotary_positions(settings: Settings, kind: str) -> RotaryPositions:
-    """Return the rotary positions of the layers of a kind, from today's key rope_parameters or from the older ones."""
-    longest = settings.integer("max_position_embeddings", 2048)
-    base, scaling = settings.get("rope_theta", 10000.0), settings.table("rope_scaling")
-    if kind == SLIDING and settings.get("rope_local_base_freq") is not None:
-        base, scaling = settings.number("rope_local_base_freq"), {}
-    today = settings.table("rope_parameters")
-    today = today.get(kind, today)
-    if today:
-        base, scaling = today.get("rope_theta", base), today
-    share = scaling.get("partial_rotary_factor", settings.get("partial_rotary_factor", 1.0))
-    trained = scaling.get("original_max_position_embeddings", settings.get("original_max_position_embeddings"))
-    try:
-        width = int(_head_width(settings) * share)
-        return RotaryPositions(width, base, {**scaling, "original_max_position_embeddings": trained}, longest)
-    except (TypeError, ValueError, ArithmeticError) as error:
-        raise ConfigError(f"{settings.where} describes rotary positions that cannot be used: {error}") from error
-
-
-def _head_width(settings: Settings) -> int:
-    hidden, heads = settings.integer("hidden_size"), settings.integer("num_attention_heads")
-    return settings.integer("head_dim", max(hidden // heads, 1))
-
-
-def _layer_kinds(settings: Settings, variant: Variant) -> list[str]:
-    """Return for each layer whether it sees all positions or a window."""
-    count = settings.integer("num_hidden_layers", most=1000)
-    named = settings.words("layer_types", (FULL, SLIDING), count)
-    if named is not None:
-        return named
-    late = settings.integer("max_window_layers", 28, least=0)
-    pattern = settings.integer("sliding_window_pattern", variant.pattern)
-    slides = {
-        "never": lambda i: False,
-        "always": lambda i: settings.get("sliding_window") is not None,
-        "late": lambda i: settings.flag("use_sliding_window", False) and i >= late,
-        "between": lambda i: (i + 1) % pattern != 0,
-    }[variant.slides]
-    return [SLIDING if slides(i) else FULL for i in range(count)]
-
-
-def _rotary_layers(settings: Settings, count: int) -> list[bool]:
-    """Return for each layer whether it is rotary; SmolLM 3 has a few that are not."""
-    marks = settings.get("no_rope_layers")
-    if marks is None:
-        every = settings.get("no_rope_layer_interval")
-        return [every is None or (i + 1) % settings.integer("no_rope_layer_interval") != 0 for i in range(count)]
-    if not isinstance(marks, list) or len(marks) != count or any(mark not in (0, 1) for mark in marks):
-        raise ConfigError(
-            f"{settings.where} has no_rope_layers = {marks!r:.80}; it must be a list of {count} 0s and 1s"
-        )
-    return [bool(mark) for mark in cast("list[int]", marks)]

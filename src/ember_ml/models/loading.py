@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
+from ember_ml.errors import ConfigError
 from ember_ml.models.architectures import find_class
 from ember_ml.models.folder import Folder
 from ember_ml.models.pretrained import PretrainedModel
@@ -41,7 +42,7 @@ def load(
     files = Folder(folder)
     settings = Settings(files.read_json("config.json"), str(files.path / "config.json"))
     with without_values():
-        model = find_class(settings)(settings)
+        model = _make(settings)
     return model.fill(files, dtype, device).remember(files).eval()
 
 
@@ -53,5 +54,14 @@ def from_config(config: Mapping[str, Any]) -> PretrainedModel:
     >>> model.num_parameters
     9480
     """
-    settings = Settings(config)
-    return find_class(settings)(settings).eval()
+    return _make(Settings(config)).eval()
+
+
+def _make(settings: Settings) -> PretrainedModel:
+    try:
+        return find_class(settings)(settings)
+    except ConfigError:
+        raise
+    except (ArithmeticError, ValueError) as error:  # a layer cannot have these sizes
+        sizes = ", ".join(f"{key}={value}" for key, value in settings.sizes.items())
+        raise ConfigError(f"{settings.where} describes a model that cannot be made: {error}; it has {sizes}") from error

@@ -216,7 +216,7 @@ def _document(path: Path) -> dict[str, Any]:
     if document.get("version") not in _READABLE:
         raise CheckpointError(f"{path} has version {document.get('version')!r:.80}, and this program reads {_VERSION}")
     if not is_whole:
-        raise CheckpointError(f"{path} is damaged: its checksum is not the one of what it says")
+        raise CheckpointError(f"{path} is damaged: checksum mismatch")
     files, state = document.get("files"), document.get("state")
     is_named = isinstance(files, dict) and {*_NEEDED} <= files.keys() and all(map(_is_file, files, files.values()))
     if not is_named or not isinstance(state, dict):
@@ -238,7 +238,7 @@ def _tensors(folder: Path, entry: Mapping[str, str]) -> dict[str, Tensor]:
         if not path.is_file():  # a pipe or a device would never end
             raise CheckpointError(f"{path}, which {_STATE} names, is missing")
         if _digest(path) != entry["sha256"]:
-            raise CheckpointError(f"{path} is damaged: its checksum is not the one that {_STATE} has")
+            raise CheckpointError(f"{path} is damaged: checksum mismatch with {_STATE}")
         loaded = ops.load(path)
     except CheckpointError:
         raise

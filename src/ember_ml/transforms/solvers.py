@@ -320,7 +320,7 @@ def newton_root(
     ``LinAlgError``.
 
     Differentiable twice by whatever ``f`` depends on; once on MLX, whose engine loses second derivatives when a value
-    is read after an inner derivative.
+    is read after an inner derivative: ``LostGradient`` there.
 
     >>> from ember_ml import ops
     >>> x, info = ops.newton_root(lambda x: x * x - 2.0, 1.0)

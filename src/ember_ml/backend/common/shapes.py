@@ -11,6 +11,7 @@ from typing import Any
 from ember_ml.backend.common.axes import axis_of
 
 __all__ = [
+    "LENGTHS",
     "NO_ODD_LENGTH",
     "as_axes",
     "as_shape",
@@ -26,6 +27,9 @@ __all__ = [
 # The condition, for the hot path, that a new shape has no length below -1; of two lengths the library itself checks the
 # second, since their product must fit. ``min`` alone would take twice as long.
 NO_ODD_LENGTH = "type(shape) is tuple and shape and (len(shape) < 3 and shape[0] > 0 or min(shape) >= -1)"
+LENGTHS: set[type] = {int}
+"""The types of lengths that are taken as they are. A backend adds its type of lengths that vary from call to call of a
+traced program: converting one to an int would make it a constant of the program."""
 _MOST_ELEMENTS = 2**48  # beyond what any machine holds, and below what overflows a library's arithmetic
 
 
@@ -34,7 +38,8 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     lengths = _ints(shape, "a shape")
     if any(length < 0 for length in lengths):
         raise ValueError(f"the shape {lengths} has a negative length")
-    if math.prod(lengths) > _MOST_ELEMENTS:
+    # a comparison with a length that varies would limit it
+    if all(type(length) is int for length in lengths) and math.prod(lengths) > _MOST_ELEMENTS:
         raise MemoryError(f"a tensor of shape {lengths} does not fit into any memory")
     return lengths
 
@@ -52,8 +57,8 @@ def _ints(values: Any, what: str) -> tuple[int, ...]:
         raise TypeError(f"{what} is an int or a sequence of ints, not {values!r}")
     try:
         if hasattr(values, "__index__") and getattr(values, "shape", ()) == ():
-            return (operator.index(values),)
-        return tuple(operator.index(value) for value in values)
+            values = (values,)
+        return tuple(value if type(value) in LENGTHS else operator.index(value) for value in values)
     except TypeError as error:
         raise TypeError(f"{what} is an int or a sequence of ints, not {values!r}") from error
 

@@ -17,7 +17,7 @@ from ember_ml.backend.mlx import compilation, gradients, laziness, optimizer_ker
 from ember_ml.backend.mlx.compilation import is_tracing  # noqa: F401
 from ember_ml.backend.mlx.gaps import gaps  # noqa: F401
 from ember_ml.backend.mlx.graph_probe import is_recorded  # noqa: F401
-from ember_ml.backend.mlx.host_transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
+from ember_ml.backend.mlx.host_transfer import cast, check_device, dtypes, from_host, scalar, to_host  # noqa: F401
 from ember_ml.backend.own_ops import op_on
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
@@ -100,7 +100,7 @@ def dtype_of(x: mx.array) -> EmberDType:
 
 
 def device_of(x: mx.array) -> str:
-    return mx.default_device().type.name
+    return mx.default_device().type.name  # MLX 0.32: an array has no device of its own
 
 
 def finish(result: Any) -> Any:
@@ -127,11 +127,12 @@ def dlpack_device(x: mx.array) -> tuple[Any, int]:
 
 
 def to_device(x: mx.array, device: str) -> mx.array:
+    check_device(device)
     return x
 
 
 def available_devices() -> tuple[str, ...]:
-    return ("cpu", "gpu") if mx.metal.is_available() else ("cpu",)
+    return ("cpu", "gpu") if mx.is_available(mx.gpu) else ("cpu",)
 
 
 def initial_device() -> str:
@@ -162,6 +163,10 @@ def is_traced(x: mx.array) -> bool:
     try:
         mx.eval(x)
     except ValueError:
+        return True
+    except RuntimeError as error:  # MLX 0.32: forgets after an inner derivative that it is tracing
+        if "without a primitive" not in str(error):
+            raise
         return True
     return False
 

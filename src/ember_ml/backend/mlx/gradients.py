@@ -38,11 +38,12 @@ _NEVER = """
     cbrt cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd svdvals
 """
 _OF_REAL_NUMBERS_ONLY = "abs sign"
-# MLX 0.32: at ties, at bounds of clip and at multiples of a divisor the gradient goes to one side or is lost; powers
-# of 0 and products with zeros have NaN; the series of special functions have 0 or NaN where two of them meet
+# MLX 0.32: at ties, at bounds of clip and at multiples of a divisor the gradient goes to one side, to other elements
+# or is lost; angles and powers of 0 and products with zeros have NaN; the series of special functions have 0 or NaN
+# where two of them meet
 _NOT_EVERYWHERE = """
-    clip cumprod digamma erf erfc fmax fmin fmod i0 index_update lgamma maximum minimum mod power put_along_axis
-    segment_max segment_min
+    arctan2 clip cumprod digamma erf erfc fmax fmin fmod i0 index_update lgamma maximum median minimum mod power
+    put_along_axis quantile segment_max segment_min
 """
 _OF_SHORT_NUMBERS_ONLY = "cos sin sinc tan"  # MLX 0.32: in float64 the derivatives have the accuracy of float32
 
@@ -167,8 +168,10 @@ def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete:
         variables = ()  # no check of the second run
         return outputs
 
+    # the second run is inside of a gradient too, though the function around it has returned
+    run = graph_probe.recorded(pure) if graph_probe.variables() else pure
     try:
-        return mx.checkpoint(pure)(*leaves)
+        return mx.checkpoint(run)(*leaves)
     except _ClosesOver:
         warnings.warn(
             "MLX cannot compute this checkpointed function again: it reads tensors from somewhere else than its "

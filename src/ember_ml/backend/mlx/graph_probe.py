@@ -15,6 +15,8 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.errors import LostGradient
+
 __all__ = ["depends", "is_recorded", "is_vectorizing", "recorded", "variables", "vectorizing"]
 
 
@@ -35,15 +37,27 @@ def variables() -> tuple[mx.array, ...]:
 
 
 def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``function`` for MLX to differentiate: its arguments count as variables while it runs."""
+    """Wrap ``function`` for MLX to differentiate: its arguments count as variables while it runs.
+
+    ``LostGradient`` where a gradient around this one can no longer be computed when it has run.
+    """
 
     def run(*arrays: mx.array) -> Any:
         before = _state.variables
+        linked = _reach(arrays, before, ()) if before else []
         _state.variables = (*before, *arrays)
         try:
-            return function(*arrays)
+            result = function(*arrays)
         finally:
             _state.variables = before
+        # MLX 0.32: reading a value that depends on an inner derivative detaches the variables from the gradients around
+        if any(linked) and _reach(arrays, before, ()) != linked:
+            raise LostGradient(
+                "a value was read (by item, a condition, a check) after an inner derivative inside of two gradients, "
+                "and MLX then loses the outer one: take only one gradient through this function on MLX, "
+                "or compute it on another backend"
+            )
+        return result
 
     return run
 
@@ -69,8 +83,11 @@ def is_recorded(x: mx.array) -> bool:
 
 def depends(outputs: Sequence[mx.array], sources: Sequence[mx.array], barriers: Sequence[mx.array]) -> bool:
     """Whether a gradient flows from any of ``outputs`` to any of ``sources`` without passing one of ``barriers``."""
-    if not sources:
-        return False
+    return bool(sources) and any(_reach(outputs, sources, barriers))
+
+
+def _reach(outputs: Sequence[mx.array], sources: Sequence[mx.array], barriers: Sequence[mx.array]) -> list[bool]:
+    """For each output, whether a gradient flows from it to any of ``sources`` without passing one of ``barriers``."""
     text = StringIO()
     # MLX 0.32: prints the last name of an array only, and an output may be a source or a barrier itself
     names = {f"y{place}": mx.contiguous(y) for place, y in enumerate(outputs)}
@@ -83,13 +100,16 @@ def depends(outputs: Sequence[mx.array], sources: Sequence[mx.array], barriers: 
     inputs: dict[str, list[str]] = {}
     for array, call in _INTO.findall(graph):
         inputs.setdefault(call, []).append(array)
-    pending = [f"y{place}" for place in range(len(outputs))]
-    seen = set(pending)
-    while pending:
-        for array in inputs.get(made_by.get(pending.pop(), ""), ()):
-            if array[0] == "v" and array[1:].isdigit():
-                return True
-            if array not in seen and not (array[0] == "b" and array[1:].isdigit()):
-                seen.add(array)
-                pending.append(array)
-    return False
+
+    def is_linked(output: str) -> bool:
+        pending, seen = [output], {output}
+        while pending:
+            for array in inputs.get(made_by.get(pending.pop(), ""), ()):
+                if array[0] == "v" and array[1:].isdigit():
+                    return True
+                if array not in seen and not (array[0] == "b" and array[1:].isdigit()):
+                    seen.add(array)
+                    pending.append(array)
+        return False
+
+    return [is_linked(f"y{place}") for place in range(len(outputs))]

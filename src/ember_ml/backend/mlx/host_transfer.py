@@ -8,13 +8,13 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.devices import host_memory
+from ember_ml.backend.devices import default_device, host_memory
 from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
-from ember_ml.errors import UnsupportedDType
+from ember_ml.errors import DeviceError, UnsupportedDType
 
-__all__ = ["cast", "check_fits", "dtypes", "from_host", "scalar", "to_host"]
+__all__ = ["cast", "check_device", "check_fits", "dtypes", "from_host", "scalar", "to_host"]
 
 dtypes: dict[EmberDType, mx.Dtype] = {
     dtype: mx.bool_ if dtype is dt.bool_ else getattr(mx, dtype.name) for dtype in dt.ALL if dtype is not dt.complex128
@@ -22,8 +22,27 @@ dtypes: dict[EmberDType, mx.Dtype] = {
 _HOST = {native: dtype for dtype, native in host_dtypes.items()}
 
 
+_has_gpu = mx.is_available(mx.gpu)
+
+
+def check_device(device: str | None) -> None:
+    """Raise ``DeviceError`` for another device than the default or the scope's: MLX places no array on a device."""
+    # MLX 0.32: arrays lie in memory that all devices share; where an operation runs, the default or the stream decides
+    if not _has_gpu or device is None:
+        return
+    from ember_ml.backend import mlx
+
+    computing = default_device(mlx)
+    if device != computing:
+        raise DeviceError(
+            f"MLX cannot place a tensor on {device!r}: its tensors lie in memory that all devices share, and are "
+            f"computed on {computing!r} now. `with ops.use_device({device!r}):` computes there"
+        )
+
+
 def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> mx.array:
     """Copy a NumPy array to MLX."""
+    check_device(device)
     if array.dtype == np.complex128:
         raise UnsupportedDType("MLX has no complex128; cast to complex64, or use another backend")
     if any(stride < 0 for stride in array.strides):  # MLX 0.32: refuses them
@@ -77,6 +96,7 @@ def _saturate(x: mx.array, dtype: mx.Dtype) -> mx.array:
 
 
 def scalar(value: Any, dtype: mx.Dtype, device: str | None) -> mx.array:
+    check_device(device)
     if type(value) is int and mx.issubdtype(dtype, mx.inexact):
         value = float(value)  # MLX 0.32: reads Python integers as int64
     if dtype == mx.uint64 and value >= 2**63:  # MLX 0.32: reads Python integers as int64

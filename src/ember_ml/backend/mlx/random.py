@@ -10,7 +10,7 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml.backend.mlx.bodies.sorting import argsort
-from ember_ml.backend.mlx.host_transfer import dtypes, from_host
+from ember_ml.backend.mlx.host_transfer import check_device, dtypes, from_host
 from ember_ml.backend.random.distributions import Variate
 from ember_ml.backend.random.generator import Key, next_key
 from ember_ml.backend.random.threefry import block, lane_block, lane_key, signed
@@ -56,6 +56,7 @@ _LANES = _Lanes()
 
 
 def draw(variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> mx.array:
+    check_device(device)
     count = math.prod(shape)
     if not count:
         return mx.zeros(shape, dtypes[variate.dtype])

@@ -10,6 +10,7 @@ import torch
 
 from ember_ml.backend import selection
 from ember_ml.backend.capabilities import deferred
+from ember_ml.backend.common.shapes import LENGTHS
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.own_ops import op_on
@@ -31,6 +32,7 @@ is_tape = False
 tensor_type = torch.Tensor
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
+LENGTHS.add(torch.SymInt)  # of programs that torch.export traces with dynamic shapes
 gaps: dict[tuple[str, str], str] = {}
 notes: dict[str, str] = {}
 processes = deferred(f"{__name__}.processes")

@@ -38,9 +38,10 @@ __all__ = [
 stop_gradient = torch.Tensor.detach
 sees_arguments_only = False
 refuses_captured = False
-# torch 2.13: the derivative forward of scattered products is 0, and that of least squares wrong
+# torch 2.13: the derivative forward of scattered products is 0, that of least squares wrong, and that of the angle of 0
+# NaN and float64
 _WRONG = dt.FLOATS | dt.COMPLEX
-without_gradient: dict[str, frozenset[dt.EmberDType]] = {"lstsq": _WRONG, "segment_prod": _WRONG}
+without_gradient: dict[str, frozenset[dt.EmberDType]] = dict.fromkeys(("arctan2", "lstsq", "segment_prod"), _WRONG)
 ruled_inside_gradients = frozenset(without_gradient)
 
 _nesting = threading.local()

@@ -11,12 +11,15 @@ import math
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend import value_checks as checks
+from ember_ml.backend.common.linalg import NOT_FINITE
 from ember_ml.backend.common.named_results import LstsqResult, SlogdetResult
 from ember_ml.backend.selection import active
 from ember_ml.core import dtypes as dt
 from ember_ml.dispatch.arguments import bring
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import CONTRACTION, FACTORIZATION
+from ember_ml.errors import LinAlgError
 from ember_ml.ops.gradient_rules.helpers import adjoint, products_of_others
 from ember_ml.ops.linearalg.factorizations import order_of_rows
 from ember_ml.tensor.var import read_if_known
@@ -353,6 +356,8 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LstsqResu
     """
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
         raise ValueError(f"lstsq takes (m, n) with (m,) or (m, k), not {tuple(a.shape)} with {tuple(b.shape)}")
+    if checks.enabled and not active().is_traced(b) and not ops.item(ops.all(ops.isfinite(b))):
+        raise LinAlgError(NOT_FINITE)
     rows, columns = a.shape
     right = b if b.ndim == 2 else ops.expand_dims(b, -1)
     small, rotated = a, right

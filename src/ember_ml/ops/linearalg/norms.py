@@ -194,6 +194,7 @@ def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
         raise ValueError(f"the rows have {x.shape[-1]} and {y.shape[-1]} elements; they must agree")
     if p < 0:
         raise ValueError(f"the order of a distance is at least 0, not {p}")
+    p = p if x.shape[-1] else 1.0  # rows without elements are 0 apart, though nothing is the largest of none
     batch = math.prod(ops.broadcast_shapes(tuple(x.shape[:-2]), tuple(y.shape[:-2])))
     per_row = max(batch * y.shape[-2] * x.shape[-1], 1)
     step = max(_BLOCK // per_row, 1)

@@ -14,6 +14,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.backend.common.einsum import read_subscripts
 from ember_ml.backend.common.linalg import check_linear
+from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive, view
 from ember_ml.dispatch.dtype_rules import CONTRACTION, KEEP, NUMERIC
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 
+_LONG = 1 << 12  # torch 2.13: rows times columns beyond that lose digits in stacks of them
+_PRECISE = (dt.FLOATS | dt.COMPLEX) - dt.HALVES
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -45,7 +48,8 @@ def matmul(x: TensorLike, y: TensorLike) -> Tensor:
     """The matrix product of ``x`` and ``y``; leading dimensions broadcast as stacks of matrices.
 
     A 1-D operand is a row on the left and a column on the right, and its dimension is not in the result. 0-d operands
-    and inner sizes that differ raise ``ValueError``; an inner size of 0 gives zeros.
+    and inner sizes that differ raise ``ValueError``; an inner size of 0 gives zeros. How long sums are rounded is left
+    to the library: PyTorch loses digits where one row of millions of elements meets one column; :func:`dot` does not.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.matmul([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0])).tolist()
@@ -127,6 +131,8 @@ def vecdot(x: TensorLike, y: TensorLike, axis: int = -1) -> Tensor:
         raise ValueError(f"the vectors along axis {axis} have {x.shape[-1]} and {y.shape[-1]} elements")
     if x.ndim == y.ndim == 1:
         return matmul(ops.conj(x), y)
+    if x.shape[-1] >= _LONG and as_dtype(x.dtype) in _PRECISE:
+        return ops.sum(ops.multiply(ops.conj(x), y), -1)
     products = matmul(ops.expand_dims(ops.conj(x), -2), ops.expand_dims(y, -1))
     return ops.reshape(products, products.shape[:-2])
 
@@ -179,6 +185,8 @@ def tensordot(x: TensorLike, y: TensorLike, axes: int | Sequence[Sequence[int]] 
     kept_x = [a for a in range(x.ndim) if a not in summed_x]
     kept_y = [b for b in range(y.ndim) if b not in summed_y]
     rows, columns = [x.shape[a] for a in kept_x], [y.shape[b] for b in kept_y]
+    if not rows and not columns:  # torch 2.13: as matrices of one row and one column, long vectors lose digits
+        return matmul(ops.ravel(ops.permute_dims(x, summed_x)), ops.ravel(ops.permute_dims(y, summed_y)))
     left = ops.reshape(ops.permute_dims(x, (*kept_x, *summed_x)), (math.prod(rows), math.prod(sizes)))
     right = ops.reshape(ops.permute_dims(y, (*summed_y, *kept_y)), (math.prod(sizes), math.prod(columns)))
     return ops.reshape(matmul(left, right), (*rows, *columns))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from ember_ml import ops
+from ember_ml.backend.common.activations import check_threshold
 from ember_ml.backend.common.axes import axis_of
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient
@@ -133,10 +134,14 @@ def selu(x: TensorLike) -> Tensor:
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x`` where it is positive, ``alpha * (exp(x / alpha) - 1)`` elsewhere: its slope has no step at 0.
 
+    ``alpha`` of 0 is a ``ValueError``.
+
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.celu([2.0, float("-inf")], alpha=0.5)).tolist()
     [2.0, -0.5]
     """
+    if not alpha:
+        raise ValueError("celu divides by alpha, which is 0; relu is what it comes to there")
     if is_half(x):
         return in_float32(celu, x, alpha)
     is_positive = ops.greater(x, 0)
@@ -314,10 +319,13 @@ def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """``x`` moved by ``threshold`` towards 0, and 0 where that would cross it.
 
+    A negative ``threshold`` is a ``ValueError``.
+
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.soft_shrink([-2.0, 0.5, 0.75])).tolist()
     [-1.5, 0.0, 0.25]
     """
+    check_threshold(threshold)
     if is_half(x):
         return in_float32(soft_shrink, x, threshold)
     return ops.where(ops.less_equal(ops.abs(x), threshold), 0, ops.subtract(x, ops.multiply(ops.sign(x), threshold)))

@@ -46,7 +46,7 @@ def conv(
     data_format: str = "channels_last",
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
-    """The sums of products of ``kernel`` with what it meets as it slides over ``x``.
+    """The convolution (cross-correlation) of ``x`` with ``kernel``.
 
     ``kernel`` has the shape (window..., channels, results). If it takes fewer channels than ``x`` has, those are
     convolved in groups: the first channels give the first results, and so on.

@@ -134,7 +134,7 @@ def diff(
     if len(parts) > 1:
         x = ops.concatenate(parts, axis)
     step = ops.not_equal if find_dtype(x.dtype) == "bool" else ops.subtract
-    for _ in range(n):
+    for _ in range(min(n, x.shape[axis])):
         x = step(_part(x, axis, slice(1, None)), _part(x, axis, slice(None, -1)))
     return x
 

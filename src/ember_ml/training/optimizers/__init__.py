@@ -25,9 +25,6 @@ __all__ = [
     "layer_wise_groups",
 ]
 
-for _cls in (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, RMSprop):
-    registry.register(f"optimizers/{_cls.__name__.lower()}")(_cls)
-
 
 def get(optimizer: str | Optimizer) -> Optimizer:
     """Return the optimizer of that name with its own settings, or the optimizer itself.
@@ -46,3 +43,9 @@ def get(optimizer: str | Optimizer) -> Optimizer:
             if name in known:
                 return registry.get("optimizers", name)
     raise ValueError(f"there is no optimizer {optimizer!r}; there are {', '.join(known)}")
+
+
+for _name in __all__:
+    _thing = globals()[_name]
+    if isinstance(_thing, type) and _thing is not Optimizer:
+        registry.register(f"optimizers/{_name.lower()}")(_thing)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 
 import mlx.core as mx
 
 from ember_ml.backend.common.einsum import contract
 from ember_ml.backend.common.linalg import check_linear
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.mlx import blas
+from ember_ml.backend.mlx.bodies.reductions import total
 from ember_ml.backend.mlx.empty_reductions import sum_along
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.backend.mlx.vmap_rules import bitwise_and, left_shift, right_shift
@@ -48,17 +51,49 @@ def _piece(x: mx.array, number: int, count: int) -> mx.array:
     return bitwise_and(wide, 2**_PIECE - 1).astype(mx.float64, stream=mx.cpu)
 
 
-matmul = ByDType(mx.matmul, dict.fromkeys(dt.INTEGERS, _matmul_integers))
+_BLOCK = 1 << 12
+
+
+def _matmul_in_blocks(x: mx.array, y: mx.array) -> mx.array:
+    """Multiply matrices; long sums of products block by block, so that they keep their digits."""
+    # MLX 0.32: the reference BLAS of the wheel for Linux adds one product after the other
+    if x.size <= _BLOCK or x.dtype not in (mx.float32, mx.complex64) or not y.ndim:
+        return mx.matmul(x, y)
+    axis = max(y.ndim - 2, 0)
+    length = x.shape[-1]
+    if length <= _BLOCK or y.shape[axis] != length:
+        return mx.matmul(x, y)
+    whole = length - length % _BLOCK
+    left, right = mx.split(x, [whole], -1), mx.split(y, [whole], axis)
+    blocks = (whole // _BLOCK, _BLOCK)
+    rows = mx.unflatten(left[0], -1, blocks)
+    columns = mx.unflatten(right[0], axis, blocks)
+    rows = mx.swapaxes(rows, -2, -3) if x.ndim > 1 else mx.expand_dims(rows, -2)
+    if y.ndim == 1:
+        columns = mx.expand_dims(columns, -1)
+    product = mx.matmul(rows, columns)
+    result = total(product, product.ndim - 3, False)
+    if y.ndim == 1:
+        result = mx.squeeze(result, -1)
+    if x.ndim == 1:
+        result = mx.squeeze(result, -1 if y.ndim == 1 else -2)
+    return result + mx.matmul(left[1], right[1]) if whole < length else result
+
+
+_multiply: Callable[[mx.array, mx.array], mx.array] = (
+    _matmul_in_blocks if blas.library is None and sys.platform == "linux" else mx.matmul
+)
+matmul = ByDType(_multiply, dict.fromkeys(dt.INTEGERS, _matmul_integers))
 
 
 def _linear(x: mx.array, weight: mx.array, bias: mx.array | None) -> mx.array:
     check_linear(weight, bias)
     if bias is None:
-        return mx.matmul(x, weight.T)
+        return _multiply(x, weight.T)
     # MLX 0.32: addmm cannot flatten stacks of empty rows, nor broadcast a bias that alone is mapped by vmap
     if not weight.size or is_vectorizing():
-        return mx.matmul(x, weight.T) + bias
-    return mx.addmm(bias, x, weight.T)
+        return _multiply(x, weight.T) + bias
+    return mx.addmm(bias, x, weight.T) if weight.shape[-1] <= _BLOCK else _multiply(x, weight.T) + bias
 
 
 def _linear_integers(x: mx.array, weight: mx.array, bias: mx.array | None) -> mx.array:
@@ -71,16 +106,16 @@ linear = ByDType(_linear, dict.fromkeys(dt.INTEGERS, _linear_integers))
 
 
 class _Floats:
-    """The operations by which Einstein sums of floats are computed where MLX cannot."""
+    """The operations by which Einstein sums of floats are computed where MLX cannot, or loses digits."""
 
-    matmul = staticmethod(mx.matmul)
+    matmul = staticmethod(_multiply)
     transpose = staticmethod(mx.transpose)
     reshape = staticmethod(mx.reshape)
     broadcast_to = staticmethod(mx.broadcast_to)
 
     @staticmethod
     def sum(x: mx.array, axes: tuple[int, ...]) -> mx.array:
-        return mx.sum(x, axis=axes)
+        return total(x, axes, False)
 
     @staticmethod
     def diagonal(x: mx.array, axis1: int, axis2: int) -> mx.array:
@@ -101,6 +136,8 @@ def einsum(subscripts: str, operands: Sequence[mx.array]) -> mx.array:
     if operands and mx.issubdtype(operands[0].dtype, mx.integer):
         return contract(_Integers(), subscripts, operands)
     if any(x.size == 0 for x in operands):  # MLX 0.32: does not broadcast 1 to 0
+        return contract(_Floats(), subscripts, operands)
+    if len(operands) == 2 and _multiply is not mx.matmul and operands[0].size > _BLOCK < operands[1].size:
         return contract(_Floats(), subscripts, operands)
     return mx.einsum(subscripts, *operands)
 

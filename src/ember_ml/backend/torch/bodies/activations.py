@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from ember_ml.backend.common.activations import check_threshold
 from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.half_precision import in_float32
@@ -21,8 +22,12 @@ log_sigmoid = F.logsigmoid
 silu = F.silu
 mish = F.mish
 hard_shrink = F.hardshrink
-soft_shrink = F.softshrink
 threshold = F.threshold
+
+
+def soft_shrink(x: torch.Tensor, threshold: float) -> torch.Tensor:
+    check_threshold(threshold)
+    return F.softshrink(x, threshold)
 
 
 def relu(x: torch.Tensor) -> torch.Tensor:

@@ -25,4 +25,11 @@ def map_parts(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor)
 
 conj = ByDType(torch.positive, dict.fromkeys(dt.COMPLEX, torch.conj_physical))
 real = ByDType(torch.positive, dict.fromkeys(dt.COMPLEX, torch.real))
-imag = ByDType(torch.zeros_like, dict.fromkeys(dt.COMPLEX, torch.imag))
+
+
+def _imag(x: torch.Tensor) -> torch.Tensor:
+    # torch 2.13: no rule under vmap for the imaginary part of a conjugate that is not computed yet
+    return torch.imag(x.resolve_conj())
+
+
+imag = ByDType(torch.zeros_like, dict.fromkeys(dt.COMPLEX, _imag))

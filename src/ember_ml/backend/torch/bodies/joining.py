@@ -23,7 +23,8 @@ def _concatenate(x: list[torch.Tensor], axis: int | None) -> torch.Tensor:
 
 
 concatenate = ByDType(torch.cat, general=_concatenate)
-stack = torch.stack
+# torch 2.13: promotes no uint16, uint32 and uint64; the general body gets what dispatch promoted
+stack = ByDType(torch.stack, general=lambda x, axis: torch.stack(x, axis))
 
 
 def unstack(x: torch.Tensor, axis: int) -> tuple[torch.Tensor, ...]:

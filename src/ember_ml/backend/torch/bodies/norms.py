@@ -52,6 +52,7 @@ def cdist(x: torch.Tensor, y: torch.Tensor, p: float) -> torch.Tensor:
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError(f"cdist takes tensors of at least 2 dimensions, not {x.ndim} and {y.ndim}")
     own = x.dtype
+    p = p if x.shape[-1] else 1.0  # nothing is the largest of none
     if own.itemsize < 4:
         x, y = x.float(), y.float()
     if may_be_differentiated_again() or (math.isinf(p) and (x.requires_grad or y.requires_grad)):

@@ -6,13 +6,21 @@ from typing import Any
 
 import torch
 
+from ember_ml.backend.common.axes import axis_of
 from ember_ml.backend.common.shapes import as_axes, as_shape, broadcast, new_shape, roll_pairs
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.torch.unsigned import moved
 
 # torch 2.13: takes no single int for a shape
 reshape = ByDType(torch.reshape, general=lambda x, shape: torch.reshape(x, new_shape(shape)))
-swapaxes = torch.swapaxes
+
+
+def _swapaxes(x: torch.Tensor, axis1: int, axis2: int) -> torch.Tensor:
+    # torch 2.13: finds the axes 0 and -1 in 0-d tensors
+    return torch.swapaxes(x, axis_of(axis1, x.ndim), axis_of(axis2, x.ndim))
+
+
+swapaxes = ByDType(torch.swapaxes, general=_swapaxes, when="x.ndim")
 
 
 def transpose(x: torch.Tensor, axes: Any) -> torch.Tensor:

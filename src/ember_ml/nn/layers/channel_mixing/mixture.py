@@ -20,10 +20,11 @@ __all__ = ["MixtureOfExperts"]
 class MixtureOfExperts(Layer):
     """``experts`` gated networks, of which each position goes through the ``top_k`` that its router rates highest.
 
-    The results are added up, weighted by the router's probabilities, which are scaled to add up to 1. No position is
-    dropped, and each expert computes its own positions only. The buffer ``balance_loss`` is that of the last call: 1
-    where all experts have equal shares of the positions and of the probabilities, and more where some have too much.
-    Added to the loss, times 0.01 or so, in the function that is differentiated, it keeps all experts busy.
+    The results are added up, weighted by the router's probabilities, which are scaled to add up to 1 unless
+    ``is_normalized`` is False. No position is dropped, and each expert computes its own positions only. The buffer
+    ``balance_loss`` is that of the last call: 1 where all experts have equal shares of the positions and of the
+    probabilities, and more where some have too much. Added to the loss, times 0.01 or so, in the function that is
+    differentiated, it keeps all experts busy.
 
     Args:
         experts: The number of networks.
@@ -32,6 +33,7 @@ class MixtureOfExperts(Layer):
         inputs: The width of the input; None or left out: that of the first input.
         activation: The activation of the gates: a name or function.
         dtype: The dtype of the parameters.
+        is_normalized: Whether the probabilities of the chosen networks are scaled to add up to 1.
 
     >>> from ember_ml import nn, ops
     >>> mixture = nn.MixtureOfExperts(experts=4, hidden=32, top_k=2)
@@ -46,6 +48,7 @@ class MixtureOfExperts(Layer):
     experts: int
     hidden: int
     top_k: int
+    is_normalized: bool
 
     def __init__(
         self,
@@ -55,10 +58,12 @@ class MixtureOfExperts(Layer):
         inputs: int | None = None,
         activation: str | Callable[[Any], Any] = "silu",
         dtype: DTypeLike = "float32",
+        is_normalized: bool = True,
     ) -> None:
         if not 1 <= top_k <= experts:
             raise ValueError(f"each position uses 1 to {experts} of {experts} experts, not {top_k}")
         self.experts, self.hidden, self.top_k, self.inputs = experts, hidden, top_k, inputs
+        self.is_normalized = is_normalized
         self.activation, self._dtype = registry.get("activations", activation), dtype
         self.balance_loss = Buffer(ops.ones((), dtype))
         if inputs is None:
@@ -79,7 +84,8 @@ class MixtureOfExperts(Layer):
         rows = ops.reshape(x, (-1, shape[-1]))
         probabilities = ops.softmax(ops.linear(rows, self.router))
         weights, chosen = ops.top_k(probabilities, self.top_k)
-        weights = ops.divide(weights, ops.sum(weights, -1, keepdims=True))
+        if self.is_normalized:
+            weights = ops.divide(weights, ops.sum(weights, -1, keepdims=True))
         marks = ops.one_hot(ops.ravel(chosen), self.experts, dtype="int64")
         shares = ops.mean(ops.cast(marks, probabilities.dtype), 0)
         self._report(ops.multiply(ops.sum(ops.multiply(shares, ops.mean(probabilities, 0))), self.experts))
