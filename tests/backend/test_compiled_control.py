@@ -1,4 +1,4 @@
-"""Control flow inside functions that PyTorch and MLX compile: the same results, nothing decided while tracing."""
+"""Control flow inside functions that PyTorch, MLX and JAX compile: the same results, nothing decided while tracing."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ Pair = namedtuple("Pair", ["first", "second"])
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 
 
-@pytest.fixture(params=["torch", "mlx"])
+@pytest.fixture(params=["torch", "mlx", "jax"])
 def compiler(request: pytest.FixtureRequest) -> Any:
     """Give the function that compiles on a backend, which is the active one."""
     if request.param == "torch":
         torch = pytest.importorskip("torch")
         torch.compiler.reset()
         compiled: Any = lambda f: torch.compile(f, backend="eager", fullgraph=True)  # noqa: E731
+    elif request.param == "jax":
+        compiled = pytest.importorskip("jax").jit
     else:
         compiled = pytest.importorskip("mlx.core").compile
     before = ember_ml.get_backend()
@@ -151,7 +153,7 @@ def _fori_by_tensors(x: Any, n: Any) -> Any:
 
 def test_loops_that_end_by_a_value(compiler: Any) -> None:
     steps = ops.array(4)
-    if ember_ml.get_backend() == "torch":
+    if ember_ml.get_backend() != "mlx":
         _check(compiler(_while), _while)
         _check(compiler(_while_limited), _while_limited)
         _check(compiler(_fori_by_tensors), _fori_by_tensors, steps)

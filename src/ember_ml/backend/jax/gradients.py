@@ -101,18 +101,19 @@ def _seed(gradient: jax.Array, output: jax.Array) -> Any:
 
 
 @contextmanager
-def _forward() -> Any:
-    _state.forward += 1
+def _forward(more: int) -> Any:
+    """Open a block inside of so many more forward derivatives."""
+    _state.forward += more
     try:
         yield
     finally:
-        _state.forward -= 1
+        _state.forward -= more
 
 
 def pushforward(
     function: Callable[..., Any], leaves: Arrays, tangents: Arrays
 ) -> tuple[list[jax.Array], list[jax.Array]]:
-    with _forward():
+    with _forward(1):
         return jax.jvp(function, tuple(leaves), tuple(tangents))
 
 
@@ -198,7 +199,8 @@ def _ruled_forward(function: Callable[..., Any], pull: Callable[..., Any], leave
 
         def pull_live(*gradients: jax.Array) -> list[jax.Array]:
             seeds = dict(zip(live, _conjugate(gradients), strict=True))
-            found = pull(primals, [seeds.get(p, jnp.zeros_like(y)) for p, y in enumerate(outputs)], outputs)
+            with _forward(-1):  # the rule is transposed, not pushed through
+                found = pull(primals, [seeds.get(p, jnp.zeros_like(y)) for p, y in enumerate(outputs)], outputs)
             return [x for place, x in enumerate(_conjugate(found)) if place in inputs]
 
         _, push = jax.vjp(pull_live, *(jnp.zeros_like(outputs[place]) for place in live))
