@@ -17,6 +17,7 @@ from jax import lax
 
 from ember_ml.backend.jax.tracing import is_differentiating, is_tracing
 from ember_ml.core import dtypes as dt
+from ember_ml.errors import UnsupportedOp
 
 __all__ = [
     "checkpoint",
@@ -77,7 +78,20 @@ def value_and_gradients(
         return value, list(rest)
 
     value, pull, rest = jax.vjp(split, *leaves, has_aux=True)
-    return value, rest, _conjugate(pull(jnp.ones_like(value)))
+    return value, rest, _conjugate(_pull(pull, jnp.ones_like(value)))
+
+
+def _pull(pull: Callable[[Any], Arrays], seeds: Any) -> Arrays:
+    """Call a vjp of JAX's, and say what to do about loops that have none."""
+    try:
+        return pull(seeds)
+    except ValueError as error:
+        if "Reverse-mode differentiation does not work" not in str(error):
+            raise
+        raise UnsupportedOp(
+            "JAX has no gradient of a compiled loop that ends by a value: give it a fixed number of steps, by ops.scan "
+            "or by ops.fori_loop with Python integers as bounds, or take the gradient without compiling the function"
+        ) from error
 
 
 def pullback(
@@ -88,7 +102,7 @@ def pullback(
 
     def pull_all(gradients: Arrays) -> list[jax.Array]:
         seeds = [_seed(g, y) for g, y in zip(_conjugate(gradients), outputs, strict=True)]
-        return _conjugate(pull(type(outputs)(seeds)))
+        return _conjugate(_pull(pull, type(outputs)(seeds)))
 
     return outputs, pull_all
 
