@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from ember_ml.backend import selection as backends
 from ember_ml.backend.built_in import BUILT_IN
@@ -329,7 +329,8 @@ def _print_inventory(entries: list[Any], modules: list[Any]) -> None:
         return
     is_narrow = _console().width < _NARROW
     details = () if is_narrow else ("family", "dtype rule", "uses")
-    table = Table("op", *details, *(module.name for module in modules))
+    whole = Column("op", min_width=max(len(entry.op) for entry in entries))
+    table = Table(whole, *details, *(module.name for module in modules))
     colours = {"native": "green", "own": "cyan", "derived": "blue", "plain": "white", "missing": "bold red"}
     for entry in entries:
         cells = []

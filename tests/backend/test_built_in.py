@@ -15,6 +15,7 @@ SOURCE = ROOT / "src" / "ember_ml"
 PECULIAR = {
     "tensor/ember_tensor.py": {"mlx"},  # __mlx_array__, which MLX asks for
     "distributed/start_agents.py": {"torch"},  # NumPy's ranks meet over PyTorch's gloo
+    "core/other_names.py": {*BUILT_IN},  # what people call the backends and their functions
     "bench/calls.py": {"numpy", "torch", "jax"},  # the backends of Keras
 }
 # What a new backend adds to, beside its folder and pyproject.toml; docs/new-backend.md says so.

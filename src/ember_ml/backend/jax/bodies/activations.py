@@ -16,11 +16,17 @@ relu = jax.nn.relu
 leaky_relu = static_in_float32(1)(jax.nn.leaky_relu)
 elu = static_in_float32(1)(jax.nn.elu)
 selu = static_in_float32()(jax.nn.selu)
-celu = static_in_float32(1)(jax.nn.celu)
+_celu = static_in_float32(1)(jax.nn.celu)
 sigmoid = static_in_float32()(jax.nn.sigmoid)
 log_sigmoid = static_in_float32()(jax.nn.log_sigmoid)
 silu = static_in_float32()(jax.nn.silu)
 softplus = static_in_float32()(jax.nn.softplus)
+
+
+def celu(x: jax.Array, alpha: float) -> jax.Array:
+    if not alpha:
+        raise ValueError("alpha is divided by, and is 0; relu is what the function comes to there")
+    return _celu(x, alpha)
 
 
 @static_in_float32(1)
