@@ -43,7 +43,7 @@ def test_examples_of_the_page_run_one_after_the_other(
 def test_every_relative_link_leads_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            is_generated = "reference/" in target  # by docs/hooks.py; the build of the site checks those
+            is_generated = "reference/" in target  # by utils/site_hooks.py; the build of the site checks those
             assert is_generated or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 

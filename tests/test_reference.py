@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def hooks() -> ModuleType:
-    """The program that MkDocs runs; it brings the modules of docs/site_pages."""
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
+    """The program that MkDocs runs; it brings the modules of utils/site_pages."""
+    spec = importlib.util.spec_from_file_location("site_hooks", ROOT / "utils" / "site_hooks.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ember_ml import ops
+from ember_ml.backend import installed_backends
 from ember_ml.nn import tensor
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -189,12 +190,13 @@ def test_backend_equivalence():
 
     # Test with each backend
     results = []
-    for backend in ["numpy", "torch", "mlx"]:
+    backends = [name for name in ["numpy", "torch", "mlx"] if name in installed_backends()]
+    for backend in backends:
         ops.set_backend(backend)
         result = ops.scatter(x, tensor.array([0, 1, 0]))
         # Results should match within numerical precision
         results.append(result.tolist())
-    assert results == [[2.0, 1.0]] * 3
+    assert results == [[2.0, 1.0]] * len(backends)
 
 
 def test_casts_by_pytorchs_names(backend):

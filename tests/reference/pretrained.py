@@ -179,7 +179,21 @@ ENCODERS: dict[str, Case] = {
     "distilbert-sequence": _encoder("DistilBert", "ForSequenceClassification", **_LABELS),
     "distilbert-tokens": _encoder("DistilBert", "ForTokenClassification", n_heads=2, n_layers=1),
 }
-CASES: dict[str, Case] = {**DECODERS, **ENCODERS}
+
+
+def _t5(length: int = 9, **settings: Any) -> Case:
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "vocab_size": 61}
+    return Case("T5ForConditionalGeneration", "T5Config", {**sizes, "decoder_start_token_id": 0, **settings}, length)
+
+
+TRANSLATORS: dict[str, Case] = {
+    "t5": _t5(),
+    "t5-gated": _t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    "t5-layers": _t5(num_decoder_layers=1, num_layers=3, feed_forward_proj="gated-silu"),
+    "t5-buckets": _t5(40, relative_attention_num_buckets=8, relative_attention_max_distance=20),
+    "t5-heads": _t5(d_kv=12, num_heads=2, layer_norm_epsilon=1e-3),
+}
+CASES: dict[str, Case] = {**DECODERS, **ENCODERS, **TRANSLATORS}
 
 
 class Written(NamedTuple):
@@ -246,6 +260,8 @@ def write(name: str, folder: Path) -> Written:
     tokens = stream.integers(3, case.settings["vocab_size"], (2, case.length))
     mask = np.ones_like(tokens)
     given = {"input_ids": torch.tensor(tokens)}
+    if name in TRANSLATORS:
+        given["decoder_input_ids"] = torch.tensor(tokens[:, ::-1].copy())
     if name in DECODERS:
         mask[1, :3] = 0
         more = {"position_ids": torch.tensor(np.maximum(np.cumsum(mask, 1) - 1, 0))}
@@ -276,7 +292,9 @@ def result_of_folder(name: str, folder: Path, tokens: list[list[int]]) -> np.nda
     import torch
 
     with torch.no_grad():
-        return _quietly(_open(CASES[name].kind, folder), torch.tensor(tokens))[0].float().numpy()
+        given = torch.tensor(tokens)
+        more = {"decoder_input_ids": given} if name in TRANSLATORS else {}
+        return _quietly(_open(CASES[name].kind, folder), given, **more)[0].float().numpy()
 
 
 def generate(name: str, folder: Path, tokens: list[list[int]], count: int, **settings: Any) -> list[list[int]]:
@@ -288,7 +306,7 @@ def generate(name: str, folder: Path, tokens: list[list[int]], count: int, **set
     found = _quietly(
         model.generate, given, attention_mask=torch.ones_like(given), max_new_tokens=count, do_sample=False, **settings
     )
-    return found[:, given.shape[1] :].tolist()
+    return found[:, 1 if name in TRANSLATORS else given.shape[1] :].tolist()
 
 
 def read_weights(folder: Path) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
-from ember_ml.autodiff import tape as tapes
+from ember_ml.autodiff import tape
 from ember_ml.autodiff.tape_engine import TapeEngine
-from ember_ml.backend import selection as backends
+from ember_ml.backend import selection
 from ember_ml.backend.capabilities import Engine
 from ember_ml.backend.contract import Backend
 from ember_ml.core import trees
@@ -36,7 +36,7 @@ def run(method: str, flat: Callable[..., Any], backend: Backend, natives: Sequen
             own = None
     if own is None:
         return getattr(_tape_engine(backend), method)(flat, natives, *rest)
-    if backend.name not in tapes.live_on or own.variable is not None:
+    if backend.name not in tape.live_on or own.variable is not None:
         return getattr(own, method)(flat, natives, *rest)
 
     def checked(*variables: Any) -> Any:
@@ -53,4 +53,4 @@ def run(method: str, flat: Callable[..., Any], backend: Backend, natives: Sequen
 
 def while_on(backend: Backend) -> AbstractContextManager[Any]:
     """Return a block in which ``backend`` is the active one: what runs later must run where the first part ran."""
-    return nullcontext() if backends.is_active(backend) else backends.use_backend(backend.name)
+    return nullcontext() if selection.is_active(backend) else selection.use_backend(backend.name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ember_ml.backend import selection as backends
+from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import EmberDType, float32, float64
 from ember_ml.dispatch.codegen import compile_function
@@ -105,7 +105,7 @@ def recorder(op: Op, tape: Any) -> Callable[..., Any]:
 
     def body(*args: Any) -> Any:
         values = [_value(arg) for arg in args]
-        is_direct = has_signature and backends.is_active(base)
+        is_direct = has_signature and selection.is_active(base)
         result = function(*values) if is_direct else dispatch(op, tuple(values), base)
         parents, steps = [], []
         for index, arg in enumerate(args):

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from ember_ml.autodiff.recorder import Outline
-from ember_ml.backend import selection as backends
+from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import OPS
@@ -25,9 +25,9 @@ def backpropagate(seeds: Sequence[tuple[Node, int, Any]], base: Backend, retain:
 
     Without ``retain`` the tape is used up: what each call kept is let go as soon as it was used.
     """
-    if backends.is_active(base):
+    if selection.is_active(base):
         return propagate(seeds, 0, retain, base)
-    with backends.use_backend(base.name):
+    with selection.use_backend(base.name):
         return propagate(seeds, 0, retain, base)
 
 

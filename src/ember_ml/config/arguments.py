@@ -78,7 +78,7 @@ def bound_arguments(
 
 
 def _is_by_place(parameter: inspect.Parameter, is_listed: bool) -> bool:
-    """Whether the argument must be positional: by name it would collide with those that follow in a list."""
+    """Return whether the argument must be positional: by name it would collide with those that follow in a list."""
     return parameter.kind is parameter.POSITIONAL_ONLY or (
         is_listed and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     )

@@ -231,7 +231,7 @@ def _fit_tuple(value: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether ``value`` came from the file, rather than being built of a configuration in it."""
+    """Return whether ``value`` came from the file, rather than being built of a configuration in it."""
     return value is None or type(value) in (bool, int, float, str, list, dict)
 
 

@@ -93,7 +93,7 @@ def _measure(years: Any, values: Any) -> float:
 
 
 def agree(results: Sequence[Result]) -> bool:
-    """Whether every backend found the same, to float32 accuracy."""
+    """Return whether every backend found the same, to float32 accuracy."""
     return all(result.difference < _TOLERANCE for result in results)
 
 

@@ -42,7 +42,7 @@ def _readable(count: int | None) -> str:
 
 
 def statistics(device: DeviceLike | None = None) -> MemoryStatistics:
-    """The memory of ``device`` on the active backend, of the default device without one.
+    """Return the memory of ``device`` on the active backend, of the default device without one.
 
     >>> import ember_ml
     >>> from ember_ml import memory
@@ -55,7 +55,7 @@ def statistics(device: DeviceLike | None = None) -> MemoryStatistics:
 
 
 def checkpoint_function(fn: Callable[..., Any], *args: Any) -> Any:
-    """``fn(*args)``, whose inner values are not kept for the gradient but computed again when it is taken.
+    """Return ``fn(*args)``, whose inner values are not kept for the gradient but computed again when it is taken.
 
     >>> from ember_ml import ops
     >>> from ember_ml.memory import manager
@@ -79,11 +79,11 @@ class GradientCheckpointing:
         self.enabled = enabled
 
     def checkpoint(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """``fn(*args)``, checkpointed."""
+        """Return ``fn(*args)``, checkpointed."""
         return checkpoint_function(fn, *args) if self.enabled else fn(*args)
 
     def chain(self, functions: list[Callable[[Any], Any]], x: Any, segments: int | None = None) -> Any:
-        """Each function applied to what the one before gave, in ``segments`` that are checkpointed each as a whole.
+        """Apply each function to the result of the one before, in ``segments`` that are each checkpointed as a whole.
 
         Without ``segments`` there are as many as the square root of the number of functions, which needs least memory.
         """
@@ -95,7 +95,7 @@ class GradientCheckpointing:
 
 
 def _joined(functions: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Several functions as one."""
+    """Return several functions as one."""
 
     def run(x: Any) -> Any:
         for function in functions:

@@ -22,6 +22,7 @@ _HEADS = {
 }
 ARCHITECTURES: dict[str, str] = {
     "GPT2LMHeadModel": "gpt2:GPT2",
+    "T5ForConditionalGeneration": "t5:T5",
     **dict.fromkeys(_DECODERS, "llama:CausalDecoder"),
     **{
         family + head: f"bert:{name}"
@@ -45,6 +46,7 @@ _USUAL = {
     "qwen3_moe": "Qwen3MoeForCausalLM",
     "roberta": "RobertaModel",
     "smollm3": "SmolLM3ForCausalLM",
+    "t5": "T5ForConditionalGeneration",
     "xlm-roberta": "XLMRobertaModel",
 }
 """By model_type: the architecture of a config.json that names none."""

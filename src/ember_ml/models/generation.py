@@ -15,11 +15,15 @@ Prompt = Sequence[int] | Sequence[Sequence[int]] | Tensor
 
 
 class TextGenerator(PretrainedModel):
-    """A model that writes texts token by token: subclasses define the three methods that :meth:`generate` calls."""
+    """A model that writes texts token by token: subclasses define what :meth:`generate` calls."""
 
     def initial_state(self, batch: int) -> Any:
         """The state before anything was seen, for ``batch`` texts."""
         raise NotImplementedError(f"{type(self).__name__} does not define initial_state")
+
+    def begin_generation(self, tokens: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None, Any]:
+        """The tokens and mask of the first call, and the state before it, for padded prompts."""
+        return tokens, mask, self.initial_state(ops.shape(tokens)[0])
 
     def hidden_states(self, tokens: IndexLike, mask: MaskLike | None = None, state: Any = None) -> tuple[Tensor, Any]:
         """What the last layer makes of the tokens, normalized, and the state after them, None without one."""
@@ -80,7 +84,7 @@ class TextGenerator(PretrainedModel):
         modes = [(module, module.training) for _, module in self.named_modules()]
         self.eval()
         try:
-            step, state = padded, self.initial_state(batch)
+            step, mask, state = self.begin_generation(padded, mask)
             for count in range(1, max_new_tokens + 1):
                 hidden, state = self.hidden_states(step, mask, state)
                 logits = self.logits(ops.get_item(hidden, (slice(None), -1)))

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 
-__all__ = ["cast", "dtypes", "from_host", "scalar", "to_host"]
+__all__ = ["as_shared_array", "cast", "dtypes", "from_host", "scalar", "to_host"]
 
 dtypes: dict[EmberDType, torch.dtype] = {dtype: getattr(torch, dtype.name) for dtype in dt.ALL}
 
@@ -71,3 +72,15 @@ def _saturate(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def scalar(value: Any, dtype: torch.dtype, device: str | None) -> torch.Tensor:
     return torch.tensor(value, dtype=dtype, device=device)
+
+
+def as_shared_array(x: torch.Tensor) -> np.ndarray | None:
+    """Return the tensor's memory as a NumPy array where NumPy may compute instead of torch, otherwise None."""
+    if type(x) is not torch.Tensor or x.requires_grad or x.device.type != "cpu" or torch.compiler.is_compiling():
+        return None
+    if x.dtype is torch.bfloat16 or forward_ad.unpack_dual(x).tangent is not None:
+        return None
+    try:
+        return x.numpy()
+    except RuntimeError:  # inside vmap, grad and the like, tensors have no memory of their own
+        return None

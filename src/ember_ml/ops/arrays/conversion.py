@@ -14,7 +14,7 @@ from ember_ml.dispatch.declare import derived, gradient, primitive, views
 from ember_ml.dispatch.declare import view as declare_view
 from ember_ml.dispatch.dtype_rules import CREATION, KEEP
 from ember_ml.ops.arrays.dtypes import finfo, iinfo
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.tensor.in_place import ViewRule, link_view
 from ember_ml.typing import DataLike, DeviceLike, DTypeLike, Tensor, TensorLike
 
@@ -35,7 +35,7 @@ _PYTHON_DATA = frozenset({bool, int, float, complex, list, tuple, range})
 
 
 def _convert(data: Any, dtype: Any, device: str | None, copied: bool | None) -> Any:
-    """``data`` as a tensor of the active backend; ``copied`` says whether it must, must not or may be a copy."""
+    """Return ``data`` as a tensor of the active backend; ``copied`` says whether it must, must not or may be a copy."""
     backend = active()
     if not backend.is_native(data):
         return _import(backend, data, dtype, device or default_device(backend), copied)
@@ -77,7 +77,7 @@ def array(data: DataLike, dtype: DTypeLike | None = None, device: DeviceLike | N
     return _convert(data, dtype, device, True)
 
 
-gradient(array, data=lambda g, _data: adjoints.cast_back(g, _data))
+gradient(array, data=lambda g, _data: helpers.cast_back(g, _data))
 
 
 @derived(CREATION)
@@ -96,7 +96,7 @@ def asarray(
     return _convert(x, dtype, device, copy)
 
 
-gradient(asarray, x=lambda g, _x: adjoints.cast_back(g, _x))
+gradient(asarray, x=lambda g, _x: helpers.cast_back(g, _x))
 _SAME = ViewRule("asarray", lambda x: x, lambda v, _x: v)
 
 
@@ -123,7 +123,7 @@ def convert_to_tensor(data: DataLike, dtype: DTypeLike | None = None, device: De
     return _convert(data, dtype, device, None)
 
 
-gradient(convert_to_tensor, data=lambda g, _data: adjoints.cast_back(g, _data))
+gradient(convert_to_tensor, data=lambda g, _data: helpers.cast_back(g, _data))
 
 
 @derived(CREATION)
@@ -139,7 +139,7 @@ def from_dlpack(x: DataLike, device: DeviceLike | None = None, copy: bool | None
     return _convert(x, None, device, copy)
 
 
-gradient(from_dlpack, x=lambda g, _x: adjoints.cast_back(g, _x))
+gradient(from_dlpack, x=lambda g, _x: helpers.cast_back(g, _x))
 
 
 @primitive(KEEP)
@@ -173,7 +173,7 @@ def cast(x: DataLike, dtype: DTypeLike) -> Tensor:
     return _convert(x, dtype, None, None)
 
 
-gradient(cast, x=lambda g, _x: adjoints.cast_back(g, _x))
+gradient(cast, x=lambda g, _x: helpers.cast_back(g, _x))
 
 
 @derived(KEEP.giving("own"))

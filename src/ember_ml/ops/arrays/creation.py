@@ -252,8 +252,8 @@ def linspace(
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     if _is_number(start) and _is_number(stop):
-        return active().from_host(linear(start, stop, num, endpoint, _named(dtype)), device)
-    first, last, place = _ends_and_place(start, stop, num, endpoint, device)
+        return active().from_host(linear(start, stop, num, endpoint, _as_dtype_or_none(dtype)), device)
+    first, last, place = _place_between_ends(start, stop, num, endpoint, device)
     return _spread(_between(first, last, place), dtype, axis)
 
 
@@ -279,8 +279,8 @@ def logspace(
     from ember_ml.ops.elementwise.arithmetic import power
 
     if _is_number(start) and _is_number(stop) and _is_number(base):
-        return active().from_host(logarithmic(start, stop, num, endpoint, base, _named(dtype)), device)
-    first, last, place = _ends_and_place(start, stop, num, endpoint, device)
+        return active().from_host(logarithmic(start, stop, num, endpoint, base, _as_dtype_or_none(dtype)), device)
+    first, last, place = _place_between_ends(start, stop, num, endpoint, device)
     return _spread(power(base, _between(first, last, place)), dtype, axis)
 
 
@@ -307,8 +307,8 @@ def geomspace(
     from ember_ml.ops.elementwise.comparison import equal, where
 
     if _is_number(start) and _is_number(stop):
-        return active().from_host(geometric(start, stop, num, endpoint, _named(dtype)), device)
-    first, last, place = _ends_and_place(start, stop, num, endpoint, device)
+        return active().from_host(geometric(start, stop, num, endpoint, _as_dtype_or_none(dtype)), device)
+    first, last, place = _place_between_ends(start, stop, num, endpoint, device)
     values = multiply(first, power(divide(last, first), place))
     return _spread(where(equal(place, 1), last, values), dtype, axis)  # the last one without rounding
 
@@ -317,12 +317,12 @@ def _is_number(value: Any) -> bool:
     return not hasattr(value, "__len__") and not getattr(value, "shape", ())
 
 
-def _named(dtype: Any) -> Any:
+def _as_dtype_or_none(dtype: Any) -> Any:
     return None if dtype is None else as_dtype(dtype)
 
 
-def _ends_and_place(start: Any, stop: Any, num: int, endpoint: bool, device: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """The ends in one floating dtype and shape, and the place of each number between them along a new first axis."""
+def _place_between_ends(start: Any, stop: Any, num: int, endpoint: bool, device: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Return both ends in one floating dtype and shape, and the fraction of each element along a new first axis."""
     first, last = asarray(start, None, device), asarray(stop, None, device)
     dtype = result_type(first, last)
     if not isdtype(dtype, ("real floating", "complex floating")):
@@ -369,6 +369,6 @@ gradient(meshgrid, arrays=lambda g, indexing: [_own_axis(part, place, indexing) 
 
 
 def _own_axis(g: Tensor, place: int, indexing: str) -> Tensor:
-    """The gradient of one vector of a grid: summed over the axes of the others."""
+    """Return the gradient of one vector of a grid: summed over the axes of the others."""
     own = {0: 1, 1: 0}.get(place, place) if indexing == "xy" and g.ndim > 1 else place
     return ops.sum(g, tuple(axis for axis in range(g.ndim) if axis != own))

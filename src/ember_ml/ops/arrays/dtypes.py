@@ -119,7 +119,7 @@ class IInfo(_Limits):
 
 
 def _dtype(value: Any) -> EmberDType:
-    """The dtype that ``value`` stands for, or that it has where it is a tensor."""
+    """Return the dtype that ``value`` stands for, or that it has where it is a tensor."""
     return find_dtype(value) or dtype_of(value)
 
 

@@ -12,7 +12,7 @@ from ember_ml.backend.host_arrays import as_host
 from ember_ml.dispatch.declare import derived, gradient, primitive, view, views
 from ember_ml.dispatch.dtype_rules import KEEP
 from ember_ml.dispatch.index_arguments import read_basic_key
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.tensor.in_place import RULES, link_view
 from ember_ml.typing import IndexLike, KeyLike, Tensor, TensorLike, ValueLike
 
@@ -47,7 +47,7 @@ def get_item(x: TensorLike, key: KeyLike) -> Tensor:
     ...
 
 
-gradient(get_item, x=lambda g, _x, key: _item_back(g, _x, key))
+gradient(get_item, x=lambda g, _x, key: _item_vjp(g, _x, key))
 
 
 @primitive(KEEP)
@@ -67,7 +67,7 @@ def index_update(x: TensorLike, key: KeyLike, values: ValueLike) -> Tensor:
 gradient(
     index_update,
     x=lambda g, key: index_update(g, key, 0),
-    values=lambda g, key: _written_back(g, key, lambda x: get_item(x, key), lambda x, v: index_update(x, key, v)),
+    values=lambda g, key: _written_vjp(g, key, lambda x: get_item(x, key), lambda x, v: index_update(x, key, v)),
 )
 
 
@@ -95,7 +95,7 @@ def take(x: TensorLike, indices: IndexLike, axis: int | None = None) -> Tensor:
     ...
 
 
-gradient(take, x=lambda g, _x, indices, axis: adjoints.rows_back(g, _x, indices, axis))
+gradient(take, x=lambda g, _x, indices, axis: helpers.take_vjp(g, _x, indices, axis))
 
 
 @primitive(KEEP)
@@ -113,7 +113,7 @@ def take_along_axis(x: TensorLike, indices: IndexLike, axis: int = -1) -> Tensor
 
 gradient(
     take_along_axis,
-    x=lambda g, _x, indices, axis: adjoints.selected_back(g, _x, lambda places: take_along_axis(places, indices, axis)),
+    x=lambda g, _x, indices, axis: helpers.selection_vjp(g, _x, lambda places: take_along_axis(places, indices, axis)),
 )
 
 
@@ -134,7 +134,7 @@ def put_along_axis(x: TensorLike, indices: IndexLike, values: ValueLike, axis: i
 gradient(
     put_along_axis,
     x=lambda g, indices, axis: put_along_axis(g, indices, 0, axis),
-    values=lambda g, indices, axis: _written_back(
+    values=lambda g, indices, axis: _written_vjp(
         g,
         (indices,),
         lambda x: take_along_axis(x, indices, axis),
@@ -165,8 +165,8 @@ def gather(x: TensorLike, axis: int, indices: IndexLike) -> Tensor:
     return take_along_axis(get_item(x, tuple(key)), indices, axis)
 
 
-def _box(x: Tensor, start: Tensor, sizes: Sequence[int]) -> tuple[builtins.slice, ...]:
-    """The key of a box inside ``x``, given its first corner and its sizes; a dimension that is not named is whole."""
+def _make_box_key(x: Tensor, start: Tensor, sizes: Sequence[int]) -> tuple[builtins.slice, ...]:
+    """Return the key of a box inside ``x`` from its first corner and sizes; dimensions that are not named are whole."""
     corner = as_host(start).reshape(-1).tolist()  # their values decide whether the box lies within
     if len(corner) != len(sizes) or len(sizes) > len(x.shape):
         raise ValueError(
@@ -188,7 +188,7 @@ def slice(x: TensorLike, start_indices: IndexLike, shape: Sequence[int]) -> Tens
     >>> ops.to_numpy(ops.slice([[1.0, 2.0], [3.0, 4.0]], (1, 0), (1, 2))).tolist()
     [[3.0, 4.0]]
     """
-    return get_item(x, _box(x, start_indices, shape))
+    return get_item(x, _make_box_key(x, start_indices, shape))
 
 
 @derived(KEEP)
@@ -201,7 +201,7 @@ def slice_update(x: TensorLike, start_indices: IndexLike, updates: ValueLike) ->
     >>> ops.to_numpy(ops.slice_update([1.0, 2.0, 3.0], (1,), [8.0, 9.0])).tolist()
     [1.0, 8.0, 9.0]
     """
-    return index_update(x, _box(x, start_indices, updates.shape), updates)
+    return index_update(x, _make_box_key(x, start_indices, updates.shape), updates)
 
 
 @primitive(KEEP.giving("int64"))
@@ -257,11 +257,11 @@ def ravel_multi_index(multi_index: Sequence[IndexLike], dims: Sequence[int]) -> 
 
 
 def _is_basic(key: Any) -> bool:
-    """Whether a key names no element twice because it has no index tensors."""
+    """Return whether a key names no element twice because it has no index tensors."""
     return all(item is None or item is Ellipsis or isinstance(item, int | builtins.slice) for item in key)
 
 
-def _written_back(g: Tensor, key: Any, read: Any, write: Any) -> Tensor:
+def _written_vjp(g: Tensor, key: Any, read: Any, write: Any) -> Tensor:
     """Return the gradient of values that were written where ``key`` says; what was overwritten has none."""
     found = read(g)
     if _is_basic(key):
@@ -271,8 +271,8 @@ def _written_back(g: Tensor, key: Any, read: Any, write: Any) -> Tensor:
     return ops.multiply(found, ops.equal(last, numbers))
 
 
-def _item_back(g: Tensor, x: Any, key: Any) -> Tensor:
-    """The gradient where the key selected; what it selected twice is added."""
+def _item_vjp(g: Tensor, x: Any, key: Any) -> Tensor:
+    """Return the gradient where the key selected; what it selected twice is added."""
     if _is_basic(key):
         return index_update(ops.zeros(x.shape, x.dtype), key, g)
-    return adjoints.selected_back(g, x, lambda places: get_item(places, key))
+    return helpers.selection_vjp(g, x, lambda places: get_item(places, key))

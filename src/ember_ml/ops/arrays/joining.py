@@ -12,7 +12,7 @@ from ember_ml.backend.common.shapes import pad_pairs, sections
 from ember_ml.dispatch.declare import derived, gradient, primitive, views
 from ember_ml.dispatch.dtype_rules import SAME
 from ember_ml.ops.arrays.shape import reshape
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.tensor.in_place import RULES, link_view
 from ember_ml.typing import Tensor, TensorLike, ValueLike
 
@@ -52,7 +52,7 @@ def concatenate(x: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
     ...
 
 
-gradient(concatenate, x=lambda g, _x, axis: _parted(g, [part.shape for part in _x], axis))
+gradient(concatenate, x=lambda g, _x, axis: _split_gradient(g, [part.shape for part in _x], axis))
 
 
 @primitive(SAME)
@@ -247,7 +247,7 @@ def tile(x: TensorLike, reps: Any) -> Tensor:
     ...
 
 
-gradient(tile, x=lambda g, _x, reps: adjoints.selected_back(g, _x, lambda places: tile(places, reps)))
+gradient(tile, x=lambda g, _x, reps: helpers.selection_vjp(g, _x, lambda places: tile(places, reps)))
 
 
 @primitive(SAME)
@@ -266,7 +266,7 @@ def repeat(x: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
 
 gradient(
     repeat,
-    x=lambda g, _x, repeats, axis: adjoints.selected_back(g, _x, lambda places: repeat(places, repeats, axis)),
+    x=lambda g, _x, repeats, axis: helpers.selection_vjp(g, _x, lambda places: repeat(places, repeats, axis)),
 )
 
 
@@ -288,8 +288,8 @@ def pad(x: TensorLike, pad_width: Any, mode: str = "constant", constant_values: 
 
 gradient(
     pad,
-    x=lambda g, _x, pad_width, mode: _unpadded(g, _x, pad_width, mode),
-    constant_values=lambda g, _x, pad_width, mode: _padding_back(g, _x, pad_width, mode),
+    x=lambda g, _x, pad_width, mode: _pad_vjp(g, _x, pad_width, mode),
+    constant_values=lambda g, _x, pad_width, mode: _pad_value_vjp(g, _x, pad_width, mode),
 )
 
 
@@ -307,23 +307,23 @@ def append(x: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor
     return concatenate([x, values], axis)
 
 
-def _parted(g: Tensor, shapes: list[tuple[int, ...]], axis: int | None) -> list[Tensor]:
-    """The parts of the gradient that belong to the tensors which were joined."""
+def _split_gradient(g: Tensor, shapes: list[tuple[int, ...]], axis: int | None) -> list[Tensor]:
+    """Return the parts of the gradient that belong to the tensors which were joined."""
     lengths = [math.prod(shape) if axis is None else shape[axis] for shape in shapes]
     parts = split(g, list(accumulate(lengths))[:-1], axis or 0)
     return [ops.reshape(part, shape) if axis is None else part for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _unpadded(g: Tensor, x: Any, pad_width: Any, mode: str) -> Tensor:
-    """The gradient without the padding; what the padding repeated is added where it came from."""
+def _pad_vjp(g: Tensor, x: Any, pad_width: Any, mode: str) -> Tensor:
+    """Return the gradient without the padding; what the padding repeated is added where it came from."""
     if mode != "constant":
-        return adjoints.selected_back(g, x, lambda places: pad(places, pad_width, mode))
+        return helpers.selection_vjp(g, x, lambda places: pad(places, pad_width, mode))
     pairs = pad_pairs(pad_width, len(x.shape))
     return g[tuple(slice(before, before + length) for (before, _), length in zip(pairs, x.shape, strict=True))]
 
 
-def _padding_back(g: Tensor, x: Any, pad_width: Any, mode: str) -> Tensor | None:
-    """The gradient of the one value of which the padding consists."""
+def _pad_value_vjp(g: Tensor, x: Any, pad_width: Any, mode: str) -> Tensor | None:
+    """Return the gradient of the one value of which the padding consists."""
     if mode != "constant":
         return None
     is_padding = pad(ops.zeros(x.shape, "bool"), pad_width, mode, True)

@@ -316,7 +316,7 @@ def in_top_k(targets: IndexLike, predictions: TensorLike, k: int) -> Tensor:
 
 
 def _per_segment(g: Tensor, ids: Any, number: int | None, is_sorted: bool) -> Tensor:
-    """The gradient of each segment divided by the number of its elements."""
+    """Return the gradient of each segment divided by the number of its elements."""
     ones = ops.ones((ops.size(ids),), as_dtype(g.dtype))
     sizes = ops.maximum(segment_sum(ones, ids, number, is_sorted), 1.0)
     return ops.divide(g, ops.reshape(sizes, (-1, *(1 for _ in g.shape[1:]))))
@@ -329,7 +329,7 @@ def _segment_extremes(g: Tensor, r: Tensor, data: Tensor, ids: Any, number: int 
 
 
 def _segment_products(g: Tensor, data: Tensor, ids: Any, number: int | None, is_sorted: bool) -> Tensor:
-    """The gradient of each element: the product of the others of its segment, right where some are zero."""
+    """Return the gradient of each element: the product of the others of its segment, right where some are zero."""
     is_zero = ops.equal(data, 0)
     others = ops.where(is_zero, 1, data)
     zeros = ops.take(segment_sum(ops.cast(is_zero, data.dtype), ids, number, is_sorted), ids, 0)

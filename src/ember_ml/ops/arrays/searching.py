@@ -17,7 +17,7 @@ from ember_ml.ops.arrays.scatter import segment_sum
 from ember_ml.ops.arrays.shape import reshape
 from ember_ml.ops.elementwise.arithmetic import clip, divide, subtract
 from ember_ml.ops.elementwise.comparison import equal, greater_equal, less_equal, logical_and, where
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.ops.stats.reductions import sum
 from ember_ml.typing import DataLike, IndexLike, Tensor, TensorLike
 
@@ -176,7 +176,7 @@ def histogram(
     """
     x = reshape(x, (-1,))
     edges = asarray(histogram_edges(x, bins, range), dtype=dtype_of(x))
-    inside, place = _bins_of(x, edges)
+    inside, place = _find_bins(x, edges)
     each = ones_like(x, dtype="int64") if weights is None else reshape(asarray(weights), (-1,))
     found = segment_sum(where(inside, each, 0), place, edges.shape[0] - 1)
     if density:
@@ -186,12 +186,12 @@ def histogram(
 
 gradient(
     histogram,
-    weights=lambda g, r, x, weights, density: _weights_back(g[0], r, x, weights, density),
+    weights=lambda g, r, x, weights, density: _weights_vjp(g[0], r, x, weights, density),
 )
 
 
-def _bins_of(x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
-    """Which elements are counted, and in which bin."""
+def _find_bins(x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+    """Return which elements are counted, and in which bin."""
     count = edges.shape[0] - 1
     first, last = get_item(edges, 0), get_item(edges, -1)
     place = where(equal(x, last), count - 1, subtract(searchsorted(edges, x, side="right"), 1))
@@ -202,11 +202,11 @@ def _widths(edges: Tensor) -> Tensor:
     return subtract(get_item(edges, slice(1, None)), get_item(edges, slice(None, -1)))
 
 
-def _weights_back(g: Tensor, r: Any, x: Tensor, weights: Any, density: bool) -> Tensor:
+def _weights_vjp(g: Tensor, r: Any, x: Tensor, weights: Any, density: bool) -> Tensor:
     result, edges = r
-    inside, place = _bins_of(reshape(x, (-1,)), edges)
+    inside, place = _find_bins(reshape(x, (-1,)), edges)
     if density:
         whole = sum(where(inside, reshape(weights, (-1,)), 0))
         g = divide(subtract(divide(g, _widths(edges)), sum(ops.multiply(g, result))), cast(whole, dtype_of(g)))
     each = reshape(where(inside, ops.take(g, place, 0), 0), ops.shape(weights))
-    return adjoints.cast_back(each, weights)
+    return helpers.cast_back(each, weights)

@@ -13,7 +13,7 @@ from ember_ml.backend.common.quantiles import Method, fractions, method_of, read
 from ember_ml.core.dtypes import HALVES, find_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import ORDER, REAL_FLOATING, SAME
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.typing import AxisLike, DataLike, Tensor, TensorLike
 
 __all__ = [
@@ -48,7 +48,7 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable:
 
 gradient(
     sort,
-    x=lambda g, x, axis, descending: adjoints.unsorted(g, argsort(x, axis, descending, True), axis, tuple(x.shape)),
+    x=lambda g, x, axis, descending: helpers.sort_vjp(g, argsort(x, axis, descending, True), axis, tuple(x.shape)),
 )
 
 
@@ -107,7 +107,7 @@ def median(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) 
     ...
 
 
-gradient(median, x=lambda g, x, axis: adjoints.quantile_back(g, x, 0.5, axis))
+gradient(median, x=lambda g, x, axis: helpers.quantile_vjp(g, x, 0.5, axis))
 
 
 @primitive(REAL_FLOATING)
@@ -132,7 +132,7 @@ def quantile(
     ...
 
 
-gradient(quantile, x=lambda g, x, q, axis, method: adjoints.quantile_back(g, x, q, axis, method))
+gradient(quantile, x=lambda g, x, q, axis, method: helpers.quantile_vjp(g, x, q, axis, method))
 
 
 @derived(REAL_FLOATING)
@@ -174,7 +174,7 @@ def nanquantile(
 
 
 def _read_off(ordered: Tensor, count: Tensor, probability: float, method: Method) -> Tensor:
-    """The quantile of the first ``count`` elements of the last axis.
+    """Return the quantile of the first ``count`` elements of the last axis.
 
     As :func:`ember_ml.backend.common.quantiles.positions`, in integers that count parts of an index: not every device
     has float64.

@@ -293,7 +293,7 @@ def sign(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(sign, holomorphic=False, x=lambda g, r, x: _phase_back(g, r, x))
+gradient(sign, holomorphic=False, x=lambda g, r, x: _sign_vjp(g, r, x))
 
 
 @primitive(REAL)
@@ -309,8 +309,8 @@ def maximum(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     maximum,
-    x=lambda g, x, y: _chosen(g, greater(x, y), equal(x, y)),
-    y=lambda g, x, y: _chosen(g, greater(y, x), equal(x, y)),
+    x=lambda g, x, y: _share_ties(g, greater(x, y), equal(x, y)),
+    y=lambda g, x, y: _share_ties(g, greater(y, x), equal(x, y)),
 )
 
 
@@ -327,8 +327,8 @@ def minimum(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     minimum,
-    x=lambda g, x, y: _chosen(g, greater(y, x), equal(x, y)),
-    y=lambda g, x, y: _chosen(g, greater(x, y), equal(x, y)),
+    x=lambda g, x, y: _share_ties(g, greater(y, x), equal(x, y)),
+    y=lambda g, x, y: _share_ties(g, greater(x, y), equal(x, y)),
 )
 
 
@@ -345,8 +345,8 @@ def fmax(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     fmax,
-    x=lambda g, r, x, y: _chosen(g, equal(x, r), equal(x, y)),
-    y=lambda g, r, x, y: _chosen(g, equal(y, r), equal(x, y)),
+    x=lambda g, r, x, y: _share_ties(g, equal(x, r), equal(x, y)),
+    y=lambda g, r, x, y: _share_ties(g, equal(y, r), equal(x, y)),
 )
 
 
@@ -363,8 +363,8 @@ def fmin(x: TensorLike, y: TensorLike) -> Tensor:
 
 gradient(
     fmin,
-    x=lambda g, r, x, y: _chosen(g, equal(x, r), equal(x, y)),
-    y=lambda g, r, x, y: _chosen(g, equal(y, r), equal(x, y)),
+    x=lambda g, r, x, y: _share_ties(g, equal(x, r), equal(x, y)),
+    y=lambda g, r, x, y: _share_ties(g, equal(y, r), equal(x, y)),
 )
 
 
@@ -518,13 +518,13 @@ def _power_slope(x: Tensor, y: Tensor) -> Tensor:
     return multiply(y, power(x, where(is_flat, 1, subtract(y, 1))))
 
 
-def _chosen(g: Tensor, is_chosen: Tensor, is_tie: Tensor) -> Tensor:
-    """The gradient where an operand is the result; two equal operands share it."""
+def _share_ties(g: Tensor, is_chosen: Tensor, is_tie: Tensor) -> Tensor:
+    """Return the gradient where an operand is the result; two equal operands share it."""
     return where(is_tie, multiply(g, 0.5), multiply(g, is_chosen))
 
 
-def _phase_back(g: Tensor, r: Tensor, x: Tensor) -> Tensor | None:
-    """The gradient of ``x / |x|``: what is at right angles to it; nothing is where ``x`` is real."""
+def _sign_vjp(g: Tensor, r: Tensor, x: Tensor) -> Tensor | None:
+    """Return the gradient of ``x / |x|``: what is at right angles to it; nothing is where ``x`` is real."""
     if as_dtype(x.dtype).kind != "complex":
         return None
     along = ops.multiply(r, ops.real(ops.multiply(ops.conj(r), g)))

@@ -202,5 +202,5 @@ gradient(cbrt, x=lambda g, r: ops.divide(g, ops.multiply(ops.square(r), 3.0)))
 
 
 def _distance(x: Tensor, r: Tensor) -> Tensor:
-    """``x - r``, and 0 where both are the same infinity."""
+    """Return ``x - r``, and 0 where both are the same infinity."""
     return ops.where(ops.equal(x, r), 0, ops.subtract(x, r))

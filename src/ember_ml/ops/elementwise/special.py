@@ -13,7 +13,7 @@ from ember_ml.dispatch.half_precision import in_float32, is_half
 from ember_ml.ops.elementwise.arithmetic import multiply
 from ember_ml.ops.elementwise.comparison import equal, isinf, less_equal, logical_and, logical_or, where
 from ember_ml.ops.elementwise.exponential import log
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.typing import Tensor, TensorLike
 
 __all__: list[str] = [
@@ -102,7 +102,7 @@ def digamma(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(digamma, x=lambda g, x: ops.multiply(g, adjoints.trigamma(x)))
+gradient(digamma, x=lambda g, x: ops.multiply(g, helpers.trigamma(x)))
 
 
 @derived(REAL_FLOATING)

@@ -18,7 +18,7 @@ __all__ = ["input_gradient", "kernel_gradient", "spread_by"]
 
 
 def spread_by(x: Tensor, kernel: Tensor, plan: Transposed, groups: int = 1) -> Tensor:
-    """Each element of ``x`` times the kernel, added up where the multiples overlap.
+    """Return each element of ``x`` times the kernel, added up where the multiples overlap.
 
     It is one convolution, whose channels are then laid out in space: weight ``j * stride + r`` of element i reaches
     place r of those that follow element i + j and precede the next one. So the weights of one r are a kernel of their
@@ -27,7 +27,7 @@ def spread_by(x: Tensor, kernel: Tensor, plan: Transposed, groups: int = 1) -> T
     steps, dimensions = plan.strides, x.ndim - 2
     for axis, (stride, dilation) in enumerate(zip(steps, plan.dilations, strict=True)):
         if stride > 1:
-            kernel = _evened(kernel, axis, stride, dilation)
+            kernel = _pad_kernel(kernel, axis, stride, dilation)
     inside, outside = kernel.shape[-2], kernel.shape[-1] // groups
     counts = [size // step for size, step in zip(kernel.shape[:-2], steps, strict=True)]
     split = ops.reshape(kernel, (*itertools.chain(*zip(counts, steps, strict=True)), inside, groups, outside))
@@ -44,8 +44,8 @@ def spread_by(x: Tensor, kernel: Tensor, plan: Transposed, groups: int = 1) -> T
     return cut_out(result, [before for before, _ in plan.crops], plan.results)
 
 
-def _evened(kernel: Tensor, axis: int, stride: int, dilation: int) -> Tensor:
-    """The kernel with its dilation written out as zeros, and as many more as make its length a multiple of stride."""
+def _pad_kernel(kernel: Tensor, axis: int, stride: int, dilation: int) -> Tensor:
+    """Write the dilation of the kernel out as zeros, and pad its length to a multiple of stride."""
     shape = list(kernel.shape)
     if dilation > 1:
         pairs = [(0, 0)] * (kernel.ndim + 1)
@@ -80,14 +80,14 @@ def cut_out(x: Tensor, firsts: Sequence[int], lengths: Sequence[int]) -> Tensor:
 
 
 def input_gradient(g: Tensor, kernel: Tensor, plan: Convolution, sizes: Sequence[int]) -> Tensor:
-    """The gradient of a convolution by its input, whose spatial sizes are given."""
+    """Return the gradient of a convolution by its input, whose spatial sizes are given."""
     sliding, groups = plan
     back = Transposed(sliding.strides, sliding.dilations, sliding.padding, tuple(sizes))
     return spread_by(g, kernel, back, groups)
 
 
 def kernel_gradient(g: Tensor, x: Tensor, plan: Convolution) -> Tensor:
-    """The gradient of a convolution of ``x`` by its kernel: each weight's is the product of what it met with ``g``."""
+    """Return the gradient of a convolution by its kernel: for each weight the product of its inputs and ``g``."""
     sliding, groups = plan
     if sliding.is_padded:
         x = ops.pad(x, sliding.pairs())

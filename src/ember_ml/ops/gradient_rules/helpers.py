@@ -1,4 +1,4 @@
-"""What gradient rules have in common: the adjoints of reducing, selecting and ordering."""
+"""Helpers of gradient rules: vector-Jacobian products of reducing, selecting and ordering."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = [
     "cast_back",
     "extremes",
     "products_of_others",
-    "quantile_back",
-    "rows_back",
-    "selected_back",
+    "quantile_vjp",
+    "selection_vjp",
+    "sort_vjp",
     "spread",
+    "take_vjp",
     "trigamma",
-    "unsorted",
 ]
 
 
 def adjoint(x: Any) -> Any:
-    """The conjugate transposes of matrices."""
+    """Return the conjugate transposes of matrices."""
     turned = ops.matrix_transpose(x)
     return ops.conj(turned) if as_dtype(x.dtype).kind == "complex" else turned
 
 
 def cast_back(g: Any, like: Any) -> Any:
-    """The gradient in the dtype of ``like``; of a real tensor it is real."""
+    """Return the gradient in the dtype of ``like``; of a real tensor it is real."""
     dtype = as_dtype(like.dtype)
     if as_dtype(g.dtype).kind == "complex" and dtype.kind != "complex":
         g = ops.real(g)
@@ -40,17 +40,17 @@ def cast_back(g: Any, like: Any) -> Any:
 
 
 def _kept_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
-    """``shape`` with the reduced axes of length 1."""
+    """Return ``shape`` with the reduced axes of length 1."""
     return reduced_shape(shape, axes_of(axis, len(shape)), keepdims=True)
 
 
 def spread(g: Any, shape: tuple[int, ...], axis: Any) -> Any:
-    """A reduced tensor along the axes over which it was reduced."""
+    """Return a reduced tensor along the axes over which it was reduced."""
     return ops.broadcast_to(g if axis is None else ops.reshape(g, _kept_shape(shape, axis)), shape)
 
 
 def extremes(g: Any, r: Any, x: Any, axis: Any) -> Any:
-    """The gradient of a maximum or minimum: shared evenly by the elements that are it."""
+    """Return the gradient of a maximum or minimum: shared evenly by the elements that are it."""
     shape = _kept_shape(tuple(x.shape), axis)
     is_it = ops.cast(ops.equal(x, ops.reshape(r, shape)), x.dtype)
     shared = ops.divide_no_nan(ops.reshape(g, shape), ops.sum(is_it, axis, keepdims=True))
@@ -58,7 +58,7 @@ def extremes(g: Any, r: Any, x: Any, axis: Any) -> Any:
 
 
 def products_of_others(x: Any, axis: Any) -> Any:
-    """For each element the product of all others that are reduced with it; right where some are zero."""
+    """Return for each element the product of all others that are reduced with it; right where some are zero."""
     axes = axes_of(axis, len(x.shape))
     rest = tuple(place for place in range(len(x.shape)) if place not in axes)
     order = (*rest, *axes)
@@ -70,13 +70,13 @@ def products_of_others(x: Any, axis: Any) -> Any:
 
 
 def _exclusive(x: Any) -> Any:
-    """The product of all elements before each one along the last axis."""
+    """Return the product of all elements before each one along the last axis."""
     first = ops.ones_like(x[..., :1])
     return ops.concatenate([first, ops.cumprod(x, -1)[..., :-1]], -1) if x.shape[-1] else x
 
 
-def selected_back(g: Any, x: Any, select: Callable[[Any], Any]) -> Any:
-    """The gradient of an op that only selects, repeats or reorders elements, found by letting it select positions."""
+def selection_vjp(g: Any, x: Any, select: Callable[[Any], Any]) -> Any:
+    """Return the gradient of an op that only selects, repeats or reorders elements, by letting it select indices."""
     shape, size = tuple(x.shape), math.prod(x.shape)
     if not size:
         return ops.zeros(shape, as_dtype(g.dtype))
@@ -84,10 +84,10 @@ def selected_back(g: Any, x: Any, select: Callable[[Any], Any]) -> Any:
     return ops.reshape(ops.segment_sum(ops.ravel(g), ops.ravel(places), size), shape)
 
 
-def rows_back(g: Any, x: Any, indices: Any, axis: int | None) -> Any:
-    """The gradient of ``take``: each slice is added to where it was taken from."""
+def take_vjp(g: Any, x: Any, indices: Any, axis: int | None) -> Any:
+    """Return the gradient of ``take``: each slice is added to where it was taken from."""
     if axis is None:
-        return selected_back(g, x, lambda places: ops.take(places, indices, None))
+        return selection_vjp(g, x, lambda places: ops.take(places, indices, None))
     axis %= len(x.shape)
     length, extra = x.shape[axis], ops.ndim(indices)
     order = (*range(axis, axis + extra), *(p for p in range(len(g.shape)) if not axis <= p < axis + extra))
@@ -97,16 +97,16 @@ def rows_back(g: Any, x: Any, indices: Any, axis: int | None) -> Any:
     return ops.moveaxis(ops.segment_sum(rows, ids, length), 0, axis)
 
 
-def unsorted(g: Any, order: Any, axis: int | None, shape: tuple[int, ...]) -> Any:
-    """Elements that were put in ``order`` along ``axis``, of all if it is None, back in their places in ``shape``."""
+def sort_vjp(g: Any, order: Any, axis: int | None, shape: tuple[int, ...]) -> Any:
+    """Undo the reordering of elements by ``order`` along ``axis``, or of all if it is None; restore ``shape``."""
     if not len(g.shape):
         return g
     along = 0 if axis is None else axis
     return ops.reshape(ops.take_along_axis(g, ops.argsort(order, along), along), shape)
 
 
-def quantile_back(g: Any, x: Any, q: Any, axis: Any, method: str = "linear") -> Any:
-    """The gradient of quantiles: to the two neighbours of each, by their weights."""
+def quantile_vjp(g: Any, x: Any, q: Any, axis: Any, method: str = "linear") -> Any:
+    """Return the gradient of quantiles: to the two neighbours of each, by their weights."""
     axes = axes_of(axis, len(x.shape))
     rest = tuple(place for place in range(len(x.shape)) if place not in axes)
     moved, length = ops.transpose(x, (*rest, *axes)), count_along(x.shape, axis)
@@ -118,7 +118,7 @@ def quantile_back(g: Any, x: Any, q: Any, axis: Any, method: str = "linear") -> 
         below = ops.multiply(ops.one_hot(low, length, dtype=x.dtype), 1.0 - share)
         above = ops.multiply(ops.one_hot(high, length, dtype=x.dtype), share)
         ordered = ops.add(ordered, ops.multiply(gradients[place], ops.add(below, above)))
-    back = unsorted(ordered, ops.argsort(flat, -1), -1, tuple(flat.shape))
+    back = sort_vjp(ordered, ops.argsort(flat, -1), -1, tuple(flat.shape))
     return ops.transpose(ops.reshape(back, tuple(moved.shape)), inverse_order((*rest, *axes)))
 
 
@@ -129,7 +129,7 @@ def inverse_order(order: Sequence[int]) -> tuple[int, ...]:
 
 
 def trigamma(x: Any) -> Any:
-    """The derivative of ``digamma``: by its reflection below 1/2, then shifted up to where its expansion is exact."""
+    """Return the derivative of ``digamma``: by reflection below 1/2, then shifted to where its expansion is exact."""
     is_low = ops.less(x, 0.5)
     z = ops.where(is_low, ops.subtract(1.0, x), x)
     total = ops.zeros_like(z)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend import value_checks as checks
+from ember_ml.backend import value_checks
 from ember_ml.backend.common.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import as_dtype, int64
@@ -58,7 +58,7 @@ def svd(x: TensorLike, full_matrices: bool = True) -> SVDResult:
     ...
 
 
-gradient(svd, holomorphic=False, x=lambda g, r: _svd_back(g, r))
+gradient(svd, holomorphic=False, x=lambda g, r: _svd_vjp(g, r))
 
 
 @primitive(FACTORIZATION.giving("real"))
@@ -72,7 +72,7 @@ def svdvals(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(svdvals, holomorphic=False, x=lambda g, x: _singular_values_back(g, x))
+gradient(svdvals, holomorphic=False, x=lambda g, x: _singular_values_vjp(g, x))
 
 
 @primitive(FACTORIZATION.giving("own"))
@@ -88,7 +88,7 @@ def eigh(x: TensorLike) -> EighResult:
     ...
 
 
-gradient(eigh, holomorphic=False, x=lambda g, r: _eigh_back(g, r))
+gradient(eigh, holomorphic=False, x=lambda g, r: _eigh_vjp(g, r))
 
 
 @primitive(FACTORIZATION.giving("real"))
@@ -120,7 +120,7 @@ def eig(x: TensorLike) -> EigResult:
     ...
 
 
-gradient(eig, holomorphic=False, x=lambda g, r, _x: cast_back(_eig_back(g, r), _x))
+gradient(eig, holomorphic=False, x=lambda g, r, _x: cast_back(_eig_vjp(g, r), _x))
 
 
 @primitive(FACTORIZATION.giving("complex"))
@@ -134,7 +134,7 @@ def eigvals(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(eigvals, holomorphic=False, x=lambda g, x: cast_back(_eigenvalues_back(g, eig(x).eigenvectors), x))
+gradient(eigvals, holomorphic=False, x=lambda g, x: cast_back(_eigenvalues_vjp(g, eig(x).eigenvectors), x))
 
 
 @primitive(FACTORIZATION.giving("own"))
@@ -153,7 +153,7 @@ def qr(x: TensorLike, mode: str = "reduced") -> QRResult:
     ...
 
 
-gradient(qr, holomorphic=False, x=lambda g, r, x, mode: _qr_back(g, r, x, mode))
+gradient(qr, holomorphic=False, x=lambda g, r, x, mode: _qr_vjp(g, r, x, mode))
 
 
 @primitive(FACTORIZATION)
@@ -172,7 +172,7 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
 gradient(
     cholesky,
     holomorphic=False,
-    x=lambda g, r, upper: _cholesky_back(adjoint(g), adjoint(r)) if upper else _cholesky_back(g, r),
+    x=lambda g, r, upper: _cholesky_vjp(adjoint(g), adjoint(r)) if upper else _cholesky_vjp(g, r),
 )
 
 
@@ -192,11 +192,11 @@ def lu_factor(x: TensorLike) -> LUResult:
     ...
 
 
-gradient(lu_factor, holomorphic=False, x=lambda g, r: _lu_back(g[0], r[0], r[1]))
+gradient(lu_factor, holomorphic=False, x=lambda g, r: _lu_vjp(g[0], r[0], r[1]))
 
 
 def order_of_rows(pivots: Tensor, size: int) -> Tensor:
-    """The order into which exchanges of each row with the one at ``pivots`` bring ``size`` rows."""
+    """Return the order into which exchanges of each row with the one at ``pivots`` bring ``size`` rows."""
     places = ops.arange(size, dtype=int64, device=ops.get_device(pivots))
     order = ops.broadcast_to(places, (*pivots.shape[:-1], size))
     for k in range(pivots.shape[-1]):  # emberlint: ignore[EMB801] each swap follows the last
@@ -207,12 +207,12 @@ def order_of_rows(pivots: Tensor, size: int) -> Tensor:
 
 
 def _columns(x: Tensor) -> Tensor:
-    """Numbers, one for each column of a matrix."""
+    """Return numbers, one for each column of a matrix."""
     return ops.expand_dims(x, -2)
 
 
 def _rows(x: Tensor) -> Tensor:
-    """Numbers, one for each row of a matrix."""
+    """Return numbers, one for each row of a matrix."""
     return ops.expand_dims(x, -1)
 
 
@@ -221,7 +221,7 @@ def _identity(x: Tensor) -> Tensor:
 
 
 def _scaled_product(left: Tensor, numbers: Tensor, right: Tensor) -> Tensor:
-    """``left @ diag(numbers) @ right``."""
+    """Return ``left @ diag(numbers) @ right``."""
     return ops.matmul(ops.multiply(left, _columns(numbers)), right)
 
 
@@ -240,13 +240,13 @@ def _over_gaps(x: Tensor, gaps: Tensor) -> Tensor:
 
 
 def _is_used(x: Tensor) -> Tensor:
-    """For each matrix whether any of it is not 0."""
+    """Return for each matrix whether any of it is not 0."""
     return ops.any(ops.not_equal(x, 0), axis=(-2, -1), keepdims=True)
 
 
 def _check_phases(op: str, diagonal: Tensor) -> None:
     """Raise where the gradient of vectors, times the vectors, shows that the result depends on their phases."""
-    if as_dtype(diagonal.dtype).kind != "complex" or not checks.enabled or active().is_traced(diagonal):
+    if as_dtype(diagonal.dtype).kind != "complex" or not value_checks.enabled or active().is_traced(diagonal):
         return
     allowed = ops.add(ops.multiply(ops.abs(diagonal), 1e-2), 1e-2)  # PyTorch's tolerance
     if ops.item(ops.any(ops.greater(ops.abs(ops.imag(diagonal)), allowed))):
@@ -260,7 +260,7 @@ def _skew(x: Tensor) -> Tensor:
     return ops.subtract(x, adjoint(x))
 
 
-def _svd_back(g: Any, r: Any) -> Tensor:
+def _svd_vjp(g: Any, r: Any) -> Tensor:
     (u, s, vh), (gu, gs, gvh) = r, g
     size = s.shape[-1]
     rows, columns = u.shape[-2], vh.shape[-1]
@@ -290,12 +290,12 @@ def _over(x: Tensor, s: Tensor) -> Tensor:
     return ops.where(is_divided, ops.divide(x, ops.where(is_divided, _columns(s), 1)), 0)
 
 
-def _singular_values_back(g: Tensor, x: Tensor) -> Tensor:
+def _singular_values_vjp(g: Tensor, x: Tensor) -> Tensor:
     u, _, vh = svd(x, False)
     return _scaled_product(u, g, vh)
 
 
-def _eigh_back(g: Any, r: Any) -> Tensor:
+def _eigh_vjp(g: Any, r: Any) -> Tensor:
     (values, vectors), (g_values, g_vectors) = r, g
     inner = ops.matmul(adjoint(vectors), g_vectors)
     _check_phases("eigh", ops.diagonal(inner))
@@ -305,7 +305,7 @@ def _eigh_back(g: Any, r: Any) -> Tensor:
     return ops.matmul(ops.matmul(vectors, middle), adjoint(vectors))
 
 
-def _eig_back(g: Any, r: Any) -> Tensor:
+def _eig_vjp(g: Any, r: Any) -> Tensor:
     (values, vectors), (g_values, g_vectors) = r, g
     turned = adjoint(vectors)
     inner = ops.matmul(turned, g_vectors)
@@ -318,12 +318,12 @@ def _eig_back(g: Any, r: Any) -> Tensor:
     return ops.solve(turned, ops.matmul(middle, turned))
 
 
-def _eigenvalues_back(g: Tensor, vectors: Tensor) -> Tensor:
+def _eigenvalues_vjp(g: Tensor, vectors: Tensor) -> Tensor:
     turned = adjoint(vectors)
     return ops.solve(turned, ops.multiply(_rows(g), turned))
 
 
-def _qr_back(g: Any, r: Any, x: Tensor, mode: str) -> Tensor:
+def _qr_vjp(g: Any, r: Any, x: Tensor, mode: str) -> Tensor:
     (q, upper), (gq, gr) = r, g
     rows, columns = x.shape[-2:]
     if rows >= columns:
@@ -332,34 +332,34 @@ def _qr_back(g: Any, r: Any, x: Tensor, mode: str) -> Tensor:
                 f"ops.qr with mode='complete' of {rows} rows and {columns} columns has no gradient, since the last "
                 "columns of Q are any that fit; use mode='reduced'"
             )
-        return _independent_back(gq, gr, q, upper)
+        return _independent_qr_vjp(gq, gr, q, upper)
     # x = [a | b] and R = [T | Q^H b], so that b is a further way to Q
     first, rest = gr[..., :rows], gr[..., rows:]
     gq = ops.add(gq, ops.matmul(x[..., rows:], adjoint(rest)))
-    return ops.concatenate([_independent_back(gq, first, q, upper[..., :rows]), ops.matmul(q, rest)], axis=-1)
+    return ops.concatenate([_independent_qr_vjp(gq, first, q, upper[..., :rows]), ops.matmul(q, rest)], axis=-1)
 
 
-def _independent_back(gq: Tensor, gr: Tensor, q: Tensor, upper: Tensor) -> Tensor:
-    """The gradient of QR for no more columns than rows."""
+def _independent_qr_vjp(gq: Tensor, gr: Tensor, q: Tensor, upper: Tensor) -> Tensor:
+    """Return the gradient of QR for no more columns than rows."""
     inner = ops.subtract(ops.matmul(gr, adjoint(upper)), ops.matmul(adjoint(q), gq))
-    left = ops.add(gq, ops.matmul(q, _mirrored(inner)))
+    left = ops.add(gq, ops.matmul(q, _complete_hermitian(inner)))
     return adjoint(ops.solve_triangular(upper, adjoint(left)))
 
 
-def _mirrored(x: Tensor) -> Tensor:
-    """The Hermitian matrix that has the upper triangle of ``x``."""
+def _complete_hermitian(x: Tensor) -> Tensor:
+    """Return the Hermitian matrix that has the upper triangle of ``x``."""
     above = ops.triu(x, 1)
     return ops.add(ops.add(above, adjoint(above)), ops.multiply(_identity(x), ops.real(x)))
 
 
-def _cholesky_back(g: Tensor, factor: Tensor) -> Tensor:
+def _cholesky_vjp(g: Tensor, factor: Tensor) -> Tensor:
     turned = adjoint(factor)
-    inner = ops.multiply(_mirrored(adjoint(ops.matmul(turned, g))), 0.5)
+    inner = ops.multiply(_complete_hermitian(adjoint(ops.matmul(turned, g))), 0.5)
     half = ops.solve_triangular(turned, inner)
     return adjoint(ops.solve_triangular(turned, adjoint(half)))
 
 
-def _lu_back(g: Tensor, lu: Tensor, pivots: Any) -> Tensor:
+def _lu_vjp(g: Tensor, lu: Tensor, pivots: Any) -> Tensor:
     rows, columns = lu.shape[-2:]
     size = min(rows, columns)
     square = lu[..., :size, :size]
@@ -369,15 +369,15 @@ def _lu_back(g: Tensor, lu: Tensor, pivots: Any) -> Tensor:
     of_lower = ops.subtract(ops.matmul(lower, ops.tril(g_square, -1)), ops.matmul(g_right, adjoint(right)))
     of_upper = ops.subtract(ops.matmul(ops.triu(g_square), upper), ops.matmul(adjoint(below), g_below))
     inner = ops.add(ops.tril(of_lower, -1), ops.triu(of_upper))
-    found = _right_solved(ops.solve_triangular(lower, inner), upper)
+    found = _solve_from_right(ops.solve_triangular(lower, inner), upper)
     if rows > size:
-        found = ops.concatenate([found, _right_solved(g_below, upper)], axis=-2)
+        found = ops.concatenate([found, _solve_from_right(g_below, upper)], axis=-2)
     if columns > size:
         found = ops.concatenate([found, ops.solve_triangular(lower, g_right)], axis=-1)
     order = ops.argsort(order_of_rows(pivots, rows), axis=-1)
     return ops.take_along_axis(found, ops.broadcast_to(_rows(order), tuple(found.shape)), axis=-2)
 
 
-def _right_solved(x: Tensor, lower: Tensor) -> Tensor:
-    """``x`` times the inverse of a lower triangle."""
+def _solve_from_right(x: Tensor, lower: Tensor) -> Tensor:
+    """Return ``x`` times the inverse of a lower triangle."""
     return ops.matrix_transpose(ops.solve_triangular(ops.matrix_transpose(lower), ops.matrix_transpose(x)))

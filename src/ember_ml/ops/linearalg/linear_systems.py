@@ -55,8 +55,8 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
 
 gradient(
     solve,
-    a=lambda g, r, a, _b: _left_side_back(_right_side_back(solve, g, a, _b), r, _b),
-    b=lambda g, a, _b: _vector_again(_right_side_back(solve, g, a, _b), _b),
+    a=lambda g, r, a, _b: _left_side_vjp(_right_side_vjp(solve, g, a, _b), r, _b),
+    b=lambda g, a, _b: _restore_vector(_right_side_vjp(solve, g, a, _b), _b),
 )
 
 
@@ -77,9 +77,9 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
 gradient(
     solve_triangular,
     a=lambda g, r, a, _b, lower: (ops.tril if lower else ops.triu)(
-        _left_side_back(_right_side_back(solve_triangular, g, a, _b, not lower), r, _b)
+        _left_side_vjp(_right_side_vjp(solve_triangular, g, a, _b, not lower), r, _b)
     ),
-    b=lambda g, a, _b, lower: _vector_again(_right_side_back(solve_triangular, g, a, _b, not lower), _b),
+    b=lambda g, a, _b, lower: _restore_vector(_right_side_vjp(solve_triangular, g, a, _b, not lower), _b),
 )
 
 
@@ -130,7 +130,7 @@ def slogdet(x: TensorLike) -> SlogdetResult:
     ...
 
 
-gradient(slogdet, holomorphic=False, x=lambda g, r, x: _slogdet_back(g, r[0], x))
+gradient(slogdet, holomorphic=False, x=lambda g, r, x: _slogdet_vjp(g, r[0], x))
 
 
 @derived(FACTORIZATION)
@@ -165,7 +165,7 @@ def pinv(x: TensorLike, rtol: float | Tensor | None = None) -> Tensor:
     return ops.matmul(left, adjoint(u))
 
 
-gradient(pinv, holomorphic=False, x=lambda g, r, x: _pinv_back(g, r, x))
+gradient(pinv, holomorphic=False, x=lambda g, r, x: _pinv_vjp(g, r, x))
 
 
 @derived(FACTORIZATION.giving("int64"))
@@ -182,7 +182,7 @@ def matrix_rank(x: TensorLike, rtol: float | Tensor | None = None) -> Tensor:
 
 
 def _above_cutoff(s: Tensor, x: Tensor, rtol: float | Tensor | None) -> Tensor:
-    """Which singular values ``s`` of ``x`` count, by the tolerance."""
+    """Return which singular values ``s`` of ``x`` count, by the tolerance."""
     if rtol is None:
         rtol = max(x.shape[-2:]) * ops.finfo(ops.dtype(s)).eps
     elif not isinstance(rtol, int | float):
@@ -269,7 +269,7 @@ def expm(x: TensorLike) -> Tensor:
 
 
 def _halvings(x: Tensor, degree: int, reach: float) -> Tensor:
-    """How often to halve ``x`` for a Padé approximation, after Al-Mohy and Higham 2009.
+    """Return how often to halve ``x`` for a Padé approximation, after Al-Mohy and Higham 2009.
 
     By the norms of its powers rather than by its own, which of a matrix far from normal is much larger: what is halved
     too often loses precision when it is squared again.
@@ -380,31 +380,31 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LstsqResu
 gradient(
     lstsq,
     holomorphic=False,
-    a=lambda g, r, a, b, rcond: _lstsq_left_back(g, r, a, b, rcond),
-    b=lambda g, r, a, b, rcond: _lstsq_right_back(g, r, a, b, rcond),
+    a=lambda g, r, a, b, rcond: _lstsq_left_vjp(g, r, a, b, rcond),
+    b=lambda g, r, a, b, rcond: _lstsq_right_vjp(g, r, a, b, rcond),
 )
 
 
 def _as_columns(x: Tensor, b: Any) -> Tensor:
-    """``x`` as columns, where the right side ``b`` of its system was one vector."""
+    """Return ``x`` as columns, where the right side ``b`` of its system was one vector."""
     return ops.expand_dims(x, -1) if len(b.shape) == 1 else x
 
 
-def _vector_again(x: Tensor, b: Any) -> Tensor:
+def _restore_vector(x: Tensor, b: Any) -> Tensor:
     return ops.squeeze(x, axis=-1) if len(b.shape) == 1 else x
 
 
-def _right_side_back(solver: Any, g: Tensor, a: Tensor, b: Any, *options: Any) -> Tensor:
-    """The gradient of the right side of a system, as columns."""
+def _right_side_vjp(solver: Any, g: Tensor, a: Tensor, b: Any, *options: Any) -> Tensor:
+    """Return the gradient of the right side of a system, as columns."""
     return solver(ops.matrix_transpose(a), _as_columns(g, b), *options)
 
 
-def _left_side_back(of_right: Tensor, solution: Tensor, b: Any) -> Tensor:
+def _left_side_vjp(of_right: Tensor, solution: Tensor, b: Any) -> Tensor:
     return ops.negative(ops.matmul(of_right, ops.matrix_transpose(_as_columns(solution, b))))
 
 
 def _cofactors(x: Tensor, result: Tensor) -> Tensor:
-    """The derivative of the determinant, ``result``, of ``x``; of singular matrices too."""
+    """Return the derivative of the determinant, ``result``, of ``x``; of singular matrices too."""
     if active().is_traced(result) or ops.item(ops.all(ops.not_equal(result, 0))):
         return ops.multiply(ops.expand_dims(result, (-2, -1)), ops.matrix_transpose(inv(x)))
     u, s, vh = ops.svd(x, False)
@@ -413,7 +413,7 @@ def _cofactors(x: Tensor, result: Tensor) -> Tensor:
     return ops.multiply(phase, ops.matmul(left, ops.conj(vh)))
 
 
-def _slogdet_back(g: Any, sign: Tensor, x: Tensor) -> Tensor:
+def _slogdet_vjp(g: Any, sign: Tensor, x: Tensor) -> Tensor:
     of_sign, factor = g
     if dt.as_dtype(x.dtype) in dt.COMPLEX:
         turned = ops.imag(ops.multiply(ops.conj(of_sign), sign))
@@ -421,7 +421,7 @@ def _slogdet_back(g: Any, sign: Tensor, x: Tensor) -> Tensor:
     return ops.multiply(ops.expand_dims(factor, (-2, -1)), adjoint(inv(x)))
 
 
-def _pinv_back(g: Tensor, r: Tensor, x: Tensor) -> Tensor:
+def _pinv_vjp(g: Tensor, r: Tensor, x: Tensor) -> Tensor:
     """Of matrices whose rank does not change nearby; there is no gradient elsewhere."""
     left, turned = adjoint(r), adjoint(g)
     inside = ops.matmul(ops.matmul(left, g), left)
@@ -431,26 +431,26 @@ def _pinv_back(g: Tensor, r: Tensor, x: Tensor) -> Tensor:
     return ops.subtract(ops.add(beyond_rows, beyond_columns), inside)
 
 
-def _lstsq_left_back(g: Any, r: Any, a: Tensor, b: Tensor, rcond: float | None) -> Tensor:
+def _lstsq_left_vjp(g: Any, r: Any, a: Tensor, b: Tensor, rcond: float | None) -> Tensor:
     inverse = pinv(a, rcond)
     of_solution, solution, right = (_as_columns(part, b) for part in (g[0], r[0], b))
-    found = _pinv_back(ops.matmul(of_solution, adjoint(right)), inverse, a)
+    found = _pinv_vjp(ops.matmul(of_solution, adjoint(right)), inverse, a)
     u, _, vh = ops.svd(a, False)
     found = ops.add(found, ops.matmul(ops.multiply(u, ops.expand_dims(g[3], -2)), vh))
     if r[1].shape[0]:
-        missed = _missed(g[1], a, solution, right)
+        missed = _residuals_vjp(g[1], a, solution, right)
         found = ops.subtract(found, ops.matmul(missed, adjoint(solution)))
     return found
 
 
-def _lstsq_right_back(g: Any, r: Any, a: Tensor, b: Tensor, rcond: float | None) -> Tensor:
+def _lstsq_right_vjp(g: Any, r: Any, a: Tensor, b: Tensor, rcond: float | None) -> Tensor:
     of_solution, solution, right = (_as_columns(part, b) for part in (g[0], r[0], b))
     found = ops.matmul(adjoint(pinv(a, rcond)), of_solution)
     if r[1].shape[0]:
-        found = ops.add(found, _missed(g[1], a, solution, right))
-    return _vector_again(found, b)
+        found = ops.add(found, _residuals_vjp(g[1], a, solution, right))
+    return _restore_vector(found, b)
 
 
-def _missed(g: Tensor, a: Tensor, solution: Tensor, right: Tensor) -> Tensor:
-    """The gradient of the sums of squared residuals by the residuals: the solution itself does not matter to them."""
+def _residuals_vjp(g: Tensor, a: Tensor, solution: Tensor, right: Tensor) -> Tensor:
+    """Return the gradient by the residuals of their sums of squares, which does not depend on the solution."""
     return ops.multiply(ops.subtract(right, ops.matmul(a, solution)), ops.multiply(g, 2.0))

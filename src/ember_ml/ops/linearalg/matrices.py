@@ -8,7 +8,7 @@ from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import NUMERIC, SAME
 from ember_ml.ops.arrays.conversion import cast
 from ember_ml.ops.arrays.shape import ravel, reshape
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["diag", "diagflat", "tril", "triu", "vander"]
@@ -56,7 +56,7 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
 gradient(
     diag,
     x=lambda g, _x, k: (
-        ops.diagonal(g, k) if _x.ndim == 1 else adjoints.selected_back(g, _x, lambda places: diag(places, k))
+        ops.diagonal(g, k) if _x.ndim == 1 else helpers.selection_vjp(g, _x, lambda places: diag(places, k))
     ),
 )
 

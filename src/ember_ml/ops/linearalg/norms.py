@@ -43,14 +43,14 @@ def norm(x: TensorLike, ord: float | str | None = None, axis: AxisLike | None = 
         return vector_norm(x, axes, keepdims, 2 if ord is None else ord)
     if len(axes) != 2:
         raise ValueError(f"a norm of order {ord} is over one or two dimensions, not {len(axes)}; name them with axis")
-    rows, columns = (_from_front(a, x.ndim) for a in axes)
+    rows, columns = (_count_from_front(a, x.ndim) for a in axes)
     if rows == columns:
         raise ValueError(f"axis={axis} names a dimension twice")
     result = matrix_norm(ops.moveaxis(x, (rows, columns), (-2, -1)), False, "fro" if ord is None else ord)
     return ops.expand_dims(result, (min(rows, columns), max(rows, columns))) if keepdims else result
 
 
-def _from_front(axis: int, ndim: int) -> int:
+def _count_from_front(axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
         raise IndexError(f"axis {axis} is out of range for a {ndim}-D tensor")
     return axis % ndim
@@ -92,7 +92,7 @@ gradient(
     vector_norm,
     holomorphic=False,
     x=lambda g, r, x, axis, ord: (
-        in_float32(_norm_back, g, r, x, axis, ord) if is_half(x) else _norm_back(g, r, x, axis, ord)
+        in_float32(_norm_vjp, g, r, x, axis, ord) if is_half(x) else _norm_vjp(g, r, x, axis, ord)
     ),
 )
 
@@ -207,8 +207,8 @@ def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
     return blocks[0] if len(blocks) == 1 else ops.concatenate(blocks, axis=-2)
 
 
-def _norm_back(g: Tensor, r: Tensor, x: Tensor, axis: AxisLike | None, ord: float) -> Tensor:
-    """The gradient of a vector norm: that of ``abs(x)`` times the signs of ``x``; no power of 0 is taken."""
+def _norm_vjp(g: Tensor, r: Tensor, x: Tensor, axis: AxisLike | None, ord: float) -> Tensor:
+    """Return the gradient of a vector norm: that of ``abs(x)`` times the signs of ``x``; no power of 0 is taken."""
     if ord == 0:
         return ops.zeros_like(x)
     if math.isinf(ord):

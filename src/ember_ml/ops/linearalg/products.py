@@ -18,7 +18,7 @@ from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive, view
 from ember_ml.dispatch.dtype_rules import CONTRACTION, KEEP, NUMERIC
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = [
@@ -58,7 +58,7 @@ def matmul(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
-gradient(matmul, x=lambda g, _x, y: _left_back(g, _x, y), y=lambda g, x, _y: _right_back(g, x, _y))
+gradient(matmul, x=lambda g, _x, y: _left_vjp(g, _x, y), y=lambda g, x, _y: _right_vjp(g, x, _y))
 
 
 @derived(CONTRACTION)
@@ -176,7 +176,7 @@ def tensordot(x: TensorLike, y: TensorLike, axes: int | Sequence[Sequence[int]] 
     >>> ops.to_numpy(ops.tensordot([[1.0, 2.0], [3.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]], axes=1)).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    summed_x, summed_y = _paired(axes, x.ndim, y.ndim)
+    summed_x, summed_y = _pair_axes(axes, x.ndim, y.ndim)
     sizes = [x.shape[a] for a in summed_x]
     if sizes != [y.shape[b] for b in summed_y]:
         raise ValueError(
@@ -192,8 +192,8 @@ def tensordot(x: TensorLike, y: TensorLike, axes: int | Sequence[Sequence[int]] 
     return ops.reshape(matmul(left, right), (*rows, *columns))
 
 
-def _paired(axes: int | Sequence[Sequence[int]], x_ndim: int, y_ndim: int) -> tuple[list[int], list[int]]:
-    """The dimensions that ``axes`` pairs, counted from the front."""
+def _pair_axes(axes: int | Sequence[Sequence[int]], x_ndim: int, y_ndim: int) -> tuple[list[int], list[int]]:
+    """Return the dimensions that ``axes`` pairs, counted from the front."""
     if isinstance(axes, int):
         if not 0 <= axes <= min(x_ndim, y_ndim):
             raise ValueError(f"axes={axes} asks for more dimensions than a {x_ndim}-D and a {y_ndim}-D tensor share")
@@ -203,10 +203,10 @@ def _paired(axes: int | Sequence[Sequence[int]], x_ndim: int, y_ndim: int) -> tu
     first, second = ([a] if isinstance(a, int) else list(a) for a in axes)
     if len(first) != len(second):
         raise ValueError(f"axes must name as many dimensions of x as of y, not {len(first)} and {len(second)}")
-    return _from_front(first, x_ndim), _from_front(second, y_ndim)
+    return _count_from_front(first, x_ndim), _count_from_front(second, y_ndim)
 
 
-def _from_front(axes: Sequence[int], ndim: int) -> list[int]:
+def _count_from_front(axes: Sequence[int], ndim: int) -> list[int]:
     for axis in axes:
         if not -ndim <= axis < ndim:
             raise IndexError(f"axis {axis} is out of range for a {ndim}-D tensor")
@@ -286,7 +286,7 @@ def diagonal(x: TensorLike, offset: int = 0, axis1: int = -2, axis2: int = -1) -
 
 gradient(
     diagonal,
-    x=lambda g, _x, offset, axis1, axis2: adjoints.selected_back(
+    x=lambda g, _x, offset, axis1, axis2: helpers.selection_vjp(
         g, _x, lambda places: diagonal(places, offset, axis1, axis2)
     ),
 )
@@ -315,12 +315,12 @@ def trace(x: TensorLike, offset: int = 0, axis1: int = -2, axis2: int = -1, dtyp
 
 
 def _rows(x: Tensor) -> Tensor:
-    """``x`` as a matrix: its last dimension, and all others as one."""
+    """Return ``x`` as a matrix: its last dimension, and all others as one."""
     return x if x.ndim == 2 else ops.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
-def _left_back(g: Tensor, x: Any, y: Tensor) -> Tensor:
-    """The gradient of the left factor of a matrix product; vectors count as matrices of one row or column."""
+def _left_vjp(g: Tensor, x: Any, y: Tensor) -> Tensor:
+    """Return the gradient of the left factor of a matrix product; vectors count as matrices of one row or column."""
     if y.ndim == 1:
         return ops.multiply(ops.expand_dims(g, -1), y)
     if len(x.shape) == 1:
@@ -328,7 +328,7 @@ def _left_back(g: Tensor, x: Any, y: Tensor) -> Tensor:
     return matmul(g, ops.matrix_transpose(y))
 
 
-def _right_back(g: Tensor, x: Tensor, y: Any) -> Tensor:
+def _right_vjp(g: Tensor, x: Tensor, y: Any) -> Tensor:
     if len(y.shape) == 1:
         if x.ndim == 1:
             return ops.multiply(g, x)

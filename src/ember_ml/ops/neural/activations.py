@@ -73,7 +73,7 @@ def relu6(x: TensorLike) -> Tensor:
     >>> ops.to_numpy(ops.relu6([-1.0, 2.0, 9.0])).tolist()
     [0.0, 2.0, 6.0]
     """
-    return _limited(x, 0, 6)
+    return _clip(x, 0, 6)
 
 
 @derived(REAL_FLOATING)
@@ -187,7 +187,7 @@ def hard_sigmoid(x: TensorLike) -> Tensor:
     """
     if is_half(x):
         return in_float32(hard_sigmoid, x)
-    return ops.divide(_limited(ops.add(x, 3), 0, 6), 6)
+    return ops.divide(_clip(ops.add(x, 3), 0, 6), 6)
 
 
 @derived(REAL_FLOATING, "swish")
@@ -204,7 +204,7 @@ def silu(x: TensorLike) -> Tensor:
 
 
 def _silu_slope(r: Tensor, x: Tensor) -> Tensor:
-    """``s + x * s * (1 - s)``, where ``s`` is the sigmoid and ``x * s`` the result."""
+    """Return ``s + x * s * (1 - s)``, where ``s`` is the sigmoid and ``x * s`` the result."""
     chance = sigmoid(x)
     return ops.add(chance, ops.multiply(r, ops.subtract(1.0, chance)))
 
@@ -288,7 +288,7 @@ def hard_tanh(x: TensorLike) -> Tensor:
     >>> ops.to_numpy(ops.hard_tanh([-3.0, 0.5, 2.0])).tolist()
     [-1.0, 0.5, 1.0]
     """
-    return _limited(x, -1, 1)
+    return _clip(x, -1, 1)
 
 
 @derived(REAL_FLOATING)
@@ -470,13 +470,13 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
     return ops.maximum(ops.subtract(below, ops.divide(excess, count)), 0)
 
 
-def _limited(x: Tensor, low: float, high: float) -> Tensor:
-    """``x`` within limits; at a limit its slope is 0, whichever side the library would choose for ``clip``."""
+def _clip(x: Tensor, low: float, high: float) -> Tensor:
+    """Return ``x`` within limits; at a limit its slope is 0, whichever side the library would choose for ``clip``."""
     return ops.where(ops.less_equal(x, low), low, ops.where(ops.greater_equal(x, high), high, x))
 
 
 def _below_largest(x: Tensor, axis: AxisLike | None) -> Tensor:
-    """How far each element is below the largest of its slice."""
+    """Return how far each element is below the largest of its slice."""
     return ops.subtract(x, ops.max(x, axis=axis, keepdims=True)) if math.prod(x.shape) else x
 
 

@@ -57,7 +57,7 @@ def dot_product_attention(
 
 
 def _with_past(mask: Tensor | None, query: Tensor, key: Tensor) -> Tensor:
-    """The mask, less the keys that come after a query."""
+    """Return the mask, less the keys that come after a query."""
     queries, keys = query.shape[1], key.shape[1]
     past = ops.tri(queries, keys, keys - queries, dtype="bool", device=ops.get_device(query))
     return past if mask is None else ops.logical_and(mask, past)
@@ -78,8 +78,8 @@ class _Backwards:
         is_causal: bool,
     ) -> None:
         self.heads, self.scale = key.shape[2], scale_of(scale, query.shape)
-        self.query, self.key, self.value = self._parted(query), self._parted(key), self._parted(value)
-        self.g = self._parted(g)
+        self.query, self.key, self.value = self._split_heads(query), self._split_heads(key), self._split_heads(value)
+        self.g = self._split_heads(g)
         scores = ops.matmul(ops.multiply(self.query, self.scale), ops.swapaxes(self.key, -1, -2))
         if bias is not None:
             scores = ops.add(scores, by_groups(ops, bias, self.heads))
@@ -93,25 +93,25 @@ class _Backwards:
         total = ops.sum(ops.multiply(slopes, self.weights), axis=-1, keepdims=True)
         self.scores = ops.multiply(self.weights, ops.subtract(slopes, total))
 
-    def _parted(self, x: Tensor) -> Tensor:
+    def _split_heads(self, x: Tensor) -> Tensor:
         batch, length, heads, dim = x.shape
         parted = ops.reshape(x, (batch, length, self.heads, heads // self.heads, dim))
         return ops.transpose(parted, (0, 2, 3, 1, 4))
 
-    def _joined(self, x: Tensor) -> Tensor:
+    def _join_heads(self, x: Tensor) -> Tensor:
         batch, heads, shared, length, dim = x.shape
         return ops.reshape(ops.transpose(x, (0, 3, 1, 2, 4)), (batch, length, heads * shared, dim))
 
     def by_query(self) -> Tensor:
-        return self._joined(ops.multiply(ops.matmul(self.scores, self.key), self.scale))
+        return self._join_heads(ops.multiply(ops.matmul(self.scores, self.key), self.scale))
 
     def by_key(self) -> Tensor:
         found = ops.matmul(ops.swapaxes(self.scores, -1, -2), ops.multiply(self.query, self.scale))
-        return self._joined(ops.sum(found, axis=2, keepdims=True))
+        return self._join_heads(ops.sum(found, axis=2, keepdims=True))
 
     def by_value(self) -> Tensor:
         found = ops.matmul(ops.swapaxes(self.weights, -1, -2), self.g)
-        return self._joined(ops.sum(found, axis=2, keepdims=True))
+        return self._join_heads(ops.sum(found, axis=2, keepdims=True))
 
     def by_bias(self) -> Tensor:
         batch, heads, shared, queries, keys = self.scores.shape
@@ -119,7 +119,7 @@ class _Backwards:
 
 
 def _by(parameter: str) -> Any:
-    """The gradient rule of one parameter."""
+    """Return the gradient rule of one parameter."""
 
     def rule(
         g: Tensor,
@@ -201,7 +201,7 @@ def _check_positions(shape: tuple[int, ...], batches: tuple[int, ...]) -> None:
 
 
 def _phases(places: Tensor, rates: list[float], scale: float, device: str) -> Tensor:
-    """The angle of each pair at each place, in turns times 2**64: integers wrap as angles do, and lose nothing."""
+    """Return the angle of each pair at each position, in turns times 2**64: integers wrap as angles do, exactly."""
     turns = [round(math.fmod(rate * scale / math.tau, 1.0) * 2**64) for rate in rates]
     signed = [(turn + 2**63) % 2**64 - 2**63 for turn in turns]
     return ops.multiply(ops.expand_dims(places, -1), ops.array(signed, dtype="int64", device=device))

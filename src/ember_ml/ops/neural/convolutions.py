@@ -63,7 +63,7 @@ def conv(
     if is_half(x):
         return in_float32(conv, x, kernel, strides, padding, data_format, dilation_rate)
     first = is_channels_first(data_format, x.ndim)
-    return _restored(windowed_convolution(ops, _last(x, first), kernel, plan), first)
+    return _restore_layout(windowed_convolution(ops, _last(x, first), kernel, plan), first)
 
 
 def _conv_by_x(
@@ -72,7 +72,7 @@ def _conv_by_x(
     plan = convolution(_x.shape, kernel.shape, strides, padding, data_format, dilation_rate)
     first = is_channels_first(data_format, _x.ndim)
     sizes = _x.shape[2:] if first else _x.shape[1:-1]
-    return _restored(input_gradient(_last(g, first), kernel, plan, sizes), first)
+    return _restore_layout(input_gradient(_last(g, first), kernel, plan, sizes), first)
 
 
 def _conv_by_kernel(
@@ -84,11 +84,11 @@ def _conv_by_kernel(
 
 
 def _last(x: Tensor, first: bool) -> Tensor:
-    """``x`` with its channels last."""
+    """Return ``x`` with its channels last."""
     return ops.moveaxis(x, 1, -1) if first else x
 
 
-def _restored(x: Tensor, first: bool) -> Tensor:
+def _restore_layout(x: Tensor, first: bool) -> Tensor:
     return ops.moveaxis(x, -1, 1) if first else x
 
 
@@ -182,7 +182,7 @@ def conv_transpose(
     if is_half(x):
         return in_float32(conv_transpose, x, kernel, strides, padding, output_padding, data_format, dilation_rate)
     first = is_channels_first(data_format, x.ndim)
-    return _restored(spread_by(_last(x, first), kernel, plan), first)
+    return _restore_layout(spread_by(_last(x, first), kernel, plan), first)
 
 
 def _transpose_by_x(
@@ -198,8 +198,8 @@ def _transpose_by_x(
     how = strides, padding, output_padding, data_format, dilation_rate
     plan, first = transposed_convolution(_x.shape, kernel.shape, *how), is_channels_first(data_format, _x.ndim)
     back = undo_transpose(plan, kernel.shape[:-2], _x.shape[2:] if first else _x.shape[1:-1])
-    seen = _seen(_last(g, first), plan)
-    return _restored(conv(seen, kernel, back.strides, back.padding, "channels_last", back.dilations), first)
+    seen = _crop_added(_last(g, first), plan)
+    return _restore_layout(conv(seen, kernel, back.strides, back.padding, "channels_last", back.dilations), first)
 
 
 def _transpose_by_kernel(
@@ -216,11 +216,11 @@ def _transpose_by_kernel(
     plan, first = transposed_convolution(x.shape, _kernel.shape, *how), is_channels_first(data_format, x.ndim)
     x = _last(x, first)
     back = undo_transpose(plan, _kernel.shape[:-2], x.shape[1:-1])
-    return kernel_gradient(x, _seen(_last(g, first), plan), Convolution(back, 1))
+    return kernel_gradient(x, _crop_added(_last(g, first), plan), Convolution(back, 1))
 
 
-def _seen(g: Tensor, plan: Transposed) -> Tensor:
-    """``g`` without what belongs to the zeros that were added after the result."""
+def _crop_added(g: Tensor, plan: Transposed) -> Tensor:
+    """Return ``g`` without what belongs to the zeros that were added after the result."""
     added = (min(after, 0) for _, after in plan.crops)
     return g[(slice(None), *(slice(size + more) for size, more in zip(plan.results, added, strict=True)))]
 

@@ -198,8 +198,8 @@ def sparse_categorical_crossentropy(
     return ops.negative(ops.squeeze(logs, axis))
 
 
-def _crossentropy_back(g: Tensor, target: Tensor, output: Tensor, from_logits: bool, axis: int) -> Tensor:
-    """The gradient of the crossentropy with classes: the probabilities, less 1 at the class."""
+def _crossentropy_vjp(g: Tensor, target: Tensor, output: Tensor, from_logits: bool, axis: int) -> Tensor:
+    """Return the gradient of the crossentropy with classes: the probabilities, less 1 at the class."""
     g = ops.expand_dims(g, axis)
     if from_logits and axis in (-1, output.ndim - 1):  # the common case, and the quick one
         is_hit = ops.equal(ops.expand_dims(target, axis), ops.arange(output.shape[axis]))
@@ -216,7 +216,7 @@ def _crossentropy_back(g: Tensor, target: Tensor, output: Tensor, from_logits: b
 
 gradient(
     sparse_categorical_crossentropy,
-    output=lambda g, target, output, from_logits, axis: _crossentropy_back(g, target, output, from_logits, axis),
+    output=lambda g, target, output, from_logits, axis: _crossentropy_vjp(g, target, output, from_logits, axis),
 )
 
 
@@ -258,7 +258,7 @@ def ctc_loss(
 
 
 def _with_blanks(labels: Tensor, blank: int) -> Tensor:
-    """The states that frames pass through: every label, with a blank before, between and after."""
+    """Return the states that frames pass through: every label, with a blank before, between and after."""
     batch, count = labels.shape
     blanks = ops.zeros((batch, count + 1), dtype=as_dtype(labels.dtype), device=ops.get_device(labels))
     blanks = ops.add(blanks, blank)
@@ -267,7 +267,7 @@ def _with_blanks(labels: Tensor, blank: int) -> Tensor:
 
 
 def _run_through(states: Tensor, emitted: Tensor, length: Tensor, blank: int) -> tuple[Tensor, Tensor]:
-    """The logarithms of the probability of each state after the last frame, above a level, and that level.
+    """Return the logarithms of the probability of each state after the last frame, above a level, and that level.
 
     The level rises with the most probable state of each frame, so that the rest stays near 0 and keeps its digits.
     """
@@ -308,7 +308,7 @@ def _in_range(x: Tensor, size: int) -> Tensor:
 
 
 def _log_complement(x: Tensor) -> Tensor:
-    """``log(1 - x)``, relatively accurate also where ``x`` is small; of numbers below the least, its logarithm."""
+    """Return ``log(1 - x)``, accurate for small ``x``; ``1 - x`` is at least the least probability."""
     is_large = ops.greater(x, 0.5)
     large = ops.log(ops.maximum(ops.subtract(1, x), LEAST_PROBABILITY))
     return ops.where(is_large, large, ops.log1p(ops.negative(ops.where(is_large, 0, x))))

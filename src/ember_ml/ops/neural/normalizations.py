@@ -55,20 +55,20 @@ def _layer_by_x(g: Tensor, x: Tensor, gamma: Tensor | None, axis: AxisLike, epsi
         return in_float32(_layer_by_x, g, x, gamma, axis, epsilon)
     axes = axes_of(axis, x.ndim)
     deviation = ops.subtract(x, ops.mean(x, axis=axes, keepdims=True))
-    found = _unit_size_back(g, deviation, gamma, axes, epsilon)
+    found = _unit_size_vjp(g, deviation, gamma, axes, epsilon)
     return ops.subtract(found, ops.mean(found, axis=axes, keepdims=True))
 
 
 def _layer_by_gamma(g: Tensor, x: Tensor, _gamma: Tensor, axis: AxisLike, epsilon: float) -> Tensor:
     axes = axes_of(axis, x.ndim)
-    return _onto(ops.multiply(g, layer_normalization(x, axis=axes, epsilon=epsilon)), _gamma, axes)
+    return _sum_onto(ops.multiply(g, layer_normalization(x, axis=axes, epsilon=epsilon)), _gamma, axes)
 
 
 gradient(
     layer_normalization,
     x=_layer_by_x,
     gamma=_layer_by_gamma,
-    beta=lambda g, _x, _beta, axis: _onto(g, _beta, axes_of(axis, _x.ndim)),
+    beta=lambda g, _x, _beta, axis: _sum_onto(g, _beta, axes_of(axis, _x.ndim)),
 )
 
 
@@ -94,12 +94,12 @@ def rms_normalization(
 def _rms_by_x(g: Tensor, x: Tensor, scale: Tensor | None, axis: AxisLike, epsilon: float) -> Tensor:
     if is_half(x):
         return in_float32(_rms_by_x, g, x, scale, axis, epsilon)
-    return _unit_size_back(g, x, scale, axes_of(axis, x.ndim), epsilon)
+    return _unit_size_vjp(g, x, scale, axes_of(axis, x.ndim), epsilon)
 
 
 def _rms_by_scale(g: Tensor, x: Tensor, _scale: Tensor, axis: AxisLike, epsilon: float) -> Tensor:
     axes = axes_of(axis, x.ndim)
-    return _onto(ops.multiply(g, rms_normalization(x, axis=axes, epsilon=epsilon)), _scale, axes)
+    return _sum_onto(ops.multiply(g, rms_normalization(x, axis=axes, epsilon=epsilon)), _scale, axes)
 
 
 gradient(rms_normalization, x=_rms_by_x, scale=_rms_by_scale)
@@ -201,12 +201,12 @@ def group_normalization(
 
 
 def _at_unit_size(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
-    """``x`` divided by the root of its mean square over ``axes``."""
+    """Return ``x`` divided by the root of its mean square over ``axes``."""
     return ops.multiply(x, ops.rsqrt(ops.add(ops.mean(ops.square(x), axis=axes, keepdims=True), epsilon)))
 
 
-def _unit_size_back(g: Tensor, x: Tensor, factor: Tensor | None, axes: tuple[int, ...], epsilon: float) -> Tensor:
-    """The gradient with respect to ``x`` of what :func:`_at_unit_size` makes of it, times ``factor``."""
+def _unit_size_vjp(g: Tensor, x: Tensor, factor: Tensor | None, axes: tuple[int, ...], epsilon: float) -> Tensor:
+    """Return the gradient with respect to ``x`` of what :func:`_at_unit_size` makes of it, times ``factor``."""
     if factor is not None:
         g = ops.multiply(g, _spread(factor, "factor", x, axes))
     inverse = ops.rsqrt(ops.add(ops.mean(ops.square(x), axis=axes, keepdims=True), epsilon))
@@ -215,8 +215,8 @@ def _unit_size_back(g: Tensor, x: Tensor, factor: Tensor | None, axes: tuple[int
     return ops.multiply(ops.subtract(g, ops.multiply(unit, along)), inverse)
 
 
-def _onto(g: Tensor, parameter: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """The sum of ``g`` over all places that share a number of ``parameter``."""
+def _sum_onto(g: Tensor, parameter: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Return the sum of ``g`` over all places that share a number of ``parameter``."""
     others = tuple(axis for axis in range(g.ndim) if axis not in axes)
     return ops.reshape(ops.sum(g, axis=others) if others else g, tuple(parameter.shape))
 

@@ -80,7 +80,7 @@ def average_pool(
 
 
 def _slid(x: Tensor, plan: Sliding, first: bool, filler: float, combine: Combine, reduce: Reduce) -> Tensor:
-    """The elements of each window taken together, one dimension after the other."""
+    """Return the elements of each window taken together, one dimension after the other."""
     if plan.is_padded:
         x = ops.pad(x, plan.pairs(first), constant_values=filler)
     for axis, (window, stride, results) in enumerate(zip(plan.window, plan.strides, plan.results, strict=True), 1):
@@ -89,13 +89,13 @@ def _slid(x: Tensor, plan: Sliding, first: bool, filler: float, combine: Combine
             x = _cut(x, along, 0, window * results)
             x = reduce(ops.reshape(x, (*x.shape[:along], results, window, *x.shape[along + 1 :])), axis=along + 1)
         elif window > 1:
-            x = _overlapping(x, along, window, stride, results, combine)
+            x = _pool_overlapping(x, along, window, stride, results, combine)
         else:
             x = _cut(x, along, 0, results, stride)
     return x
 
 
-def _overlapping(x: Tensor, axis: int, window: int, stride: int, results: int, combine: Combine) -> Tensor:
+def _pool_overlapping(x: Tensor, axis: int, window: int, stride: int, results: int, combine: Combine) -> Tensor:
     """Windows along one dimension, of parts whose lengths are powers of two: each is two of the one before."""
     whole: Any = None
     first, size = 0, 1
@@ -127,7 +127,7 @@ def adaptive_max_pool(x: TensorLike, output_size: int | Sequence[int], data_form
     >>> ops.to_numpy(ops.adaptive_max_pool(x, 2)).ravel().tolist()
     [5.0, 4.0]
     """
-    return _adapted(x, output_size, data_format, ops.max)
+    return _pool_adaptive(x, output_size, data_format, ops.max)
 
 
 @derived(REAL_FLOATING)
@@ -143,10 +143,10 @@ def adaptive_average_pool(
     """
     if is_half(x):
         return in_float32(adaptive_average_pool, x, output_size, data_format)
-    return _adapted(x, output_size, data_format, ops.mean)
+    return _pool_adaptive(x, output_size, data_format, ops.mean)
 
 
-def _adapted(x: Tensor, output_size: int | Sequence[int], data_format: str, reduce: Reduce) -> Tensor:
+def _pool_adaptive(x: Tensor, output_size: int | Sequence[int], data_format: str, reduce: Reduce) -> Tensor:
     first = is_channels_first(data_format, x.ndim)
     counts = per_dimension(output_size, x.ndim - 2, "output_size")
     for axis, count in enumerate(counts, 2 if first else 1):

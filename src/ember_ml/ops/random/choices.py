@@ -8,7 +8,7 @@ from typing import Any
 
 import ember_ml.ops as ops
 from ember_ml.backend.common.shapes import as_shape
-from ember_ml.backend.random import distributions as variates
+from ember_ml.backend.random import distributions
 from ember_ml.backend.random.draw import constant, draw, permutation
 from ember_ml.backend.random.generator import SeedLike
 from ember_ml.backend.random.parameters import checked_integer, rates_of, thresholds_of
@@ -90,14 +90,14 @@ def random_categorical(
     [[0, 0, 0], [1, 1, 1]]
     """
     *rows, classes = _nonempty(logits.shape, "logits")
-    kind = variates.GUMBEL.within(as_dtype(logits.dtype))
+    kind = distributions.GUMBEL.within(as_dtype(logits.dtype))
     noise = draw(kind, as_shape((*rows, num_samples, classes)), ops.get_device(logits), seed)
     found = ops.argmax(ops.add(ops.expand_dims(ops.cast(logits, kind.dtype), -2), noise), -1)
     return found if dtype is None else ops.cast(found, dtype)
 
 
 def _is_count(x: Any) -> bool:
-    """Whether ``x`` is a number of things rather than the things."""
+    """Return whether ``x`` is a number of things rather than the things."""
     return isinstance(x, int) or (hasattr(x, "__index__") and getattr(x, "shape", None) == ())
 
 
@@ -118,14 +118,14 @@ def _length(x: Any, axis: int) -> int:
 
 
 def _nonempty(shape: Any, name: str) -> tuple[int, ...]:
-    """The shape of a tensor with at least one element along its last axis."""
+    """Return the shape of a tensor with at least one element along its last axis."""
     if not len(shape) or not shape[-1]:
         raise ValueError(f"{name} of shape {tuple(shape)} have no class to draw")
     return tuple(shape)
 
 
 def _places(count: int, shape: tuple[int, ...], replace: bool, p: Any, device: Any, seed: SeedLike | None) -> Tensor:
-    """The int64 places that a choice among ``count`` things falls on."""
+    """Return the int64 places that a choice among ``count`` things falls on."""
     wanted = math.prod(shape)
     if wanted and not count:
         raise ValueError("there is nothing to choose from")
@@ -135,12 +135,12 @@ def _places(count: int, shape: tuple[int, ...], replace: bool, p: Any, device: A
         order = permutation(count, device, seed) if p is None else _by_weight(count, p, wanted, device, seed)
         return ops.reshape(order[:wanted], shape)
     if p is None:
-        return draw(variates.integers(0, max(count, 1)), shape, device, seed)
+        return draw(distributions.integers(0, max(count, 1)), shape, device, seed)
     bounds = constant(thresholds_of, device, p, count)
-    return ops.searchsorted(bounds, draw(variates.LONG_WORD, shape, device, seed), "right")
+    return ops.searchsorted(bounds, draw(distributions.LONG_WORD, shape, device, seed), "right")
 
 
 def _by_weight(count: int, p: Any, wanted: int, device: Any, seed: SeedLike | None) -> Tensor:
-    """All things in the order in which they are chosen without repetition: by waiting times with the rates ``p``."""
+    """Return the order in which all things are chosen without repetition: by waiting times with the rates ``p``."""
     weights = constant(rates_of, device, p, count, wanted)
-    return ops.argsort(ops.divide(draw(variates.EXPONENTIAL.float32, (count,), device, seed), weights))
+    return ops.argsort(ops.divide(draw(distributions.EXPONENTIAL.float32, (count,), device, seed), weights))

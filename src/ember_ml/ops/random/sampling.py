@@ -12,9 +12,7 @@ from typing import Any
 
 import ember_ml.ops as ops
 from ember_ml.backend.common.shapes import as_shape, broadcast
-from ember_ml.backend.random import distributions as variates
-from ember_ml.backend.random import generator as streams
-from ember_ml.backend.random import rejection_sampling as rejection
+from ember_ml.backend.random import distributions, generator, rejection_sampling
 from ember_ml.backend.random.draw import constant, draw, draw_on_host
 from ember_ml.backend.random.generator import Generator, SeedLike
 from ember_ml.backend.random.parameters import checked_integer, checked_number, largest_below, read_parameter
@@ -59,7 +57,7 @@ def seed(seed: int | Generator) -> None:
     >>> ops.to_numpy(ops.random_uniform(2)).tolist() == ops.to_numpy(x).tolist()
     True
     """
-    streams.seed(seed)
+    generator.seed(seed)
 
 
 @derived(CREATION)
@@ -81,10 +79,10 @@ def random_uniform(
     [0.6300258040428162, 0.614616334438324]
     """
     shape = as_shape(shape)
-    low, high = _parameter("minval", minval, shape), _parameter("maxval", maxval, shape)
-    asked = _floating(dtype, low, high)
+    low, high = _check_parameter("minval", minval, shape), _check_parameter("maxval", maxval, shape)
+    asked = _choose_dtype(dtype, low, high)
     wide = float64 if asked is float64 else float32
-    numbers = draw(variates.UNIFORM.within(asked), shape, device, seed)
+    numbers = draw(distributions.UNIFORM.within(asked), shape, device, seed)
     if asked.itemsize == 2:  # rounding to nearest could give 1
         parts = 2.0**8 if asked is bfloat16 else 2.0**11
         numbers = ops.multiply(ops.floor(ops.multiply(numbers, parts)), 1.0 / parts)
@@ -119,7 +117,7 @@ def random_normal(
     >>> ops.to_numpy(ops.random_normal(2, mean=5.0, stddev=0.0)).tolist()
     [5.0, 5.0]
     """
-    return _placed(variates.NORMAL, shape, "mean", mean, "stddev", stddev, dtype, device, seed)
+    return _draw_shifted(distributions.NORMAL, shape, "mean", mean, "stddev", stddev, dtype, device, seed)
 
 
 @derived(CREATION)
@@ -139,7 +137,7 @@ def random_truncated_normal(
     >>> bool(ops.item(ops.all(ops.less_equal(ops.abs(ops.random_truncated_normal(1000)), 2.0))))
     True
     """
-    return _placed(variates.TRUNCATED_NORMAL, shape, "mean", mean, "stddev", stddev, dtype, device, seed)
+    return _draw_shifted(distributions.TRUNCATED_NORMAL, shape, "mean", mean, "stddev", stddev, dtype, device, seed)
 
 
 @derived(CREATION)
@@ -156,7 +154,7 @@ def random_exponential(
     >>> bool(ops.item(ops.all(ops.greater(ops.random_exponential(1000), 0.0))))
     True
     """
-    return _placed(variates.EXPONENTIAL, shape, "loc", 0.0, "scale", scale, dtype, device, seed)
+    return _draw_shifted(distributions.EXPONENTIAL, shape, "loc", 0.0, "scale", scale, dtype, device, seed)
 
 
 @derived(CREATION)
@@ -174,7 +172,7 @@ def random_laplace(
     >>> ops.to_numpy(ops.random_laplace(2, loc=3.0, scale=0.0)).tolist()
     [3.0, 3.0]
     """
-    return _placed(variates.LAPLACE, shape, "loc", loc, "scale", scale, dtype, device, seed)
+    return _draw_shifted(distributions.LAPLACE, shape, "loc", loc, "scale", scale, dtype, device, seed)
 
 
 @derived(CREATION)
@@ -192,7 +190,7 @@ def random_gumbel(
     >>> ops.to_numpy(ops.random_gumbel(2, loc=3.0, scale=0.0)).tolist()
     [3.0, 3.0]
     """
-    return _placed(variates.GUMBEL, shape, "loc", loc, "scale", scale, dtype, device, seed)
+    return _draw_shifted(distributions.GUMBEL, shape, "loc", loc, "scale", scale, dtype, device, seed)
 
 
 @derived(CREATION)
@@ -210,13 +208,13 @@ def random_bernoulli(
     ([True, True, True], [0, 0])
     """
     shape = as_shape(shape)
-    p = _parameter("p", p, shape)
+    p = _check_parameter("p", p, shape)
     if isinstance(p, float):
-        chosen = draw(variates.bernoulli(checked_number(p, "p", 0.0, 1.0)), shape, device, seed)
+        chosen = draw(distributions.bernoulli(checked_number(p, "p", 0.0, 1.0)), shape, device, seed)
     else:
         p = p if _dtype_of(p) is float64 else ops.cast(p, float32)
         bounds = ops.cast(ops.floor(ops.multiply(p, 2.0**32)), DEFAULT_INT)
-        chosen = ops.less(draw(variates.WORD, shape, device, seed), bounds)
+        chosen = ops.less(draw(distributions.WORD, shape, device, seed), bounds)
     return chosen if dtype is None else ops.cast(chosen, dtype)
 
 
@@ -247,7 +245,7 @@ def random_integers(
     smallest, largest = integer_range(asked)
     if low < smallest or high > largest + 1:
         raise OverflowError(f"the integers from {low} up to {high} do not fit {asked} ({smallest} to {largest})")
-    return ops.cast(draw(variates.integers(low, high - low), as_shape(shape), device, seed), asked)
+    return ops.cast(draw(distributions.integers(low, high - low), as_shape(shape), device, seed), asked)
 
 
 randint = random_integers
@@ -272,14 +270,14 @@ def random_gamma(
     True
     """
     shape = as_shape(shape)
-    scale = _parameter("scale", scale, shape)
-    asked = _floating(dtype, alpha, scale)
+    scale = _check_parameter("scale", scale, shape)
+    asked = _choose_dtype(dtype, alpha, scale)
 
     def compute(key: tuple[int, int]) -> Any:
-        return rejection.gamma(key, read_parameter(alpha, shape, "alpha", 0.0, positive=True))
+        return rejection_sampling.gamma(key, read_parameter(alpha, shape, "alpha", 0.0, positive=True))
 
     numbers = draw_on_host(compute, float64 if asked is float64 else float32, device, seed)
-    return ops.cast(_scaled(numbers, "scale", scale), asked)
+    return ops.cast(_scale(numbers, "scale", scale), asked)
 
 
 @derived(CREATION)
@@ -304,9 +302,9 @@ def random_beta(
 
     def compute(key: tuple[int, int]) -> Any:
         first = read_parameter(alpha, shape, "alpha", 0.0, positive=True)
-        return rejection.beta(key, first, read_parameter(beta, shape, "beta", 0.0, positive=True))
+        return rejection_sampling.beta(key, first, read_parameter(beta, shape, "beta", 0.0, positive=True))
 
-    return draw_on_host(compute, _floating(dtype, alpha, beta), device, seed)
+    return draw_on_host(compute, _choose_dtype(dtype, alpha, beta), device, seed)
 
 
 @derived(CREATION)
@@ -328,7 +326,7 @@ def random_poisson(
     shape = as_shape(shape)
 
     def compute(key: tuple[int, int]) -> Any:
-        return rejection.poisson(key, read_parameter(lam, shape, "lam", 0.0, _MOST_EVENTS))
+        return rejection_sampling.poisson(key, read_parameter(lam, shape, "lam", 0.0, _MOST_EVENTS))
 
     return draw_on_host(compute, DEFAULT_INT if dtype is None else as_dtype(dtype), device, seed)
 
@@ -355,7 +353,7 @@ def random_binomial(
 
     def compute(key: tuple[int, int]) -> Any:
         tries = read_parameter(n, shape, "n", 0.0, _MOST_EVENTS) // 1.0  # emberlint: ignore[EMB401] on the host
-        return rejection.binomial(key, tries, read_parameter(p, shape, "p", 0.0, 1.0))
+        return rejection_sampling.binomial(key, tries, read_parameter(p, shape, "p", 0.0, 1.0))
 
     return draw_on_host(compute, DEFAULT_INT if dtype is None else as_dtype(dtype), device, seed)
 
@@ -375,12 +373,12 @@ def dropout(x: TensorLike, rate: float, seed: SeedLike | None = None) -> Tensor:
         return x
     if rate == 1.0:
         return ops.zeros_like(x)
-    kept = draw(variates.bernoulli(1.0 - rate), tuple(x.shape), ops.get_device(x), seed)
+    kept = draw(distributions.bernoulli(1.0 - rate), tuple(x.shape), ops.get_device(x), seed)
     return ops.where(kept, ops.multiply(x, 1.0 / (1.0 - rate)), 0.0)
 
 
-def _placed(
-    kind: variates.FloatVariate,
+def _draw_shifted(
+    kind: distributions.FloatVariate,
     shape: ShapeLike,
     place_name: str,
     place: Any,
@@ -390,11 +388,11 @@ def _placed(
     device: Any,
     seed: SeedLike | None,
 ) -> Tensor:
-    """Numbers of a standard distribution, times ``scale``, plus ``place``."""
+    """Return numbers of a standard distribution, times ``scale``, plus ``place``."""
     shape = as_shape(shape)
-    place, scale = _parameter(place_name, place, shape), _parameter(scale_name, scale, shape)
-    asked = _floating(dtype, place, scale)
-    numbers = _scaled(draw(kind.within(asked), shape, device, seed), scale_name, scale)
+    place, scale = _check_parameter(place_name, place, shape), _check_parameter(scale_name, scale, shape)
+    asked = _choose_dtype(dtype, place, scale)
+    numbers = _scale(draw(kind.within(asked), shape, device, seed), scale_name, scale)
     if not isinstance(place, float):
         numbers = ops.add(numbers, ops.cast(place, _dtype_of(numbers)))
     elif place != 0.0:
@@ -402,14 +400,14 @@ def _placed(
     return ops.cast(numbers, asked)
 
 
-def _scaled(numbers: Tensor, name: str, scale: Any) -> Tensor:
+def _scale(numbers: Tensor, name: str, scale: Any) -> Tensor:
     if not isinstance(scale, float):
         return ops.multiply(numbers, ops.cast(scale, _dtype_of(numbers)))
     return numbers if checked_number(scale, name, 0.0) == 1.0 else ops.multiply(numbers, scale)
 
 
-def _parameter(name: str, value: Any, shape: tuple[int, ...]) -> Any:
-    """A number as a float, or a tensor that broadcasts to the shape of the result."""
+def _check_parameter(name: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a number as a float, or a tensor that broadcasts to the shape of the result."""
     if isinstance(value, int | float):
         return float(value)
     own = tuple(value.shape) if hasattr(value, "shape") else ops.shape(value)
@@ -422,8 +420,8 @@ def _dtype_of(value: Any) -> EmberDType:
     return as_dtype(value.dtype) if hasattr(value, "dtype") else ops.dtype(value)
 
 
-def _floating(dtype: Any, *parameters: Any) -> EmberDType:
-    """The floating dtype of the result: the one asked for, else that of tensors among the parameters, else float32."""
+def _choose_dtype(dtype: Any, *parameters: Any) -> EmberDType:
+    """Return the floating dtype of the result: the given one, or that of tensors among the parameters, or float32."""
     if dtype is not None:
         asked = as_dtype(dtype)
         if asked.kind != "float":

@@ -66,7 +66,7 @@ def _prefers_transforms(x: Tensor, y: Tensor, dtype: dt.EmberDType) -> bool:
 def _sum_of_products(
     x: Tensor, y: Tensor, full: tuple[int, ...], start: tuple[int, ...], shape: tuple[int, ...]
 ) -> Tensor:
-    """The convolution in several dimensions: the larger tensor, shifted and weighted, for each element of the other."""
+    """Convolve in several dimensions: sum the larger tensor, shifted and weighted by each element of the other."""
     dtype = dt.as_dtype(x.dtype)
     if dtype in dt.HALVES:  # rounded once, in the end
         x, y = ops.cast(x, dt.float32), ops.cast(y, dt.float32)
@@ -97,7 +97,7 @@ def fftconvolve(x: TensorLike, y: TensorLike, mode: str = "full", axes: int | Se
     """
     along = tuple(range(len(x.shape))) if axes is None else as_axes(axes, len(x.shape))
     full, start, shape = _modes(tuple(x.shape), tuple(y.shape), mode, along)
-    lengths = [_fast_length(full[axis]) for axis in along]
+    lengths = [_find_fast_length(full[axis]) for axis in along]
     if dt.as_dtype(x.dtype) in dt.COMPLEX:
         spectrum = ops.multiply(ops.fftn(x, lengths, along), ops.fftn(y, lengths, along))
         result = ops.ifftn(spectrum, lengths, along)
@@ -110,7 +110,7 @@ def fftconvolve(x: TensorLike, y: TensorLike, mode: str = "full", axes: int | Se
 def _modes(
     x: tuple[int, ...], y: tuple[int, ...], mode: str, axes: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The shape of the full convolution, and where the part that the mode means starts, and its shape."""
+    """Return the shape of the full convolution, and where the part that the mode means starts, and its shape."""
     if len(x) != len(y) or not x:
         raise ValueError(f"two tensors with the same number of dimensions, 1 or more, are needed, not {x} and {y}")
     if not axes:
@@ -141,8 +141,8 @@ def _modes(
     return tuple(full), tuple(start), tuple(wanted)
 
 
-def _fast_length(least: int) -> int:
-    """The smallest length, from ``least`` on, with no prime factors but 2, 3 and 5: transforms of those are fast."""
+def _find_fast_length(least: int) -> int:
+    """Return the smallest length from ``least`` on with no prime factors but 2, 3 and 5, whose transform is fast."""
     best = 1 << (least - 1).bit_length()
     fives = 1
     while fives < best:
@@ -173,7 +173,7 @@ def resample(x: TensorLike, num: int, axis: int = -1) -> Tensor:
         raise ValueError("a signal without samples cannot be resampled")
     x = ops.moveaxis(x, place, -1)
     if num != samples:
-        of = _complex_resampled if dt.as_dtype(x.dtype) in dt.COMPLEX else _real_resampled
+        of = _resample_complex if dt.as_dtype(x.dtype) in dt.COMPLEX else _resample_real
         x = ops.multiply(of(x, samples, num), num / samples)
     return ops.moveaxis(x, -1, place)
 
@@ -182,7 +182,7 @@ def resample(x: TensorLike, num: int, axis: int = -1) -> Tensor:
 # becomes two, each half of it; with fewer, two become one.
 
 
-def _real_resampled(x: Tensor, samples: int, num: int) -> Tensor:
+def _resample_real(x: Tensor, samples: int, num: int) -> Tensor:
     spectrum, kept = ops.rfft(x), min(samples, num)
     low = ops.get_item(spectrum, (..., slice((kept + 1) // 2)))
     if kept % 2 == 0:
@@ -191,7 +191,7 @@ def _real_resampled(x: Tensor, samples: int, num: int) -> Tensor:
     return ops.irfft(low, num)
 
 
-def _complex_resampled(x: Tensor, samples: int, num: int) -> Tensor:
+def _resample_complex(x: Tensor, samples: int, num: int) -> Tensor:
     spectrum, kept = ops.fft(x), min(samples, num)
     positive = ops.get_item(spectrum, (..., slice((kept + 1) // 2)))
     negative = ops.get_item(spectrum, (..., slice(samples - (kept - 1) // 2, samples)))

@@ -16,7 +16,7 @@ from ember_ml.backend.common.signal import lengths_and_axes
 from ember_ml.core import dtypes as dt
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import CREATION, KEEP, REAL_TRANSFORM, TRANSFORM
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = [
@@ -54,7 +54,7 @@ def fft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backwa
     ...
 
 
-gradient(fft, x=lambda g, _x, n, axis, norm: _transform_back(ops.ifftn, g, _x, _s(n), (axis,), norm))
+gradient(fft, x=lambda g, _x, n, axis, norm: _transform_vjp(ops.ifftn, g, _x, _s(n), (axis,), norm))
 
 
 @primitive(TRANSFORM)
@@ -68,7 +68,7 @@ def ifft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backw
     ...
 
 
-gradient(ifft, x=lambda g, _x, n, axis, norm: _transform_back(ops.fftn, g, _x, _s(n), (axis,), norm))
+gradient(ifft, x=lambda g, _x, n, axis, norm: _transform_vjp(ops.fftn, g, _x, _s(n), (axis,), norm))
 
 
 @primitive(TRANSFORM)
@@ -86,7 +86,7 @@ def fftn(
     ...
 
 
-gradient(fftn, x=lambda g, _x, s, axes, norm: _transform_back(ops.ifftn, g, _x, s, axes, norm))
+gradient(fftn, x=lambda g, _x, s, axes, norm: _transform_vjp(ops.ifftn, g, _x, s, axes, norm))
 
 
 @primitive(TRANSFORM)
@@ -102,7 +102,7 @@ def ifftn(
     ...
 
 
-gradient(ifftn, x=lambda g, _x, s, axes, norm: _transform_back(ops.fftn, g, _x, s, axes, norm))
+gradient(ifftn, x=lambda g, _x, s, axes, norm: _transform_vjp(ops.fftn, g, _x, s, axes, norm))
 
 
 @derived(TRANSFORM)
@@ -142,7 +142,7 @@ def rfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "backw
     ...
 
 
-gradient(rfft, x=lambda g, _x, n, axis, norm: _real_transform_back(g, _x, _s(n), (axis,), norm))
+gradient(rfft, x=lambda g, _x, n, axis, norm: _real_transform_vjp(g, _x, _s(n), (axis,), norm))
 
 
 @primitive(TRANSFORM.giving("real"))
@@ -156,7 +156,7 @@ def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str = "back
     ...
 
 
-gradient(irfft, x=lambda g, _x, n, axis, norm: _inverse_real_back(g, _x, _s(n), (axis,), norm))
+gradient(irfft, x=lambda g, _x, n, axis, norm: _inverse_real_vjp(g, _x, _s(n), (axis,), norm))
 
 
 @primitive(REAL_TRANSFORM)
@@ -172,7 +172,7 @@ def rfftn(
     ...
 
 
-gradient(rfftn, x=lambda g, _x, s, axes, norm: _real_transform_back(g, _x, s, axes, norm))
+gradient(rfftn, x=lambda g, _x, s, axes, norm: _real_transform_vjp(g, _x, s, axes, norm))
 
 
 @primitive(TRANSFORM.giving("real"))
@@ -188,7 +188,7 @@ def irfftn(
     ...
 
 
-gradient(irfftn, x=lambda g, _x, s, axes, norm: _inverse_real_back(g, _x, s, axes, norm))
+gradient(irfftn, x=lambda g, _x, s, axes, norm: _inverse_real_vjp(g, _x, s, axes, norm))
 
 
 # A transform is a linear map; its gradient is the adjoint map, which is the inverse transform with the factor of the
@@ -199,25 +199,25 @@ def _s(n: int | None) -> tuple[int, ...] | None:
     return None if n is None else (n,)
 
 
-def _transform_back(adjoint: Any, g: Tensor, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
+def _transform_vjp(adjoint: Any, g: Tensor, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
     lengths, along = lengths_and_axes(x.shape, s, axes)
-    return _fitted(adjoint(g, lengths, along, _opposite(norm)), x, along)
+    return _fit_to_input(adjoint(g, lengths, along, _opposite(norm)), x, along)
 
 
-def _real_transform_back(g: Tensor, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
+def _real_transform_vjp(g: Tensor, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
     lengths, along = lengths_and_axes(x.shape, s, axes)
-    weights = _mirrored(g, lengths[-1], along[-1], 0.5)
-    return _fitted(irfftn(ops.multiply(g, weights), lengths, along, _opposite(norm)), x, along)
+    weights = _mirror_weights(g, lengths[-1], along[-1], 0.5)
+    return _fit_to_input(irfftn(ops.multiply(g, weights), lengths, along, _opposite(norm)), x, along)
 
 
-def _inverse_real_back(g: Tensor, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
+def _inverse_real_vjp(g: Tensor, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
     lengths, along = lengths_and_axes(x.shape, s, axes, halved=True)
     spectrum = rfftn(g, lengths, along, _opposite(norm))
-    return _fitted(ops.multiply(spectrum, _mirrored(spectrum, lengths[-1], along[-1], 2.0)), x, along)
+    return _fit_to_input(ops.multiply(spectrum, _mirror_weights(spectrum, lengths[-1], along[-1], 2.0)), x, along)
 
 
-def _mirrored(spectrum: Any, length: int, axis: int, weight: float) -> Tensor:
-    """A weight for each bin along ``axis`` that has a mirror image, 1 for the others: the first and the middle one."""
+def _mirror_weights(spectrum: Any, length: int, axis: int, weight: float) -> Tensor:
+    """Return ``weight`` for the bins along ``axis`` that have a mirror image, 1 for the others (first and middle)."""
     single = {0, length // 2} if length % 2 == 0 else {0}
     weights = [1.0 if bin_ in single else weight for bin_ in range(length // 2 + 1)]
     shape = [1] * len(spectrum.shape)
@@ -226,8 +226,8 @@ def _mirrored(spectrum: Any, length: int, axis: int, weight: float) -> Tensor:
     return ops.reshape(ops.asarray(weights, dtype=dt.float64 if wide else dt.float32), shape)
 
 
-def _fitted(g: Tensor, x: Any, axes: Sequence[int]) -> Tensor:
-    """``g`` without what the transform filled up, and with zeros for what it cut off."""
+def _fit_to_input(g: Tensor, x: Any, axes: Sequence[int]) -> Tensor:
+    """Return ``g`` without what the transform filled up, and with zeros for what it cut off."""
     for axis in axes:
         length, own = g.shape[axis], x.shape[axis]
         if length > own:
@@ -236,7 +236,7 @@ def _fitted(g: Tensor, x: Any, axes: Sequence[int]) -> Tensor:
             widths = [(0, 0)] * len(g.shape)
             widths[axis] = (0, own - length)
             g = ops.pad(g, widths)
-    return adjoints.cast_back(g, x)
+    return helpers.cast_back(g, x)
 
 
 @derived(REAL_TRANSFORM)
@@ -343,7 +343,7 @@ def fftshift(x: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
     >>> ops.to_numpy(ops.fftshift([0, 1, 2, -2, -1])).tolist()
     [-2, -1, 0, 1, 2]
     """
-    found = _named(axes, x.ndim)
+    found = _list_axes(axes, x.ndim)
     return ops.roll(x, tuple(x.shape[a] // 2 for a in found), axis=found) if found else x
 
 
@@ -355,11 +355,11 @@ def ifftshift(x: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
     >>> ops.to_numpy(ops.ifftshift([-2, -1, 0, 1, 2])).tolist()
     [0, 1, 2, -2, -1]
     """
-    found = _named(axes, x.ndim)
+    found = _list_axes(axes, x.ndim)
     return ops.roll(x, tuple(-(x.shape[a] // 2) for a in found), axis=found) if found else x
 
 
-def _named(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+def _list_axes(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     if axes is None:
         return tuple(range(ndim))
     found = (axes,) if isinstance(axes, int) else tuple(axes)

@@ -7,7 +7,7 @@ cutting ``(..., samples)`` gives ``(..., frames, frame_length)``, and its transf
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml.backend import value_checks as checks
+from ember_ml.backend import value_checks
 from ember_ml.backend.common.axes import axis_of
 from ember_ml.backend.common.signal import as_length, count_frames
 from ember_ml.backend.common.window_functions import host_mel_weights
@@ -38,14 +38,14 @@ def frame(x: TensorLike, frame_length: int, hop_length: int, axis: int = -1) -> 
     return ops.take(x, ops.add(starts, ops.arange(frame_length, device=device)), axis)
 
 
-gradient(frame, x=lambda g, _x, hop_length, axis: _frame_back(g, _x.shape, hop_length, axis))
+gradient(frame, x=lambda g, _x, hop_length, axis: _frame_vjp(g, _x.shape, hop_length, axis))
 
 
-def _frame_back(g: Tensor, shape: tuple[int, ...], hop_length: int, axis: int) -> Tensor:
-    """Each sample gets what all frames that hold it got."""
+def _frame_vjp(g: Tensor, shape: tuple[int, ...], hop_length: int, axis: int) -> Tensor:
+    """Return each sample gets what all frames that hold it got."""
     place = axis_of(axis, len(shape))
     signal = overlap_add(g, hop_length, place)
-    return _padded(signal, shape[place] - signal.shape[place], place)
+    return _pad_end(signal, shape[place] - signal.shape[place], place)
 
 
 @derived(NUMERIC)
@@ -71,11 +71,11 @@ def overlap_add(x: TensorLike, hop_length: int, axis: int = -1) -> Tensor:
     # Its shorter side becomes its rows, and each row is moved by one block more than the row above: padded with as many
     # blocks as there are rows, and read as rows one shorter.
     blocks = -(-samples // hop_length)
-    grid = ops.reshape(_padded(x, blocks * hop_length - samples), (*batch, frames, blocks, hop_length))
+    grid = ops.reshape(_pad_end(x, blocks * hop_length - samples), (*batch, frames, blocks, hop_length))
     if blocks < frames:
         grid = ops.swapaxes(grid, -3, -2)
     rows, columns = min(frames, blocks), max(frames, blocks)
-    flat = ops.reshape(_padded(grid, rows, -2), (*batch, rows * (rows + columns), hop_length))
+    flat = ops.reshape(_pad_end(grid, rows, -2), (*batch, rows * (rows + columns), hop_length))
     moved = ops.get_item(flat, (..., slice(rows * (rows + columns - 1)), slice(None)))
     moved = ops.reshape(moved, (*batch, rows, rows + columns - 1, hop_length))
     total = ops.cast(ops.sum(moved, axis=-3), x.dtype)  # sums of integers are wider
@@ -84,8 +84,8 @@ def overlap_add(x: TensorLike, hop_length: int, axis: int = -1) -> Tensor:
     return ops.moveaxis(signal, -1, place)
 
 
-def _padded(x: Tensor, after: int, axis: int = -1) -> Tensor:
-    """``x`` with zeros at the end of an axis."""
+def _pad_end(x: Tensor, after: int, axis: int = -1) -> Tensor:
+    """Return ``x`` with zeros at the end of an axis."""
     if not after:
         return x
     widths = [(0, 0)] * len(x.shape)
@@ -126,7 +126,7 @@ def stft(
     if frame_length is None:
         if hop_length is not None:
             raise ValueError("hop_length needs frame_length: without it the last axis is one frame")
-        frames = x if window is None else ops.multiply(x, _fitted(window, x.shape[-1]))
+        frames = x if window is None else ops.multiply(x, _fit_window(window, x.shape[-1]))
     else:
         hop_length = _hop(frame_length, hop_length)
         if center:
@@ -196,16 +196,16 @@ def _hop(frame_length: int, hop_length: int | None) -> int:
 
 
 def _window(window: Tensor | None, length: int, x: Tensor) -> Tensor:
-    """The window of frames of ``x``, by default Hann's."""
+    """Return the window of frames of ``x``, by default Hann's."""
     if window is not None:
-        return _fitted(window, length)
+        return _fit_window(window, length)
     dtype = dt.as_dtype(x.dtype)
     real = {dt.complex64: dt.float32, dt.complex128: dt.float64}.get(dtype, dtype)
     return ops.hann_window(length, dtype=real, device=ops.get_device(x))
 
 
-def _fitted(window: Tensor, length: int) -> Tensor:
-    """``window`` with zeros at both ends that make it as long as a frame."""
+def _fit_window(window: Tensor, length: int) -> Tensor:
+    """Return ``window`` with zeros at both ends that make it as long as a frame."""
     if len(window.shape) != 1 or not 1 <= window.shape[0] <= length:
         raise ValueError(f"the window of a frame of {length} samples is a vector of at most that length")
     missing = length - window.shape[0]
@@ -213,10 +213,10 @@ def _fitted(window: Tensor, length: int) -> Tensor:
 
 
 def _check_weight(weight: Tensor, length: int) -> None:
-    """That the windows together weigh every sample."""
+    """Raise unless the windows together cover every sample."""
     if weight.shape[-1] < length:
         raise ValueError(f"the frames hold {weight.shape[-1]} samples, not {length}; more frames or a smaller length")
-    if not length or not checks.enabled or active().is_traced(weight):
+    if not length or not value_checks.enabled or active().is_traced(weight):
         return
     if ops.item(ops.less_equal(ops.min(weight), ops.multiply(ops.max(weight), 1e-11))):
         raise ValueError(

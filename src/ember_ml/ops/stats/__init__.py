@@ -14,7 +14,7 @@ from ember_ml.ops.stats.reductions import *  # noqa: F403
 
 
 def get_stats_module() -> ModuleType:
-    """The module of the active backend, which has the functions of this one for that backend.
+    """Return the module of the active backend, which has the functions of this one for that backend.
 
     >>> from ember_ml import ops
     >>> ops.item(ops.stats.get_stats_module().mean([1.0, 3.0]))

@@ -11,7 +11,7 @@ from ember_ml.backend.common.signal import overhang
 from ember_ml.core.dtypes import HALVES, as_dtype, find_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import FLOATING, NUMERIC, SAME
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = [
@@ -43,7 +43,7 @@ def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
     ...
 
 
-gradient(cumsum, x=lambda g, _x, axis: _from_the_end(adjoints.cast_back(g, _x), axis, _x.shape))
+gradient(cumsum, x=lambda g, _x, axis: _from_the_end(helpers.cast_back(g, _x), axis, _x.shape))
 
 
 @primitive(_WIDE)
@@ -60,7 +60,7 @@ def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = No
     ...
 
 
-gradient(cumprod, x=lambda g, x, axis: _product_chain(adjoints.cast_back(g, x), x, axis))
+gradient(cumprod, x=lambda g, x, axis: _product_chain(helpers.cast_back(g, x), x, axis))
 
 
 @derived(_WIDE)
@@ -75,7 +75,7 @@ def cumulative_sum(
     """
     axis = _only_axis(x, axis)
     result = cumsum(x, axis, dtype)
-    return _preceded(result, axis, ops.zeros) if include_initial else result
+    return _prepend(result, axis, ops.zeros) if include_initial else result
 
 
 @derived(_WIDE)
@@ -90,7 +90,7 @@ def cumulative_prod(
     """
     axis = _only_axis(x, axis)
     result = cumprod(x, axis, dtype)
-    return _preceded(result, axis, ops.ones) if include_initial else result
+    return _prepend(result, axis, ops.ones) if include_initial else result
 
 
 def _only_axis(x: Tensor, axis: int | None) -> int:
@@ -101,7 +101,7 @@ def _only_axis(x: Tensor, axis: int | None) -> int:
     return axis_of(axis, x.ndim)
 
 
-def _preceded(x: Tensor, axis: int, create: Callable[..., Tensor]) -> Tensor:
+def _prepend(x: Tensor, axis: int, create: Callable[..., Tensor]) -> Tensor:
     shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     return ops.concatenate([create(shape, dtype=x.dtype, device=ops.get_device(x)), x], axis)
 
@@ -253,7 +253,7 @@ gradient(
 
 
 def _all_shifts(g: Tensor, x: Any, y: Any, mode: str) -> Tensor:
-    """The gradient of a correlation, as that of the mode "full"."""
+    """Return the gradient of a correlation, as that of the mode "full"."""
     before, after = overhang(x.shape, y.shape, mode)
     m, n = x.shape[0], y.shape[0]
     first = n - 1 - before if m >= n else m - 1 - after
@@ -261,13 +261,13 @@ def _all_shifts(g: Tensor, x: Any, y: Any, mode: str) -> Tensor:
 
 
 def _from_the_end(g: Tensor, axis: int | None, shape: tuple[int, ...]) -> Tensor:
-    """The sums of the gradient from each place to the end."""
+    """Return the sums of the gradient from each place to the end."""
     along = 0 if axis is None else axis
     return ops.reshape(ops.flip(cumsum(ops.flip(g, along), along), along), shape)
 
 
 def _product_chain(g: Tensor, x: Tensor, axis: int | None) -> Tensor:
-    """The gradient of cumulative products without a division, which zeros would spoil: a recurrence from the end."""
+    """Return the gradient of cumulative products by a recurrence from the end, without division by zeros."""
     along = 0 if axis is None else axis
     flat = ops.ravel(x) if axis is None else x
     if not flat.shape[along]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import ember_ml.ops as ops
-from ember_ml.backend import value_checks as checks
+from ember_ml.backend import value_checks
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES, find_dtype
 from ember_ml.dispatch.declare import derived
@@ -36,8 +36,8 @@ def _may_be_nan(x: Tensor) -> bool:
     return dtype is not None and dtype.kind in ("float", "complex")
 
 
-def _replaced(x: Tensor, value: float) -> Tensor:
-    """The tensor with ``value`` in place of NaN."""
+def _replace_nan(x: Tensor, value: float) -> Tensor:
+    """Return the tensor with ``value`` in place of NaN."""
     return ops.where(ops.isnan(x), value, x) if _may_be_nan(x) else x
 
 
@@ -51,7 +51,7 @@ def nansum(
     >>> ops.nansum([1.0, float("nan"), 2.0]).item()
     3.0
     """
-    return ops.sum(_replaced(x, 0.0), axis, dtype, keepdims)
+    return ops.sum(_replace_nan(x, 0.0), axis, dtype, keepdims)
 
 
 @derived(_WIDE)
@@ -64,7 +64,7 @@ def nanprod(
     >>> ops.nanprod([3.0, float("nan"), 2.0]).item()
     6.0
     """
-    return ops.prod(_replaced(x, 1.0), axis, dtype, keepdims)
+    return ops.prod(_replace_nan(x, 1.0), axis, dtype, keepdims)
 
 
 @derived(_WIDE)
@@ -75,7 +75,7 @@ def nancumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = 
     >>> ops.to_numpy(ops.nancumsum([1.0, float("nan"), 2.0])).tolist()
     [1.0, 1.0, 3.0]
     """
-    return ops.cumsum(_replaced(x, 0.0), axis, dtype)
+    return ops.cumsum(_replace_nan(x, 0.0), axis, dtype)
 
 
 @derived(_WIDE)
@@ -86,7 +86,7 @@ def nancumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None =
     >>> ops.to_numpy(ops.nancumprod([3.0, float("nan"), 2.0])).tolist()
     [3.0, 3.0, 6.0]
     """
-    return ops.cumprod(_replaced(x, 1.0), axis, dtype)
+    return ops.cumprod(_replace_nan(x, 1.0), axis, dtype)
 
 
 @derived(FLOATING)
@@ -108,7 +108,7 @@ def _at_least_float32(x: Tensor) -> Tensor:
 
 
 def _freedom(missing: Tensor, x: Tensor, axis: AxisLike | None, correction: float, keepdims: bool) -> Tensor:
-    """How many elements are there, less the correction, in the real dtype of ``x``; NaN where that is not positive."""
+    """Return the number of elements less the correction, in the real dtype of ``x``; NaN where it is not positive."""
     count = ops.cast(ops.count_nonzero(ops.logical_not(missing), axis, keepdims), ops.real(x).dtype)
     freedom = ops.subtract(count, float(correction))
     return ops.where(ops.greater(freedom, 0.0), freedom, float("nan"))
@@ -184,7 +184,7 @@ def _extreme(
     keepdims: bool,
     initial: Tensor | None,
 ) -> Tensor:
-    result = find(_replaced(x, last), axis, keepdims, initial)
+    result = find(_replace_nan(x, last), axis, keepdims, initial)
     if initial is not None or not _may_be_nan(x):
         return result
     return ops.where(ops.all(ops.isnan(x), axis, keepdims), float("nan"), result)
@@ -226,10 +226,10 @@ def _index(
 ) -> Tensor:
     if not _may_be_nan(x):
         return find(x, axis, keepdims)
-    filled = _replaced(x, last)
+    filled = _replace_nan(x, last)
     found = find(filled, axis, keepdims)
     missing = ops.isnan(x)
-    if checks.enabled and not active().is_traced(x) and ops.item(ops.any(ops.all(missing, axis))):
+    if value_checks.enabled and not active().is_traced(x) and ops.item(ops.any(ops.all(missing, axis))):
         raise ValueError("there are only NaN to find the largest or smallest of")
     # an infinity that stands for NaN is no better than one that was there
     there = ops.argmax(ops.logical_not(missing), axis, keepdims)

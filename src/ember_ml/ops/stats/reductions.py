@@ -15,7 +15,7 @@ from ember_ml import ops
 from ember_ml.backend.common.axes import axes_of, count_along
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import FLOATING, LOGICAL, ORDER, ORDERED, REAL, REAL_FLOATING, SAME
-from ember_ml.ops.gradient_rules import helpers as adjoints
+from ember_ml.ops.gradient_rules import helpers
 from ember_ml.typing import AxisLike, DTypeLike, Tensor, TensorLike
 
 __all__ = [
@@ -67,7 +67,7 @@ def sum(x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = N
     ...
 
 
-gradient(sum, x=lambda g, _x, axis: adjoints.spread(adjoints.cast_back(g, _x), _x.shape, axis))
+gradient(sum, x=lambda g, _x, axis: helpers.spread(helpers.cast_back(g, _x), _x.shape, axis))
 
 
 @primitive(SAME.giving("wide"), "reduce_prod")
@@ -87,7 +87,7 @@ def prod(x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = 
 gradient(
     prod,
     x=lambda g, x, axis: ops.multiply(
-        adjoints.spread(adjoints.cast_back(g, x), tuple(x.shape), axis), adjoints.products_of_others(x, axis)
+        helpers.spread(helpers.cast_back(g, x), tuple(x.shape), axis), helpers.products_of_others(x, axis)
     ),
 )
 
@@ -105,7 +105,7 @@ def mean(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) ->
 
 gradient(
     mean,
-    x=lambda g, _x, axis: adjoints.spread(ops.divide(g, count_along(_x.shape, axis) or 1), _x.shape, axis),
+    x=lambda g, _x, axis: helpers.spread(ops.divide(g, count_along(_x.shape, axis) or 1), _x.shape, axis),
 )
 
 
@@ -123,7 +123,7 @@ def var(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, ke
     ...
 
 
-gradient(var, holomorphic=False, x=lambda g, x, axis, correction: _variance_back(g, x, axis, correction))
+gradient(var, holomorphic=False, x=lambda g, x, axis, correction: _variance_vjp(g, x, axis, correction))
 
 
 @primitive(FLOATING.giving("real"), "reduce_std")
@@ -140,7 +140,7 @@ def std(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, ke
 gradient(
     std,
     holomorphic=False,
-    x=lambda g, r, x, axis, correction: _variance_back(ops.divide_no_nan(g, ops.add(r, r)), x, axis, correction),
+    x=lambda g, r, x, axis, correction: _variance_vjp(ops.divide_no_nan(g, ops.add(r, r)), x, axis, correction),
 )
 
 
@@ -163,8 +163,8 @@ def max(
 
 gradient(
     max,
-    x=lambda g, r, x, axis, initial: _extreme_back(max, g, r, x, axis, initial),
-    initial=lambda g, r, x, axis, initial: ops.multiply(g, ops.subtract(1.0, _share(max, r, x, axis, initial))),
+    x=lambda g, r, x, axis, initial: _extreme_vjp(max, g, r, x, axis, initial),
+    initial=lambda g, r, x, axis, initial: ops.multiply(g, ops.subtract(1.0, _weigh(max, r, x, axis, initial))),
 )
 
 
@@ -187,8 +187,8 @@ def min(
 
 gradient(
     min,
-    x=lambda g, r, x, axis, initial: _extreme_back(min, g, r, x, axis, initial),
-    initial=lambda g, r, x, axis, initial: ops.multiply(g, ops.subtract(1.0, _share(min, r, x, axis, initial))),
+    x=lambda g, r, x, axis, initial: _extreme_vjp(min, g, r, x, axis, initial),
+    initial=lambda g, r, x, axis, initial: ops.multiply(g, ops.subtract(1.0, _weigh(min, r, x, axis, initial))),
 )
 
 
@@ -265,8 +265,8 @@ def logsumexp(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = Fals
 gradient(
     logsumexp,
     x=lambda g, r, x, axis: ops.multiply(
-        adjoints.spread(g, tuple(x.shape), axis),
-        ops.exp(ops.subtract(x, adjoints.spread(ops.where(ops.isfinite(r), r, 0), tuple(x.shape), axis))),
+        helpers.spread(g, tuple(x.shape), axis),
+        ops.exp(ops.subtract(x, helpers.spread(ops.where(ops.isfinite(r), r, 0), tuple(x.shape), axis))),
     ),
 )
 
@@ -309,7 +309,7 @@ def average(
 
 
 def _spread(weights: Tensor, x: Tensor, axis: AxisLike | None) -> Tensor:
-    """The weights in the shape of ``x``."""
+    """Return the weights in the shape of ``x``."""
     sizes = tuple(x.shape)
     if tuple(weights.shape) == sizes:
         return weights
@@ -362,16 +362,16 @@ amin = min
 reduce_min = min
 
 
-def _extreme_back(find: Callable[..., Tensor], g: Tensor, r: Tensor, x: Tensor, axis: Any, initial: Any) -> Tensor:
+def _extreme_vjp(find: Callable[..., Tensor], g: Tensor, r: Tensor, x: Tensor, axis: Any, initial: Any) -> Tensor:
     if initial is None:
-        return adjoints.extremes(g, r, x, axis)
+        return helpers.extremes(g, r, x, axis)
     if not count_along(x.shape, axis):
         return ops.zeros_like(x)
-    return adjoints.extremes(ops.multiply(g, _share(find, r, x, axis, initial)), find(x, axis), x, axis)
+    return helpers.extremes(ops.multiply(g, _weigh(find, r, x, axis, initial)), find(x, axis), x, axis)
 
 
-def _share(find: Callable[..., Tensor], r: Tensor, x: Tensor, axis: Any, initial: Tensor) -> Tensor:
-    """The part of the gradient that the elements get beside ``initial``: half of it where both are the result."""
+def _weigh(find: Callable[..., Tensor], r: Tensor, x: Tensor, axis: Any, initial: Tensor) -> Tensor:
+    """Return the factor of the gradient for the elements: half of it where ``initial`` is the result too."""
     if not count_along(x.shape, axis):
         return ops.zeros_like(r)
     own = ops.reshape(find(x, axis), tuple(r.shape))
@@ -379,8 +379,8 @@ def _share(find: Callable[..., Tensor], r: Tensor, x: Tensor, axis: Any, initial
     return ops.where(ops.equal(own, r), part, 0.0)
 
 
-def _variance_back(g: Tensor, x: Tensor, axis: Any, correction: float) -> Tensor:
+def _variance_vjp(g: Tensor, x: Tensor, axis: Any, correction: float) -> Tensor:
     n = count_along(x.shape, axis)
     scale = 2.0 / (n - correction) if n > correction else math.nan
     deviations = ops.subtract(x, mean(x, axis, True))
-    return ops.multiply(adjoints.spread(ops.multiply(g, scale), tuple(x.shape), axis), deviations)
+    return ops.multiply(helpers.spread(ops.multiply(g, scale), tuple(x.shape), axis), deviations)

@@ -25,7 +25,7 @@ from ember_ml.backend.common.named_results import EighResult, EigResult, LUResul
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx import complex_matrices as cm
 from ember_ml.backend.mlx.bodies.sorting import argsort
-from ember_ml.backend.mlx.empty_reductions import all_along, any_along
+from ember_ml.backend.mlx.empty_reductions import all_along
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.core import dtypes as dt
 from ember_ml.errors import LinAlgError, UnsupportedDType
@@ -35,14 +35,20 @@ __all__ = ["lu_parts", "or_nan", "raise_if"]
 
 def raise_if(failed: mx.array, message: str) -> None:
     """Raise LinAlgError where any is true, unless values are not checked, or traced and cannot be read."""
+    _is_checked(mx.logical_not(failed), message)
+
+
+def _is_checked(passed: mx.array, message: str) -> bool:
+    """Whether all is known to be true; LinAlgError where it is not. Values may be unchecked, or traced and unknown."""
     if not checks.enabled:
-        return
+        return False
     try:
-        any_failed = any_along(failed).item()
+        has_passed = all_along(passed).item()
     except ValueError:
-        return
-    if any_failed:
+        return False
+    if not has_passed:
         raise LinAlgError(message)
+    return True
 
 
 def or_nan(part: mx.array, whole: mx.array) -> mx.array:
@@ -57,7 +63,8 @@ def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Call
     def body(x: mx.array, *options: Any) -> Any:
         check(x)
         whole = all_along(mx.isfinite(x), axis=(-2, -1))
-        raise_if(mx.logical_not(whole), NOT_FINITE)
+        if _is_checked(whole, NOT_FINITE):
+            return native(x, *options)
         result = native(mx.where(whole[..., None, None], x, mx.array(0, dtype=x.dtype)), *options)
         if isinstance(result, tuple):
             return type(result)(*(or_nan(part, whole) for part in result))
@@ -81,6 +88,8 @@ def _find_phases(vectors: mx.array) -> mx.array:
 
 
 def _find_phase(x: mx.array) -> mx.array:
+    if x.dtype != mx.complex64:
+        return mx.where(x < 0, mx.array(-1, dtype=x.dtype), mx.array(1, dtype=x.dtype))
     size = mx.abs(x)
     return mx.where(size == 0, mx.array(1, dtype=x.dtype), x / mx.where(size == 0, 1, size))
 
@@ -126,7 +135,13 @@ def _svdvals(x: mx.array) -> mx.array:
 
 def _eigh(x: mx.array) -> EighResult:
     values, vectors = mx.linalg.eigh(x, "L", stream=mx.cpu)
-    return EighResult(values, vectors * mx.conj(_find_phases(vectors)) if x.size else vectors)
+    return EighResult(values, _turn_columns(vectors) if x.size else vectors)
+
+
+def _turn_columns(vectors: mx.array) -> mx.array:
+    """Give the columns the signs or phases of the convention."""
+    phases = _find_phases(vectors)
+    return vectors * (mx.conj(phases) if vectors.dtype == mx.complex64 else phases)
 
 
 def _find_order(values: mx.array) -> mx.array:
@@ -150,7 +165,7 @@ def _eig(x: mx.array) -> EigResult:
         return EigResult(values, vectors)
     order = _find_order(values)
     vectors = mx.take_along_axis(vectors, mx.broadcast_to(order[..., None, :], vectors.shape), axis=-1)
-    return EigResult(mx.take_along_axis(values, order, axis=-1), vectors * mx.conj(_find_phases(vectors)))
+    return EigResult(mx.take_along_axis(values, order, axis=-1), _turn_columns(vectors))
 
 
 @cache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import mlx.core as mx
 
@@ -80,9 +81,7 @@ def _matmul_in_blocks(x: mx.array, y: mx.array) -> mx.array:
     return result + mx.matmul(left[1], right[1]) if whole < length else result
 
 
-_multiply: Callable[[mx.array, mx.array], mx.array] = (
-    _matmul_in_blocks if blas.library is None and sys.platform == "linux" else mx.matmul
-)
+_multiply: Any = _matmul_in_blocks if blas.library is None and sys.platform == "linux" else mx.matmul
 matmul = ByDType(_multiply, dict.fromkeys(dt.INTEGERS, _matmul_integers))
 
 

@@ -20,13 +20,15 @@ from ember_ml.backend.common.linalg import (
 from ember_ml.backend.common.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.errors import LinAlgError
 
-__all__ = ["is_finite"]
+__all__ = ["arrange", "is_finite", "turn_columns", "turn_pairs"]
+
+
+_largest: Any = np.maximum.reduce
 
 
 def is_finite(x: np.ndarray) -> bool:
-    """Whether all elements are finite; the sum answers it in a fraction of the time unless it overflows."""
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
+    """Whether all elements are finite; the sum of squares answers it in a fraction of the time unless it overflows."""
+    return math.isfinite(np.vdot(x, x).real) or bool(np.isfinite(x).all())
 
 
 def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
@@ -56,33 +58,49 @@ def _or_nan(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 def _find_phases(vectors: np.ndarray) -> np.ndarray:
     """Return the signs or phases, one for each column, of the first components that are nearly the largest."""
-    size = np.abs(vectors)
-    index = (size >= NEARLY_LARGEST * size.max(axis=-2, keepdims=True, initial=0)).argmax(axis=-2)
+    if vectors.dtype.kind == "c":  # squares order the components as their sizes do, in a third of the time
+        size = np.square(np.real(vectors))
+        size += np.square(np.imag(vectors))
+        share = NEARLY_LARGEST**2
+    else:
+        size, share = np.abs(vectors), NEARLY_LARGEST
+    limit = _largest(size, -2, None, None, True)
+    limit *= share
+    index = (size >= limit).argmax(-2)
     if vectors.ndim == 2:
         pivot = vectors[index, np.arange(vectors.shape[-1])][None]
     else:
         pivot = np.take_along_axis(vectors, index[..., None, :], axis=-2)
     if vectors.dtype.kind != "c":
-        return np.copysign(np.ones((), vectors.dtype), pivot)
+        return np.copysign(1.0, pivot)
     size = np.abs(pivot)
     return np.where(size > 0, pivot / np.where(size > 0, size, 1), np.ones((), vectors.dtype))
 
 
+def turn_columns(vectors: np.ndarray) -> None:
+    """Give the columns, in place, the signs or phases of the convention."""
+    vectors *= _find_phases(vectors).conj()
+
+
+def turn_pairs(u: np.ndarray, vh: np.ndarray, size: int) -> None:
+    """Give ``size`` columns of ``u`` the phases of the convention, and the rows of ``vh`` theirs, in place."""
+    first = u[..., :size]
+    phases = _find_phases(first)
+    first *= phases.conj()
+    vh[..., :size, :] *= phases.swapaxes(-2, -1)
+
+
 def _svd(x: np.ndarray, full_matrices: bool) -> SVDResult:
     u, s, vh = np.linalg.svd(x, full_matrices)
-    if not x.size:
-        return SVDResult(u, s, vh)
-    size = s.shape[-1]
-    phases = _find_phases(u[..., :size])
-    u[..., :size] *= phases.conj()
-    vh[..., :size, :] *= phases.swapaxes(-2, -1)
+    if x.size:
+        turn_pairs(u, vh, s.shape[-1])
     return SVDResult(u, s, vh)
 
 
 def _eigh(x: np.ndarray) -> EighResult:
     values, vectors = np.linalg.eigh(x)
     if x.size:
-        vectors *= _find_phases(vectors).conj()
+        turn_columns(vectors)
     return EighResult(values, vectors)
 
 
@@ -101,9 +119,19 @@ def _eig(x: np.ndarray) -> EigResult:
     values, vectors = map(_complex, np.linalg.eig(x))
     if not x.size:
         return EigResult(values, vectors)
+    return EigResult(*arrange(values, vectors))
+
+
+def arrange(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues and eigenvectors in the order and with the phases of the convention."""
     order = _find_order(values)
-    vectors = np.take_along_axis(vectors, order[..., None, :], axis=-1)
-    return EigResult(np.take_along_axis(values, order, axis=-1), vectors * _find_phases(vectors).conj())
+    if values.ndim == 1:
+        values, vectors = values[order], vectors[:, order]
+    else:
+        values = np.take_along_axis(values, order, axis=-1)
+        vectors = np.take_along_axis(vectors, order[..., None, :], axis=-1)
+    turn_columns(vectors)
+    return values, vectors
 
 
 def _eigvals(x: np.ndarray) -> np.ndarray:

@@ -16,6 +16,8 @@ from ember_ml.backend.common.linalg import (
     order_step,
 )
 from ember_ml.backend.common.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
+from ember_ml.backend.numpy.bodies import factorizations as host
+from ember_ml.backend.torch.host_transfer import as_shared_array
 from ember_ml.backend.torch.readable_values import values_are_read
 from ember_ml.errors import LinAlgError
 
@@ -24,6 +26,9 @@ __all__ = ["is_finite", "of_finite", "or_nan"]
 
 def is_finite(x: torch.Tensor) -> bool:
     """Whether all elements are finite; the sum answers it in a tenth of the time unless it overflows."""
+    array = as_shared_array(x)
+    if array is not None:
+        return host.is_finite(array)
     return bool(torch.isfinite(x.sum())) or bool(torch.isfinite(x).all())
 
 
@@ -65,6 +70,10 @@ def _svd(x: torch.Tensor, full_matrices: bool) -> SVDResult:
     if not x.numel():
         return SVDResult(u, s, vh)
     size = s.shape[-1]
+    array = as_shared_array(u)
+    if array is not None:  # a tenth of the time of the small operations below
+        host.turn_pairs(array, vh.numpy(), size)
+        return SVDResult(u, s, vh)
     phases = _find_phases(u[..., :size])
     if u.shape[-1] == vh.shape[-2]:
         return SVDResult(u * phases.conj(), s, phases.mT * vh)
@@ -92,7 +101,16 @@ def _svd_of_any_phase(x: torch.Tensor, full_matrices: bool) -> SVDResult:
 
 def _eigh(x: torch.Tensor) -> EighResult:
     values, vectors = torch.linalg.eigh(x)
-    return EighResult(values, vectors * _find_phases(vectors).conj() if x.numel() else vectors)
+    return EighResult(values, _turn_columns(vectors) if x.numel() else vectors)
+
+
+def _turn_columns(vectors: torch.Tensor) -> torch.Tensor:
+    """Give the columns of a new tensor the signs or phases of the convention."""
+    array = as_shared_array(vectors)
+    if array is None:
+        return vectors * _find_phases(vectors).conj()
+    host.turn_columns(array)
+    return vectors
 
 
 def _find_order(values: torch.Tensor) -> torch.Tensor:
@@ -108,9 +126,12 @@ def _eig(x: torch.Tensor) -> EigResult:
     values, vectors = torch.linalg.eig(x)
     if not x.numel():
         return EigResult(values, vectors)
+    array = as_shared_array(vectors)
+    if array is not None:
+        return EigResult(*map(torch.from_numpy, host.arrange(values.numpy(), array)))
     order = _find_order(values)
     vectors = vectors.gather(-1, order[..., None, :].expand(vectors.shape))
-    return EigResult(values.gather(-1, order), vectors * _find_phases(vectors).conj())
+    return EigResult(values.gather(-1, order), _turn_columns(vectors))
 
 
 def _eigvals(x: torch.Tensor) -> torch.Tensor:
@@ -130,15 +151,14 @@ def qr(x: torch.Tensor, mode: str) -> QRResult:
     check_matrix(x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode must be 'reduced' or 'complete', not {mode!r}")
-    if x.is_cuda and x.ndim > 2 and x.dtype in _WIDER:
-        # torch 2.11 on CUDA: batched QR of float32 loses the orthogonality of Q where a matrix lacks full rank
-        return QRResult(*(part.to(x.dtype) for part in torch.linalg.qr(x.to(_WIDER[x.dtype]), mode)))
-    q, r = torch.linalg.qr(x, mode)
+    # torch 2.11 on CUDA: batched QR of float32 loses the orthogonality of Q where a matrix lacks full rank
+    in_double = x.is_cuda and x.ndim > 2 and x.dtype in _WIDER
+    q, r = torch.linalg.qr(x.to(_WIDER[x.dtype]) if in_double else x, mode)
     if x.is_complex() and x.numel():
         pivot = r.diagonal(0, -2, -1).detach()
         phases = torch.where(pivot == 0, 1, torch.sgn(pivot))[..., None, :]
         q, r = _turn_first(q, phases), _turn_first(r.mT, phases.conj()).mT
-    return QRResult(q, r)
+    return QRResult(q.to(x.dtype), r.to(x.dtype))
 
 
 _WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}

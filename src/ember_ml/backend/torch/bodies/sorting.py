@@ -10,35 +10,23 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd import forward_ad
 
 from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes, reduced_shape
 from ember_ml.backend.common.quantiles import positions, read_probabilities
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.numpy.bodies import sorting as host
 from ember_ml.backend.torch.bodies.reductions import through_float32
+from ember_ml.backend.torch.host_transfer import as_shared_array
 from ember_ml.backend.torch.unsigned import from_ordered, ordered, to_ordered
 from ember_ml.core import dtypes as dt
 
 Tensor = torch.Tensor
 
 
-def _as_shared_array(x: Tensor) -> np.ndarray | None:
-    """Return the tensor's memory as a NumPy array where NumPy may compute instead of torch, otherwise None."""
-    if type(x) is not Tensor or x.requires_grad or x.device.type != "cpu" or torch.compiler.is_compiling():
-        return None
-    if x.dtype is torch.bfloat16 or forward_ad.unpack_dual(x).tangent is not None:
-        return None
-    try:
-        return x.numpy()
-    except RuntimeError:  # inside vmap, grad and the like, tensors have no memory of their own
-        return None
-
-
 def _sort(x: Tensor, axis: int | None, descending: bool, stable: bool) -> Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
-    array = _as_shared_array(x)
+    array = as_shared_array(x)
     if array is not None:
         result = torch.from_numpy(host._sort(array, axis, False, stable))
         return result.flip(axis) if descending and x.ndim else result
@@ -50,7 +38,7 @@ def _sort(x: Tensor, axis: int | None, descending: bool, stable: bool) -> Tensor
 def _argsort(x: Tensor, axis: int | None, descending: bool, stable: bool) -> Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
-    array = _as_shared_array(x)
+    array = as_shared_array(x)
     if array is not None:
         return torch.from_numpy(np.asarray(host._argsort(array, axis, descending, stable), order="C"))
     if x.is_complex() and x.ndim:
@@ -65,7 +53,7 @@ def _argsort(x: Tensor, axis: int | None, descending: bool, stable: bool) -> Ten
 def _argpartition(x: Tensor, kth: int, axis: int) -> Tensor:
     n = x.shape[axis_of(axis, x.ndim)]
     kth = axis_of(kth, n)
-    array = _as_shared_array(x)
+    array = as_shared_array(x)
     if array is not None:
         return torch.from_numpy(host._argpartition(array, kth, axis))
     return torch.argsort(_comparable(x), axis)
@@ -98,7 +86,7 @@ def _first_largest(rows: Tensor, k: int) -> Tensor:
     if not k or not rows.numel():
         return torch.zeros((*rows.shape[:-1], k), dtype=torch.int64, device=rows.device)
     values, indices = torch.topk(rows, min(k + 1, n))
-    is_clear = k == n or (_as_shared_array(rows) is not None and not _equal(values[..., k - 1], values[..., k]).any())
+    is_clear = k == n or (as_shared_array(rows) is not None and not _equal(values[..., k - 1], values[..., k]).any())
     indices, by_index = torch.sort(indices[..., :k])
     values, by_value = torch.sort(torch.gather(values, -1, by_index), descending=True, stable=True)
     indices = torch.gather(indices, -1, by_value)
@@ -118,7 +106,7 @@ def _equal(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _quantile(x: Tensor, q: Any, axis: Any, keepdims: bool, method: str) -> Tensor:
-    array = _as_shared_array(x)
+    array = as_shared_array(x)
     if array is not None:
         return torch.from_numpy(host._quantile(array, q, axis, keepdims, method))
     outer, probabilities = read_probabilities(q)
@@ -146,7 +134,7 @@ def _between(low: Tensor, high: Tensor, weight: Tensor | float) -> Tensor:
 
 
 def _median(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    array = _as_shared_array(x)
+    array = as_shared_array(x)
     if array is not None:
         return torch.from_numpy(host._median(array, axis, keepdims))
     rows, shape = _rows(x, axis, keepdims)

@@ -102,6 +102,12 @@ class GroupedQueryAttention(SequenceMixingLayer):
         empty = self.zeros(batch, 0, self.groups, self.width)
         return KeyValueCache(empty, empty)
 
+    def remember(self, context: TensorLike) -> KeyValueCache:
+        """Return the keys and values of another sequence, for calls that attend to that ``memory`` alone."""
+        key, value = self.key(context), self.value(context)
+        shape = (*key.shape[:2], self.groups, self.width)
+        return KeyValueCache(ops.reshape(key, shape), ops.reshape(value, shape))
+
     def forward(
         self,
         x: TensorLike,
@@ -110,7 +116,13 @@ class GroupedQueryAttention(SequenceMixingLayer):
         rotation: Rotation | None = None,
         is_causal: bool = False,
         state: KeyValueCache | None = None,
+        memory: KeyValueCache | None = None,
     ) -> Any:
+        if memory is not None:
+            query = self.query(x)
+            query = ops.reshape(query, (*query.shape[:2], self.heads, self.width))
+            found = self._attend(query, memory.key, memory.value, mask, bias, False)
+            return self.output(ops.reshape(found, (*found.shape[:2], self.heads * self.width)))
         query, key, value = self._project(x)
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)

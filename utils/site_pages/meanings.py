@@ -212,7 +212,7 @@ timeout: The time in seconds after which it gives up.
 strict: Whether a device that is not there is an error.
 condition: Where it is true the first choice is taken.
 """.strip().splitlines()
-_MEANINGS = dict(line.split(": ", 1) for line in _SHARED)
+_MEANINGS: dict[str, str] = {name: meaning for name, _, meaning in (line.partition(": ") for line in _SHARED)}
 
 
 def describe_parameters(thing: Any, signature: inspect.Signature) -> list[tuple[inspect.Parameter, str]]:
