@@ -20,7 +20,7 @@ from ember_ml.tensor.in_place import end_trace, start_trace
 from ember_ml.tensor.var import Var
 from ember_ml.transforms.captured_variables import Holder, State, find_holders
 
-__all__ = ["Compiled", "compile"]
+__all__ = ["compile"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MANY = 32
