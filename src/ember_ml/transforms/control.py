@@ -1,8 +1,8 @@
 """Control flow: branches and loops that compile where the backend compiles.
 
 The functions that they take may work on native or portable tensors; operands, carried values and results may be nested
-containers. Eager code runs as the Python that it stands for. Inside a function that PyTorch compiles, branches and
-loops become PyTorch's own; inside one that MLX compiles, and under the vectorizing transforms of both, all branches are
+containers. Eager code runs as the Python that it stands for. Inside a function that PyTorch or JAX compiles, branches
+and loops become the library's own; inside one that MLX compiles, and under the vectorizing transforms, all branches are
 computed and the right one is selected.
 """
 
@@ -135,8 +135,9 @@ def while_loop(
     their own. ``body`` gives new variables of the same structure, dtypes and shapes, and runs ``maximum_iterations``
     times at most. Python numbers become tensors before the first step.
 
-    A function that MLX compiles cannot ask for values, nor can a vectorized one: ``UnsupportedOp``. Use
-    :func:`fori_loop` with a fixed number of steps there, and select with :func:`where`.
+    A function that MLX compiles cannot ask for values, nor can a vectorized one, and JAX has no gradient of such a loop
+    in a function that it compiles: ``UnsupportedOp``. Use :func:`fori_loop` with a fixed number of steps there, and
+    select with :func:`where`.
 
     >>> from ember_ml import ops
     >>> n, total = ops.while_loop(lambda n, total: total < 10, lambda n, total: (n + 1, total + n), (0, 0))

@@ -1,6 +1,6 @@
 """Gradients of functions, on every backend: of tensors, of nested containers, of modules.
 
-PyTorch and MLX differentiate with their own engines; on NumPy, and on any backend that brings no engine, the tape does.
+PyTorch, MLX and JAX differentiate with their own engines; on NumPy, and on any backend without one, the tape does.
 Functions of functions take a Python function and give one; nothing is computed until that is called, on the backend
 that is active then.
 """
