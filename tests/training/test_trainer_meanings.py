@@ -10,6 +10,7 @@ import pytest
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.training import DataLoader, Trainer, callbacks, losses, metrics, optimizers
+from ember_ml.training.history import History
 
 
 class Masked(nn.Module):
@@ -234,3 +235,13 @@ def test_an_optimizer_inside_another_is_not_compiled(backend: str) -> None:
             trainer.fit(x, y, epochs=2, batch_size=8)
     else:
         assert len(trainer.fit(x, y, epochs=2, batch_size=8)["loss"]) == 4
+
+
+def test_a_long_epoch_holds_few_tensors_of_losses(backend: str) -> None:
+    history = History()
+    held = []
+    for number in range(3000):
+        history.add_step(ops.asarray(float(number)), 1, backend)
+        held.append(len(history._pending))
+    assert max(held) <= 1024
+    assert history["loss"] == [float(number) for number in range(3000)]
