@@ -13,7 +13,7 @@ FAST := tests/tensor tests/test_face.py tests/test_imports.py tests/test_trees.p
 	tests/test_registry.py tests/lint/test_guidelines.py tests/autodiff/test_backward.py tests/behaviour/test_promotion.py
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup test test-fast test-pythons test-long lint tables format demo bench docs docs-serve clean
+.PHONY: help setup test test-fast test-pythons test-long lint tables format demo bench docs dist docs-serve clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -77,6 +77,13 @@ $(DOCS_STAMP): $(STAMP)
 
 docs: $(DOCS_STAMP) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
+
+dist: $(DOCS_STAMP) ## build the wheel and the sdist, and try the wheel in an empty environment with NumPy alone
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv dist/venv && dist/venv/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	cd dist && venv/bin/ember-ml doctor && venv/bin/ember-ml demo --samples 100 --epochs 1 && venv/bin/emberlint --version
 
 docs-serve: $(DOCS_STAMP) ## serve the documentation on this machine
 	$(BIN)/mkdocs serve

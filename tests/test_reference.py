@@ -125,6 +125,16 @@ def test_what_the_page_of_a_class_tells(pages: dict[str, str]) -> None:
     assert "Also caught as: `ValueError`." in pages["reference/errors/LinAlgError.md"]
 
 
+def test_the_search_finds_parts_of_names(pages: dict[str, str]) -> None:
+    """Its words do not end at underscores."""
+    assert (
+        "Search words: sparse categorical crossentropy, cross entropy"
+        in pages["reference/sparse_categorical_crossentropy.md"]
+    )
+    assert "Search words: cosine restarts" in pages["reference/training.schedules/CosineRestarts.md"]
+    assert "Search words" not in pages["reference/add.md"]
+
+
 def test_the_tables_of_names_are_filled_in(hooks: ModuleType, pages: dict[str, str]) -> None:
     page = type("Page", (), {"file": type("File", (), {"src_uri": "coming-from/pytorch.md", "url": ""}), "title": ""})
     shown = hooks.on_page_markdown("<!-- names: PyTorch -->\n<!-- same names: numpy ops -->", page)

@@ -91,6 +91,7 @@ def _check_inputs(backend: str, name: str, inside: bool, data: st.DataObject) ->
             portable = _call(name, arguments, EmberTensor)
             if any(is_array(x) or isinstance(x, list) for x in arguments.values()):
                 assert all(type(x) is EmberTensor for x in portable), "portable inputs"
+                assert [x.dtype for x in portable] == [ops.dtype(x) for x in native], "portable inputs"
             _check_equal(portable, native, "portable inputs")
             plain = _call(name, arguments, _as_python)
             assert all(type(x) is module.tensor_type for x in plain), "Python inputs"

@@ -1,4 +1,4 @@
-"""A job that is asked to end: all ranks stop after one step, save, and a later start goes on from there."""
+"""Jobs that are asked to end, and save before; and long work that is not standing still."""
 
 from __future__ import annotations
 
@@ -61,3 +61,39 @@ def test_a_job_that_is_asked_to_end_loses_no_step(backend: str, tmp_path: Path) 
         losses.append([json.loads(line.partition("losses ")[2]) for line in shown.out.splitlines() if "losses" in line])
     assert losses[0] == losses[1]
     assert [len(found) for found in losses[1]] == [300, 300]
+
+
+LONG = """
+import sys, time
+from ember_ml import nn, ops
+from ember_ml.distributed.strategy import DataParallelStrategy
+from ember_ml.training import Trainer, checkpoints, steps
+
+def slowly(function):
+    def slow(*arguments):
+        if sys.argv[2:]:  # once
+            sys.argv.pop()
+            time.sleep(17)
+        if which is steps.Objective:  # nothing is really compiled, which takes longer still
+            arguments = (*arguments[:3], False, *arguments[4:])
+        return function(*arguments)
+    return slow
+
+is_compiled = sys.argv[2] == "compile"
+which, method = (checkpoints, "write") if sys.argv[2] == "save" else (steps.Objective, "differentiate")
+setattr(which, method, slowly(getattr(which, method)))
+trainer = Trainer(nn.Linear(3, 1), "sgd", strategy=DataParallelStrategy(2), compile=is_compiled, progress=False)
+x = ops.ones((8, 3))
+trainer.fit(x, x[:, :1], batch_size=8)
+trainer.save(sys.argv[1])
+trainer.fit(x, x[:, :1], epochs=2, batch_size=8)
+print("steps", trainer.steps)
+"""
+
+
+@pytest.mark.parametrize("work", ["save", "compile"])
+def test_saving_and_compiling_are_not_standing_still(backend: str, work: str, tmp_path: Path) -> None:
+    options = ("-n", "2", "--backend", backend, "--timeout", "16")
+    shown = launch(tmp_path, LONG, *options, arguments=(str(tmp_path / "run"), work))
+    assert shown.code == 0, shown.err
+    assert shown.out.count("steps 2") == 2

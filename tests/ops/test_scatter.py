@@ -161,3 +161,13 @@ def test_in_top_k_shares_places_among_equals(backend: str) -> None:
     assert _lists(ops.in_top_k([1, 0], predictions, 1)) == [True, False]
     with pytest.raises(IndexError):
         ops.in_top_k([3, 0], predictions, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("length", [17, 100, 1003, 40_001])
+def test_every_row_of_a_long_sum_counts(backend: str, length: int, dtype: str) -> None:
+    """Long sums are split into partial ones, of which the last may be shorter."""
+    values, ids = ops.arange(length, dtype=dtype), ops.mod(ops.arange(length), 2)
+    got = ops.to_numpy(ops.segment_sum(ops.divide(values, length) if dtype == "float32" else values, ids, 2)).tolist()
+    halves = [sum(range(0, length, 2)), sum(range(1, length, 2))]
+    assert got == (pytest.approx([half / length for half in halves]) if dtype == "float32" else halves)

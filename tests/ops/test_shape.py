@@ -328,3 +328,10 @@ def test_joined_dtypes_are_promoted(backend: str, name: str, first: str, second:
     joined = getattr(ops, name)([ops.ones((2,), dtype=first), ops.zeros((2,), dtype=second)])
     assert ops.dtype(joined) == together
     assert ops.to_numpy(ops.ravel(joined)).tolist() == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["split", "array_split"])
+def test_more_parts_than_memory_holds(backend: str, name: str) -> None:
+    with pytest.raises(ValueError, match="nearly all of them empty"):
+        getattr(ops, name)(ops.zeros((0, 2)), 2**70)
+    assert len(getattr(ops, name)(ops.zeros((0, 2)), 5)) == 5

@@ -22,6 +22,7 @@ __all__ = [
     "Written",
     "check_close",
     "generate",
+    "gradients",
     "read_weights",
     "result_of_folder",
     "write",
@@ -326,3 +327,13 @@ def read_weights(folder: Path) -> dict[str, Any]:
                     tensor.contiguous().view(torch.uint8).numpy().tobytes(),
                 )
     return found
+
+
+def gradients(name: str, folder: Path, tokens: list[list[int]]) -> dict[str, np.ndarray]:
+    """Return the gradients of the mean square of the result, by the stored names of the parameters."""
+    import torch
+
+    model, given = _open(CASES[name].kind, folder), torch.tensor(tokens)
+    more = {"decoder_input_ids": given} if name in TRANSLATORS else {}
+    _quietly(model, given, **more)[0].square().mean().backward()
+    return {key: x.grad.numpy() for key, x in model.named_parameters() if x.grad is not None}

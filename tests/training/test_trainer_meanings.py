@@ -10,6 +10,7 @@ import pytest
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.training import DataLoader, Trainer, callbacks, losses, metrics, optimizers
+from ember_ml.training.history import History
 
 
 class Masked(nn.Module):
@@ -235,3 +236,13 @@ def test_an_optimizer_inside_another_is_not_compiled(backend: str) -> None:
     if backend in ("mlx", "jax"):  # which take the update into the program
         with pytest.raises(TypeError, match="updates by Adam, which it neither takes nor closes over"):
             ember_ml.compile(lambda: both.update(model, gradients))()
+
+
+def test_a_long_epoch_holds_few_tensors_of_losses(backend: str) -> None:
+    history = History()
+    held = []
+    for number in range(3000):
+        history.add_step(ops.asarray(float(number)), 1, backend)
+        held.append(len(history._pending))
+    assert max(held) <= 1024
+    assert history["loss"] == [float(number) for number in range(3000)]

@@ -13,7 +13,17 @@ from ember_ml.tensor import EmberTensor
 from ember_ml.transforms.captured_variables import Holder
 from site_pages import elsewhere
 from site_pages.meanings import show_parameters
-from site_pages.text import PAGES, documentation_to_markdown, first_sentence, link, link_types, read, table, to_markdown
+from site_pages.text import (
+    PAGES,
+    documentation_to_markdown,
+    first_sentence,
+    link,
+    link_types,
+    list_search_words,
+    read,
+    table,
+    to_markdown,
+)
 
 __all__ = ["SECTIONS", "find_signature", "list_pages", "list_public", "list_sections", "make_navigation", "write_pages"]
 
@@ -152,7 +162,8 @@ def _write_page(module: str, name: str, thing: Any) -> str:
         parts += ["## In other libraries", others]
     source = inspect.unwrap(thing).__module__.replace(".", "/")
     parts.append(f"Module: [{SECTIONS[module][0]}](index.md). Source: `src/{source}.py`.")
-    return "\n\n".join(parts) + "\n"
+    parts.append(list_search_words(name))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def find_signature(thing: Any) -> inspect.Signature | None:

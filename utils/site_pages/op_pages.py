@@ -16,7 +16,16 @@ from ember_ml.dispatch.describe import describe_dtypes, describe_gradient, join_
 from ember_ml.dispatch.inventory import Entry, Gap, gaps, inventory
 from site_pages import elsewhere
 from site_pages.meanings import show_parameters
-from site_pages.text import documentation_to_markdown, first_sentence, link, link_types, read, table, to_markdown
+from site_pages.text import (
+    documentation_to_markdown,
+    first_sentence,
+    link,
+    link_types,
+    list_search_words,
+    read,
+    table,
+    to_markdown,
+)
 
 __all__ = ["INDEX", "list_pages", "make_navigation", "write_pages"]
 
@@ -138,7 +147,8 @@ def _write_page(entry: Entry, backends: list[Any], lacking: list[Gap]) -> str:
         parts += ["## Backends", table(("backend", "computed by", "notes"), rows)]
     source = inspect.unwrap(op.declaration).__module__.replace(".", "/")
     parts.append(f"Family: [{_title(op.declaration.__module__)}]({link(path, INDEX)}). Source: `src/{source}.py`.")
-    return "\n\n".join(parts) + "\n"
+    parts.append(list_search_words(entry.op))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 _HOW = {"native": "the library's own function", "own": "a custom kernel", "missing": "nothing"}

@@ -14,6 +14,7 @@ __all__ = [
     "first_sentence",
     "link",
     "link_types",
+    "list_search_words",
     "read",
     "table",
     "to_markdown",
@@ -108,6 +109,23 @@ def link_types(annotation: Any, path: str) -> str:
             plain += part
     shown = [text if text.startswith("[`") else f"`{text.strip()}`" for text in (*shown, plain) if text.strip()]
     return " ".join(shown).replace("|", "\\|")
+
+
+_SYNONYMS = {
+    "crossentropy": "cross entropy",
+    "compile": "jit",
+    "concatenate": "cat",
+    "trainer": "fit, train loop",
+    "schedule": "learning rate",
+    "average_pool": "avg pool",
+}
+
+
+def list_search_words(name: str) -> str:
+    """Return a line with the words in a name, which the search of the site finds only one by one; "" for one word."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").lower()
+    others = [synonym for key, synonym in _SYNONYMS.items() if key in name.lower()]
+    return f"<small>Search words: {', '.join([words, *others])}</small>" if others or " " in words else ""
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

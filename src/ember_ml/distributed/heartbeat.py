@@ -15,6 +15,7 @@ import select
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +24,7 @@ from typing import Any
 
 from ember_ml.errors import EmberError, PeerLost
 
-__all__ = ["HEARTBEAT", "TIMEOUT", "interval", "progress", "start", "waiting"]
+__all__ = ["HEARTBEAT", "TIMEOUT", "announce_stop", "busy", "interval", "progress", "start", "waiting"]
 
 HEARTBEAT = "EMBER_ML_HEARTBEAT"
 """The variable with the number of the open file through which a rank and its launcher talk."""
@@ -32,6 +33,7 @@ TIMEOUT = "EMBER_ML_TIMEOUT"
 
 _LONGEST_INTERVAL = 1.0
 _BEATS_WITHIN_TIMEOUT = 10
+_BUSY_TIMEOUTS = 10
 
 
 class _Rank:
@@ -47,6 +49,7 @@ class _Rank:
         self.is_lost_itself = False
         self.heard = threading.Event()
         self.is_stopping = False
+        self.busy_until = 0.0
 
     def say(self, **more: Any) -> None:
         assert self.channel is not None
@@ -127,6 +130,19 @@ def moves() -> int:
     return _rank.moves
 
 
+class busy:
+    """A block of long work without collectives, such as compiling, which is no standing still.
+
+    The heartbeat counts as progress inside it, for ten times the time limit at most.
+    """
+
+    def __enter__(self) -> None:
+        _rank.busy_until = time.monotonic() + _BUSY_TIMEOUTS * float(os.environ.get(TIMEOUT, "300"))
+
+    def __exit__(self, *error: object) -> None:
+        _rank.busy_until = 0.0
+
+
 class waiting:
     """A scope in which this rank waits for the others, by the name of what it waits in.
 
@@ -164,6 +180,8 @@ def _beat(channel: socket.socket, seconds: float) -> None:
     received = b""
     try:
         while True:
+            if time.monotonic() < _rank.busy_until:
+                _rank.moves += 1
             _rank.say()
             if not select.select([channel], [], [], seconds)[0]:
                 continue

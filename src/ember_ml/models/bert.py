@@ -51,6 +51,16 @@ class Encoder(PretrainedModel):
     """
 
     head: str = "model"
+    family: Family
+    names: Names
+    longest: int
+    embedding: Embedding
+    places: Embedding
+    types: Embedding
+    norm: LayerNorm
+    drop: Dropout
+    layers: list[Any]
+    pooler: Linear
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -158,6 +168,7 @@ class MaskedWords(Encoder):
     """An encoder with logits of the token at each position, (batch, length, vocabulary)."""
 
     head = "words"
+    words: Any
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -194,6 +205,10 @@ class SequenceClassifier(Encoder):
     """An encoder with logits for the whole text, (batch, labels)."""
 
     head = "sequence"
+    dense: Linear
+    classifier: Linear
+    classifier_of_dense: Linear
+    head_drop: Dropout
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -220,6 +235,8 @@ class TokenClassifier(Encoder):
     """An encoder with logits for each token, (batch, length, labels)."""
 
     head = "tokens"
+    classifier: Linear
+    head_drop: Dropout
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)

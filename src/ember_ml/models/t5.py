@@ -148,8 +148,9 @@ class T5(TextGenerator):
     decoder writes.
     """
 
-    encoder: _Stack
-    decoder: _Stack
+    names: Names
+    encoder: Any
+    decoder: Any
     embedding: Embedding
     output: Linear
 

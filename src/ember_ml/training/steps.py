@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,8 @@ import ember_ml
 from ember_ml import ops
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
+from ember_ml.core import trees
+from ember_ml.distributed import heartbeat
 from ember_ml.nn.gradients import build, differentiate
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.trained_state import TrainedState
@@ -105,6 +108,7 @@ class TrainingStep:
         """The weight of this process's part of the batch, where several processes share one."""
         self.is_prepared = strategy is None
         self._compiled_update = Compiled(self._update, replaces=True)
+        self._compiled_for: set[Any] = set()
 
     def __call__(self, batch: Any) -> tuple[Tensor, Any]:
         """Return the loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted.
@@ -172,10 +176,11 @@ class TrainingStep:
         scale = self.precision.scale if self.precision is not None else None
         factor = None if scale is None else ops.asarray(scale, dtype="float32")
         arguments = backend, state, is_compiled, x, y, weight, factor
-        if self.strategy is None or self.accumulate > 1:
+        if self.strategy is None:
             value, prediction, gradients = self.objective.differentiate(*arguments)
         else:
-            with self.strategy.overlapping(self.weight):
+            averaging = nullcontext() if self.accumulate > 1 else self.strategy.overlapping(self.weight)
+            with averaging, self._allow_compiling((x, y, weight)):
                 value, prediction, gradients = self.objective.differentiate(*arguments)
         if scale is not None:
             value = ops.divide(value, scale)
@@ -195,6 +200,14 @@ class TrainingStep:
         else:
             self.optimizer.apply(state.named, gradients)
         return value, prediction
+
+    def _allow_compiling(self, batch: Any) -> AbstractContextManager[Any]:
+        """Return a block in which the launcher allows for the time that compiling for new shapes takes."""
+        shapes = tuple(getattr(x, "shape", ()) for x in trees.flatten(batch)[0]) if self.is_compiled else ()
+        if not self.is_compiled or shapes in self._compiled_for:
+            return nullcontext()
+        self._compiled_for.add(shapes)
+        return heartbeat.busy()
 
     def _accumulate(self, gradients: Sequence[Tensor]) -> list[Tensor] | None:
         """Add to the collected gradients; return their mean once there are enough of them, otherwise None."""

@@ -107,6 +107,10 @@ def grid(arrays: list[Any], indexing: str) -> list[tuple[Any, tuple[int, ...], t
     ]
 
 
+_MOST_EMPTY_PARTS = 1 << 20
+"""As many parts a short axis may be split into: beyond, a number meant as something else would fill the memory."""
+
+
 def sections(parts: Any, length: int, equal: bool) -> list[slice]:
     """Return the slices that split an axis of that length: into so many parts, or at these positions.
 
@@ -119,6 +123,8 @@ def sections(parts: Any, length: int, equal: bool) -> list[slice]:
             raise ValueError(f"a tensor is split into 1 part or more, not {count}")
         if equal and length % count:
             raise ValueError(f"an axis of length {length} does not split into {count} equal parts; array_split does it")
+        if count > max(length, _MOST_EMPTY_PARTS):
+            raise ValueError(f"an axis of length {length} does not split into {count} parts, nearly all of them empty")
         short, longer = divmod(length, count)
         ends = [index * short + min(index, longer) for index in range(count + 1)]
     else:

@@ -21,11 +21,24 @@ sqrt = torch.sqrt
 rsqrt = torch.rsqrt
 
 
+_TENS = torch.tensor([float(f"1e{place}") for place in range(-307, 309)], dtype=torch.float64)
+
+
 def log10(x: torch.Tensor) -> torch.Tensor:
-    # torch 2.11 on CUDA: some powers of ten in float32 have a logarithm that is not whole
+    # torch 2.11 on CUDA: some powers of ten have a logarithm that is not whole
     if x.is_cuda and x.dtype is torch.float32:
         return torch.log10(x.double()).float()
+    if x.is_cuda and x.dtype is torch.float64:
+        return _make_whole(x, torch.log10(x))
     return torch.log10(x)
+
+
+def _make_whole(x: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    """Return ``result``, the logarithms of ``x`` to base 10, with those of powers of ten corrected."""
+    whole = torch.nan_to_num(result.detach()).round().clamp(-307, 308)
+    tens = _TENS.to(x.device)[whole.to(torch.int64) + 307]
+    # the correction is added, so that the gradient stays
+    return result + torch.where(x.detach() == tens, whole - result.detach(), 0)
 
 
 def _of_distinct(native: Callable[..., torch.Tensor], base: float) -> Callable[..., torch.Tensor]:

@@ -1,0 +1,68 @@
+"""How processes that another program started meet: through torchrun's store, and by MLX's host files."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ember_ml.backend.processes import rendezvous
+from ember_ml.backend.processes.group import Place
+
+
+def test_ranks_that_torchrun_has_started_again_do_not_meet_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("torch.distributed")
+    port = rendezvous._free_port()
+    store = distributed.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False)  # it outlives the restart
+    for restart in ("0", "1"):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restart)
+        found: dict[int, list[str]] = {}
+
+        def meet(rank: int, found: dict[int, list[str]] = found, restart: str = restart) -> None:
+            place = Place(rank, 2, rank, f"127.0.0.1:{port}", 30.0, "torchrun")
+            found[rank] = rendezvous._exchange_by_store(place, f"{restart}:{rank}")
+
+        ranks = [threading.Thread(target=meet, args=(rank,)) for rank in (1, 0)]
+        for rank in ranks:
+            rank.start()
+        for rank in ranks:
+            rank.join(60)
+        assert found == {rank: [f"{restart}:0", f"{restart}:1"] for rank in (0, 1)}
+    del store
+
+
+@pytest.mark.parametrize("is_joined", [True, False])
+def test_a_host_file_of_mlx_does_not_stay(is_joined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mlx.core")
+    processes: Any = importlib.import_module("ember_ml.backend.mlx.processes")  # not the one that loads when asked
+
+    class Ring:
+        def rank(self) -> int:
+            return 1
+
+        def size(self) -> int:
+            return 2
+
+    def init(**settings: Any) -> Ring:
+        assert list(tmp_path.iterdir()) == [Path(os.environ["MLX_HOSTFILE"])]
+        if not is_joined:
+            raise RuntimeError("the ring could not be joined")
+        return Ring()
+
+    for name in ("MLX_HOSTFILE", "MLX_RANK"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(processes, "all_addresses", lambda place: ["127.0.0.1:1", "127.0.0.1:2"])
+    monkeypatch.setattr(processes.mx.distributed, "init", init)
+    place = Place(1, 2, 1, None, 30.0, "torchrun")
+    if is_joined:
+        assert processes.connect(place).rank == 1
+    else:
+        with pytest.raises(RuntimeError, match="could not be joined"):
+            processes.connect(place)
+    assert list(tmp_path.iterdir()) == []
