@@ -1,4 +1,4 @@
-"""What processes that compute together do together: every one makes the same calls, in the same order.
+"""Exchange tensors among processes that compute together: every one makes the same calls, in the same order.
 
 Each function takes a native or portable tensor, or what becomes one, and gives the same kind. In a program of one
 process they are what they would be for a group of one.
@@ -41,7 +41,7 @@ _REDUCTIONS = ("sum", "mean", "max", "min")
 
 
 def all_reduce(x: TensorLike, op: str = "sum") -> Tensor:
-    """The sum of the ranks' tensors, element by element, on every rank; or their ``mean``, ``max`` or ``min``.
+    """Return the sum of the ranks' tensors, element by element, on every rank; or their ``mean``, ``max`` or ``min``.
 
     Half precision is summed in float32. Bools have a max and min only, complex numbers none; integers no mean.
 
@@ -50,7 +50,7 @@ def all_reduce(x: TensorLike, op: str = "sum") -> Tensor:
     >>> ops.to_numpy(collectives.all_reduce(ops.array([1.0, 2.0]))).tolist()
     [1.0, 2.0]
     """
-    return _on_native("all_reduce", x, lambda native: _reduced(native, op))
+    return _on_native("all_reduce", x, lambda native: _reduce(native, op))
 
 
 def all_gather(x: TensorLike) -> Tensor:
@@ -103,7 +103,7 @@ def reduce_scatter(x: TensorLike, op: str = "sum") -> Tensor:
 
 
 def broadcast(x: TensorLike, source: int = 0) -> Tensor:
-    """The tensor of the rank ``source``, on every rank; the others' tensors must have its shape and dtype.
+    """Return the tensor of the rank ``source``, on every rank; the others' tensors must have its shape and dtype.
 
     >>> from ember_ml import ops
     >>> from ember_ml.distributed import collectives
@@ -147,7 +147,7 @@ def barrier() -> None:
 
 
 def average(tensors: Sequence[Tensor], weight: float | None = None) -> list[Tensor]:
-    """The means over the ranks of each of ``tensors``, native and floating-point: as of gradients.
+    """Return the means over the ranks of each of ``tensors``, native and floating-point: as of gradients.
 
     They travel in large messages, of which some are under way while others are prepared. With ``weight``, a number that
     may differ from rank to rank, they are weighted means, and tensors of weight 0 do not count, whatever they hold.
@@ -163,7 +163,7 @@ def average(tensors: Sequence[Tensor], weight: float | None = None) -> list[Tens
 
 
 def begun_average(tensors: Sequence[Tensor], weight: float | None = None) -> list[Tensor]:
-    """What :func:`average` gives, perhaps yet to be computed: :func:`finish` must follow on every rank."""
+    """Return what :func:`average` gives, perhaps yet to be computed: :func:`finish` must follow on every rank."""
     found = group()
     if found.size == 1:
         return list(tensors)
@@ -183,7 +183,7 @@ def finish(tensors: Sequence[Tensor]) -> None:
         _run("average", lambda: group().finish(tensors))
 
 
-def _reduced(native: Any, op: str) -> Any:
+def _reduce(native: Any, op: str) -> Any:
     if op not in _REDUCTIONS:
         raise ValueError(f"all_reduce computes one of {', '.join(_REDUCTIONS)}, not {op!r}")
     dtype = _check_reduction(active().dtype_of(native), op)
@@ -210,7 +210,7 @@ def _is_trivial(native: Any) -> bool:
 
 
 def _on_native(what: str, x: Any, function: Callable[[Any], Any]) -> Any:
-    """What ``function`` gives for ``x`` as a native tensor, in the kind of ``x``."""
+    """Return what ``function`` gives for ``x`` as a native tensor, in the kind of ``x``."""
     backend = active()
     _check_traced(backend, what)
     native = bring(x._array if type(x) is EmberTensor else x, backend)
@@ -220,7 +220,7 @@ def _on_native(what: str, x: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def _run(what: str, function: Callable[[], Any]) -> Any:
-    """What ``function`` gives; a failure of the engine says on which rank and why."""
+    """Return what ``function`` gives; a failure of the engine says on which rank and why."""
     try:
         with waiting(what):
             return function()

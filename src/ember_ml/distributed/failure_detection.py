@@ -1,4 +1,4 @@
-"""What the launcher knows of each rank, and which one it holds responsible when a job fails or stalls."""
+"""Keep what the launcher knows of each rank, and find the one that is responsible when a job fails or stalls."""
 
 from __future__ import annotations
 
@@ -144,16 +144,16 @@ class Watch:
         self.limit = limit
 
     def stalled(self, now: float) -> Failure | None:
-        """The failure of a job in which a rank has stood still for the time limit."""
+        """Return the failure of a job in which a rank has stood still for the time limit."""
         running = [rank for rank in self.ranks if rank.code is None]
         still = any(rank.joined and now - rank.moved > self.limit for rank in running)
         if not still:
             still = any(rank.stopped is not None and now - rank.stopped > self.limit for rank in running)
-        return self._blamed(now) if still else None
+        return self._blame(now) if still else None
 
     def behind(self, broken: RankState, now: float) -> Failure:
-        """The failure that broke a collective of that rank: another one's if one is behind, else its own."""
-        found = self._blamed(now)
+        """Return the failure that broke a collective of that rank: another one's if one is behind, else its own."""
+        found = self._blame(now)
         other = next(rank for rank in self.ranks if rank.number == found.rank)
         if other.broken or not self._holds_up(other, broken, now):
             return Failure(broken.number, f"{broken.name} could not finish {broken.broken}", 1)
@@ -164,7 +164,7 @@ class Watch:
         is_behind = rank.collectives < other.collectives or not rank.joined
         return rank.has_left or rank.stopped is not None or (still and is_behind)
 
-    def _blamed(self, now: float) -> Failure:
+    def _blame(self, now: float) -> Failure:
         """The rank for which the others wait: stopped, silent, absent, or behind in the sequence of collectives."""
         running = [rank for rank in self.ranks if rank.code is None]
         for rank in running:
@@ -199,12 +199,12 @@ class Watch:
         return next((rank for rank in ended if not rank.broken), ended[0])
 
     def exit_failure(self, rank: RankState) -> Failure:
-        """The failure of a rank that ended with a code other than 0."""
+        """Return the failure of a rank that ended with a code other than 0."""
         assert rank.code is not None
         return Failure(rank.number, f"{rank.name} {describe_exit(rank.code)}", _shell_code(rank.code))
 
     def uncaught(self, now: float, patience: float) -> Failure | None:
-        """The failure of a rank that has raised an exception, told that long ago, and has not ended yet."""
+        """Return the failure of a rank that has raised an exception, told that long ago, and has not ended yet."""
         for rank in self.ranks:
             if rank.raised and rank.code is None and now - rank.raised_at > patience:
                 return Failure(rank.number, f"{rank.name} raised {rank.raised}", 1)

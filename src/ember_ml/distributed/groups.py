@@ -1,4 +1,4 @@
-"""The processes that compute together: joining them, and which of them this one is."""
+"""Join the processes that compute together, and say which of them this one is."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def place() -> Place:
 
 
 def rank() -> int:
-    """The number of this process among those that compute together, from 0; 0 in a program of one process."""
+    """Return the number of this process among those that compute together, from 0; 0 in a program of one process."""
     return place().rank
 
 
 def world_size() -> int:
-    """How many processes compute together; 1 in a program of one process."""
+    """Return how many processes compute together; 1 in a program of one process."""
     return place().world_size
 
 
 def local_rank() -> int:
-    """The number of this process among those on its machine."""
+    """Return the number of this process among those on its machine."""
     return place().local_rank
 
 
@@ -62,7 +62,7 @@ def initialize(world_size: int | None = None, timeout: float | None = None) -> N
     none).
     """
     check_size(world_size)
-    _joined(timeout)
+    _join(timeout)
 
 
 def check_size(wanted: int | None) -> None:
@@ -75,16 +75,16 @@ def check_size(wanted: int | None) -> None:
 
 
 def is_initialized() -> bool:
-    """Whether this process has joined the others over the active backend's engine."""
+    """Return whether this process has joined the others over the active backend's engine."""
     return backends.active().key in _groups
 
 
 def group() -> Group:
-    """The group of the active backend's engine, joined at the first request."""
-    return _groups.get(backends.active().key) or _joined(None)
+    """Return the group of the active backend's engine, joined at the first request."""
+    return _groups.get(backends.active().key) or _join(None)
 
 
-def _joined(timeout: float | None) -> Group:
+def _join(timeout: float | None) -> Group:
     backend = backends.active()
     with _lock:
         found = _groups.get(backend.key)
@@ -122,7 +122,7 @@ def _engine_of(backend: Backend, here: Place) -> Group:
     if backend.processes is not None:
         return backend.processes.connect(here)
     with backends.use_backend(HOST):  # which moves the tensors of a backend without an engine of its own
-        return Bridge(_joined(None), backends.active(), backend)
+        return Bridge(_join(None), backends.active(), backend)
 
 
 def shutdown() -> None:

@@ -1,4 +1,4 @@
-"""Signs of life that a rank gives to ``ember-ml launch``, and the news of a failed rank that come back.
+"""Send heartbeats of a rank to ``ember-ml launch``, and receive the news of a failed rank.
 
 MPI and the MLX ring wait for ever for a peer that has stopped, so the launcher must learn whether each rank goes on. A
 thread tells it, every second or so, how often the rank has moved: each collective and each step of training is a move.
@@ -64,7 +64,7 @@ _rank = _Rank()
 
 
 def interval(timeout: float) -> float:
-    """The seconds between two signs of life, where a job is given up after ``timeout`` seconds.
+    """Return the seconds between two signs of life, where a job is given up after ``timeout`` seconds.
 
     >>> from ember_ml.distributed.heartbeat import interval
     >>> interval(300.0), interval(5.0)

@@ -1,4 +1,4 @@
-"""Which rank runs on which host."""
+"""Place ranks on hosts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read_hosts(path: Path) -> list[tuple[str, int]]:
 
 
 def places(hosts: list[tuple[str, int]], count: int | None) -> list[Host]:
-    """The hosts that are needed for ``count`` ranks (all of them for None), filled in the order given.
+    """Return the hosts that are needed for ``count`` ranks (all of them for None), filled in the order given.
 
     >>> from ember_ml.distributed.hosts import places
     >>> [(host.name, list(host.ranks)) for host in places([("a", 2), ("b", 2)], 3)]
@@ -96,7 +96,7 @@ def check_reach(hosts: list[Host]) -> None:
 
 
 def is_here(name: str) -> bool:
-    """Whether the name is one of this machine: only then can its address be listened at."""
+    """Return whether the name is one of this machine: only then can its address be listened at."""
     with socket.socket() as probe:
         try:
             probe.bind((address_of(name), 0))
@@ -106,7 +106,7 @@ def is_here(name: str) -> bool:
 
 
 def route_to(name: str) -> str:
-    """The address of this machine by which that host reaches it."""
+    """Return the address of this machine by which that host reaches it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # connecting it sends nothing
         try:
             probe.connect((address_of(name), 9))

@@ -1,4 +1,4 @@
-"""Where this process stands among those that compute together, as whatever started it says in its environment."""
+"""Find the place of this process among those that compute together, as its environment says."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def place_of(variables: Mapping[str, str] = os.environ) -> Place:
                 if starter.local_rank in variables
                 else _guess_local(rank, variables)
             )
-            return _checked(
+            return _check_place(
                 Place(rank, size, local, _coordinator(variables), _timeout(variables), starter.name), variables
             )
     if "MLX_RANK" in variables and "MLX_HOSTFILE" in variables:
@@ -63,7 +63,7 @@ def place_of(variables: Mapping[str, str] = os.environ) -> Place:
         host = addresses[rank].rpartition(":")[0] if rank < len(addresses) else ""
         local = sum(address.rpartition(":")[0] == host for address in addresses[:rank])
         meeting = _coordinator(variables) or addresses[0]
-        return _checked(Place(rank, len(addresses), local, meeting, _timeout(variables), "mlx.launch"), variables)
+        return _check_place(Place(rank, len(addresses), local, meeting, _timeout(variables), "mlx.launch"), variables)
     if "EMBER_ML_WORLD_SIZE" in variables and _number(variables, "EMBER_ML_WORLD_SIZE") != 1:
         raise ConfigError(
             f"EMBER_ML_WORLD_SIZE asks for {variables['EMBER_ML_WORLD_SIZE']} processes, and nothing tells this one "
@@ -83,7 +83,7 @@ def _guess_local(rank: int, variables: Mapping[str, str]) -> int:
     return 0 if "KUBERNETES_SERVICE_HOST" in variables else rank
 
 
-def _checked(place: Place, variables: Mapping[str, str]) -> Place:
+def _check_place(place: Place, variables: Mapping[str, str]) -> Place:
     wanted = variables.get("EMBER_ML_WORLD_SIZE", str(place.world_size))
     if not 0 <= place.rank < place.world_size or wanted != str(place.world_size):
         raise ConfigError(
@@ -118,7 +118,7 @@ def _coordinator(variables: Mapping[str, str]) -> str | None:
 
 
 def _ring(path: str) -> list[str]:
-    """The first address of each rank, as MLX's host file has them."""
+    """Return the first address of each rank, as MLX's host file has them."""
     try:
         with open(path, encoding="utf-8") as file:
             return [addresses[0] for addresses in json.load(file)]

@@ -1,4 +1,4 @@
-"""The variables of the environment that a rank is started with: our own, and those of every engine."""
+"""Make the environment variables with which a rank is started: our own, and those of every engine."""
 
 from __future__ import annotations
 

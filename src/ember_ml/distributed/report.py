@@ -1,4 +1,4 @@
-"""What a person or a program sees of a launched job, and the logs of its ranks."""
+"""Show a launched job to a person or a program, and write the logs of its ranks."""
 
 from __future__ import annotations
 

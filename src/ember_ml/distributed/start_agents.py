@@ -1,4 +1,4 @@
-"""How the agents of a job are started: here, on other hosts by ``ssh``, or by ``mpirun`` where the engine is MPI."""
+"""Start the agents of a job: here, on other hosts by ``ssh``, or by ``mpirun`` where the engine is MPI."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Starter:
                 process.stdin.close()
 
     def outputs(self) -> list[IO[bytes]]:
-        """What the processes print, to be read when something has come: errors of ``ssh`` and ``mpirun``."""
+        """Return what the processes print, to be read when something has come: errors of ``ssh`` and ``mpirun``."""
         return [process.stdout for process in self.processes.values() if process.stdout is not None]
 
     def read(self, source: IO[bytes]) -> bool:
@@ -138,7 +138,7 @@ class Starter:
         return bool(some)
 
     def ended(self) -> dict[str, int]:
-        """The processes that have ended, with their exit codes."""
+        """Return the processes that have ended, with their exit codes."""
         return {name: process.returncode for name, process in self.processes.items() if process.poll() is not None}
 
     def end(self, patience: float) -> None:

@@ -66,7 +66,7 @@ class Supervisor:
             RankState(rank, "" if alone else host.name) for host in job.hosts for rank in host.ranks
         ]
         self.watch: Watch = Watch(self.ranks, job.timeout * LIMIT_SHARE)
-        self._links = self._expected()
+        self._links = self._expect_agents()
         self._listeners: Listeners | None = None  # until all agents are there
         self.began: float = time.monotonic()
         self.failure: Failure | None = None
@@ -74,8 +74,8 @@ class Supervisor:
         self.stages: list[tuple[float, int]] = []  # what is still to be done to end the job: when, and by which signal
         self.saving_until: float = 0.0  # for ranks that save before they end
 
-    def _expected(self) -> dict[str, _Link]:
-        """The agents by the names that they will give: the number of the host, or with MPI that of the rank."""
+    def _expect_agents(self) -> dict[str, _Link]:
+        """Return the agents by the names that they will give: the number of the host, or with MPI that of the rank."""
         if self.job.mpi is None:
             return {str(number): _Link(host) for number, host in enumerate(self.job.hosts)}
         alone = [Host(host.name, range(rank, rank + 1)) for host in self.job.hosts for rank in host.ranks]
@@ -185,7 +185,7 @@ class Supervisor:
             self._admit(kind, source)
         elif kind == "signal":
             for number in source.recv(_CHUNK):
-                self._interrupted(number)
+                self._interrupt(number)
         elif kind == "starter":
             if not more.read(source):
                 self.selector.unregister(source)
@@ -299,7 +299,7 @@ class Supervisor:
     def _plan(self, start: float, term: float) -> None:
         self.stages = [(start, signal.SIGTERM), (start + term, signal.SIGKILL), (start + term + 1.0, 0)]
 
-    def _interrupted(self, number: int) -> None:
+    def _interrupt(self, number: int) -> None:
         """Pass Ctrl-C or another signal on to the ranks; a second time, or while they are being ended, kill them."""
         first = self.failure is None
         self.saving_until = time.monotonic() + self.job.timeout if first else 0.0
@@ -333,7 +333,7 @@ class Supervisor:
         return stalled and (self._silent_host(now, self.watch.limit / 2) or stalled)
 
     def _lost_host(self, now: float) -> Failure | None:
-        """The agent that was lost with its ranks, which explains why collectives of others broke."""
+        """Return the agent that was lost with its ranks, which explains why collectives of others broke."""
         if self.job.mpi is not None:  # which ends all agents when any rank fails
             return None
         lost = [link for link in self._links.values() if link.lost is not None and not self._is_done(link)]

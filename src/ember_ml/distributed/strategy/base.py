@@ -1,4 +1,4 @@
-"""What every strategy does: equal models, parts of each batch, gradients averaged over the ranks."""
+"""Train one model by several processes: equal models, parts of each batch, gradients averaged over the ranks."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class Strategy:
         assign_all(buffers, collectives.average(values_of(buffers)))
 
     def gather_plain(self, value: Any) -> list[Any]:
-        """The values of all processes, in the order of their ranks: plain data, as JSON holds it."""
+        """Return the values of all processes, in the order of their ranks: plain data, as JSON holds it."""
         if self.world_size == 1:
             return [value]
         text = list(json.dumps(value).encode())
@@ -224,7 +224,7 @@ class Strategy:
     # checkpoints
 
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
-        """The whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
+        """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
         return optimizer.state_dict()
 
     def load_state(self, optimizer: Any, state: Mapping[str, Tensor], step: int) -> None:

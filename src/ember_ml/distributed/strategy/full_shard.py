@@ -1,4 +1,4 @@
-"""Parameters, gradients and optimizer state split over the ranks."""
+"""Split parameters, gradients and optimizer state over the ranks."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ class FullShardStrategy(Strategy):
                             f"{type(module).__name__}.{name} is in a list or dict: use another strategy"
                         )
                     if id(variable) not in made:
-                        made[id(variable)] = self._sharded(variable, engine)
+                        made[id(variable)] = self._shard_parameter(variable, engine)
                     module._variables[name] = made[id(variable)]
         named = model.named_parameters()
         self._splits = {name: x.split for name, x in named.items() if isinstance(x, ShardedParameter)}
 
-    def _sharded(self, parameter: Parameter, engine: Sharding) -> ShardedParameter:
+    def _shard_parameter(self, parameter: Parameter, engine: Sharding) -> ShardedParameter:
         split = engine.Split(parameter.shape, self.rank, self.world_size, collectives.all_gather, _mean_part)
         return ShardedParameter(parameter, split, engine.recording)
 
@@ -108,7 +108,7 @@ class FullShardStrategy(Strategy):
         return nullcontext()
 
     def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
-        """The gradients as they are: the backward pass has averaged them, for parts of equal weight."""
+        """Return the gradients as they are: the backward pass has averaged them, for parts of equal weight."""
         if weight is not None and self.world_size > 1:
             low, high = ops.to_numpy(collectives.all_reduce(ops.asarray([weight, -weight], dtype="float32"), "max"))
             if low != -high:
@@ -123,7 +123,7 @@ class FullShardStrategy(Strategy):
         optimizer.apply(named, gradients, None if self.world_size == 1 else global_square(optimizer, named, gradients))
 
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
-        """The whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
+        """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
         state = optimizer.current_tensors()
         return {
             key: self._splits[_name_in(key)].gather_whole(x) if _name_in(key) in self._splits else x
@@ -141,7 +141,7 @@ class FullShardStrategy(Strategy):
 
 
 def _name_in(key: str) -> str:
-    """The name of the parameter in the key ``slot/name`` of an optimizer's state."""
+    """Return the name of the parameter in the key ``slot/name`` of an optimizer's state."""
     return key.partition("/")[2]
 
 

@@ -1,4 +1,4 @@
-"""Optimizer state split over the ranks: each updates its part of all parameters, then they are put together."""
+"""Split the optimizer state over the ranks: each updates its part of all parameters, then they are joined."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ class ZeroStrategy(Strategy):
             return
         if list(named) != self._names:
             raise ValueError("other parameters are trained than when the strategy prepared the model: prepare it again")
-        parts = {key: _holding(vector.part(named)) for key, vector in self._vectors.items()}
+        parts = {key: _hold(vector.part(named)) for key, vector in self._vectors.items()}
         optimizer.apply(parts, gradients, global_square(optimizer, parts, gradients))
         for part, vector in zip(parts.values(), self._vectors.values(), strict=True):
             vector.assign(named, collectives.all_gather(part.value))
 
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
-        """The whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
+        """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
         if self.world_size == 1:
             return optimizer.current_tensors()
         found: dict[str, Tensor] = {}
@@ -119,8 +119,8 @@ class _Vector:
         self.start, self.end = share * rank, share * (rank + 1)
 
     def joined(self, tensors: Mapping[str, Tensor]) -> Tensor:
-        """The tensors of these names, native, as one vector."""
-        return self._filled([ops.reshape(tensors[name], (-1,)) for name in self.shapes], self.padding)
+        """Return the tensors of these names, native, as one vector."""
+        return self._fill([ops.reshape(tensors[name], (-1,)) for name in self.shapes], self.padding)
 
     def part(self, named: Mapping[str, Variable]) -> Tensor:
         """This rank's part of the vector of the variables' tensors."""
@@ -137,16 +137,16 @@ class _Vector:
         held = sum(piece.shape[0] for piece in pieces)
         if not pieces:
             return ops.zeros((self.end - self.start,), dtype=active().dtype_of(next(iter(tensors.values()))))
-        return self._filled(pieces, self.end - self.start - held)
+        return self._fill(pieces, self.end - self.start - held)
 
     @staticmethod
-    def _filled(pieces: list[Tensor], padding: int) -> Tensor:
+    def _fill(pieces: list[Tensor], padding: int) -> Tensor:
         if padding:
             pieces.append(ops.zeros((padding,), dtype=active().dtype_of(pieces[0])))
         return ops.concatenate(pieces, 0)
 
     def apart(self, whole: Tensor) -> dict[str, Tensor]:
-        """The tensors by name of which ``whole`` is the vector."""
+        """Return the tensors by name of which ``whole`` is the vector."""
         found, begin = {}, 0
         for name, size in self.sizes.items():
             found[name] = ops.reshape(whole[begin : begin + size], self.shapes[name])
@@ -158,7 +158,7 @@ class _Vector:
         assign_all([named[name] for name in found], list(found.values()))
 
 
-def _holding(native: Tensor) -> Variable:
+def _hold(native: Tensor) -> Variable:
     """A variable that holds ``native`` itself, not a copy."""
     variable = Variable.__new__(Variable)
     assign_all([variable], [native])
@@ -176,6 +176,6 @@ def check_elementwise(optimizer: Any, named: Mapping[str, Variable], strategy: s
 
 
 def global_square(optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> Tensor | None:
-    """What the optimizer must know of the gradients of all ranks to limit their norm."""
+    """Return what the optimizer must know of the gradients of all ranks to limit their norm."""
     square = optimizer.square_of(named, gradients)
     return None if square is None else collectives.all_reduce(square)
