@@ -162,10 +162,10 @@ def _explain(error: Exception, x: Tensor) -> Exception:
 
 def _of_bool(native: Body) -> Body:
     """Wrap ``native`` to compute bools in uint8."""
-    # torch 2.13: argmax and argmin refuse bools
+    # torch 2.13: argmax and argmin refuse bools; torch 2.11: vmap cannot view them as another dtype
 
     def body(x: Tensor, *args: Any) -> Tensor:
-        return native(x.view(torch.uint8), *args)
+        return native(x.to(torch.uint8), *args)
 
     return body
 
