@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 
 __all__ = ["train"]
@@ -15,11 +14,11 @@ KINDS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSprop", "
 
 def train(
     kind: str,
-    parameters: Mapping[str, np.ndarray],
-    gradients: Sequence[Mapping[str, np.ndarray]],
+    parameters: Mapping[str, list[float]],
+    gradients: Sequence[Mapping[str, list[float]]],
     settings: Mapping[str, Mapping[str, Any]],
     max_norm: float | None,
-) -> dict[str, np.ndarray]:
+) -> dict[str, list[float]]:
     """Return the parameters after a step for each of ``gradients``; parameters without settings are frozen."""
     torch = pytest.importorskip("torch")
     if not settings:
@@ -33,4 +32,4 @@ def train(
         if max_norm is not None:
             torch.nn.utils.clip_grad_norm_([held[name] for name in settings], max_norm)
         optimizer.step()
-    return {name: x.detach().numpy() for name, x in held.items()}
+    return {name: x.detach().tolist() for name, x in held.items()}
