@@ -68,7 +68,8 @@ def _find_owner(name: str, value: Any) -> str:
     own = getattr(value, "__module__", "")
     if own.startswith("ember_ml.") and hasattr(sys.modules[own], name):
         return own
-    return next(module.__name__ for module in _modules() if vars(module).get(name) is value)
+    holders = [module for module in _modules() if vars(module).get(name) is value]
+    return next((module for module in holders if name in module.__all__), holders[0]).__name__
 
 
 def _modules() -> Iterator[ModuleType]:

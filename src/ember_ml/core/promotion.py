@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 
-__all__ = ["can_hold", "check_scalar", "integer_range", "promote", "promote_types", "weak_promote"]
+__all__ = ["can_hold", "check_integer", "check_scalar", "integer_range", "promote", "promote_types", "weak_promote"]
 
 _KIND_RANK = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 _SCALAR_DTYPES: dict[type, EmberDType] = {
@@ -103,6 +103,11 @@ def check_scalar(op: str, value: complex, dtype: EmberDType) -> None:
         kind = type(value).__name__
         raise TypeError(f"ops.{op} cannot store the {kind} {value!r} into a tensor of {dtype}; cast one of them")
     if type(value) is int and dtype.kind in ("int", "uint"):
-        low, high = integer_range(dtype)
-        if not low <= value <= high:
-            raise OverflowError(f"ops.{op}: the integer {value} does not fit {dtype} ({low} to {high})")
+        check_integer(value, dtype, f"ops.{op}: ")
+
+
+def check_integer(value: int, dtype: EmberDType, prefix: str = "") -> None:
+    """Raise for an integer that does not fit ``dtype``; ``prefix`` begins the message."""
+    low, high = integer_range(dtype)
+    if not low <= value <= high:
+        raise OverflowError(f"{prefix}the integer {value} does not fit {dtype} ({low} to {high})")

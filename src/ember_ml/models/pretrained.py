@@ -124,7 +124,7 @@ class PretrainedModel(Model):
     def _check_equal(self, folder: Folder, tensors: StoredTensors, first: str, second: str) -> None:
         """Raise where a parameter with two names is stored under both, with different values."""
         is_same_kind = tensors.shapes[first] == tensors.shapes[second]
-        if not is_same_kind or not bool((tensors.read(first) == tensors.read(second)).all()):
+        if not is_same_kind or not ops.item(ops.all(ops.equal(tensors.read(first), tensors.read(second)))):
             raise ConfigError(
                 f"{folder.path / _CONFIG} makes {first!r} and {second!r} one tensor (tie_word_embeddings), and the "
                 "weights differ"

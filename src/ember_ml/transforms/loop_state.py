@@ -13,7 +13,7 @@ from ember_ml.backend.capabilities import ControlFlow
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import default_device
 from ember_ml.core.dtypes import EmberDType, as_dtype
-from ember_ml.core.promotion import check_scalar, integer_range
+from ember_ml.core.promotion import check_integer, check_scalar
 from ember_ml.core.trees import Structure, flatten
 from ember_ml.dispatch.arguments import bring, native_dtype
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
@@ -61,9 +61,7 @@ def to_tensor(leaf: Any, backend: Backend, dtype: EmberDType | None = None, devi
     if type(leaf) in _NUMBERS:
         dtype = dtype or as_dtype(type(leaf))
         if type(leaf) is int and dtype.kind in ("int", "uint"):
-            low, high = integer_range(dtype)
-            if not low <= leaf <= high:
-                raise OverflowError(f"the integer {leaf} does not fit {dtype} ({low} to {high})")
+            check_integer(leaf, dtype)
         return backend.scalar(leaf, native_dtype(backend, dtype), device or default_device(backend))
     return bring(leaf, backend, device or default_device(backend))
 

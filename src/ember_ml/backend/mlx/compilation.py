@@ -49,7 +49,7 @@ def from_python(data: Any, dtype: mx.Dtype | None, device: str | None) -> mx.arr
 
 
 def argument(numbers: Sequence[float], device: str) -> mx.array:
-    return mx.array(numbers, dtype=mx.float32)
+    return mx.array(list(numbers), dtype=mx.float32)
 
 
 class _Form(NamedTuple):

@@ -18,7 +18,6 @@ from ember_ml.core.dtypes import uint8 as uint8
 from ember_ml.core.dtypes import uint16 as uint16
 from ember_ml.core.dtypes import uint32 as uint32
 from ember_ml.core.dtypes import uint64 as uint64
-from ember_ml.nn.features.common.estimator import TensorLike as TensorLike
 from ember_ml.nn.tensor import common as common
 from ember_ml.nn.tensor import interfaces as interfaces
 from ember_ml.nn.tensor.common.convert import convert_to_tensor as convert_to_tensor
@@ -36,8 +35,6 @@ from ember_ml.ops.arrays.conversion import from_dlpack as from_dlpack
 from ember_ml.ops.arrays.conversion import saturate_cast as saturate_cast
 from ember_ml.ops.arrays.conversion import stop_gradient as stop_gradient
 from ember_ml.ops.arrays.conversion import view as view
-from ember_ml.ops.arrays.creation import Numeric as Numeric
-from ember_ml.ops.arrays.creation import ShapeLike as ShapeLike
 from ember_ml.ops.arrays.creation import arange as arange
 from ember_ml.ops.arrays.creation import empty as empty
 from ember_ml.ops.arrays.creation import empty_like as empty_like
@@ -176,9 +173,12 @@ from ember_ml.ops.random.sampling import random_uniform as random_uniform
 from ember_ml.ops.random.sampling import seed as seed
 from ember_ml.tensor.ember_tensor import EmberTensor as EmberTensor
 from ember_ml.typing import DTypeInterface as DTypeInterface
+from ember_ml.typing import Numeric as Numeric
 from ember_ml.typing import Shape as Shape
+from ember_ml.typing import ShapeLike as ShapeLike
 from ember_ml.typing import Tensor as Tensor
 from ember_ml.typing import TensorInterface as TensorInterface
+from ember_ml.typing import TensorLike as TensorLike
 from ember_ml.typing import TensorTypes as TensorTypes
 
 __all__ = [

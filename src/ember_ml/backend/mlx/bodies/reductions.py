@@ -14,6 +14,7 @@ import mlx.core as mx
 from ember_ml.backend.common.axes import axes_of, check_initial, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.mlx.empty_reductions import all_along, any_along, product_along, sum_along
+from ember_ml.backend.mlx.host_transfer import cast
 from ember_ml.core import dtypes as dt
 
 # So many elements are added one after the other: the error stays below 3e-7.
@@ -22,12 +23,6 @@ _PARTS = 8
 _HALVES = (mx.float16, mx.bfloat16)
 _NARROW = (dt.INTEGERS | dt.BOOL) - {dt.int64, dt.uint64}
 _INEXACT = (mx.float32, mx.complex64)
-
-
-def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
-    from ember_ml.backend import mlx as backend  # which imports this module
-
-    return backend.cast(x, dtype)
 
 
 def through_float32(native: Body) -> Body:

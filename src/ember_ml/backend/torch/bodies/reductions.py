@@ -11,6 +11,7 @@ import torch
 
 from ember_ml.backend.common.axes import axes_of, check_initial, check_scalar_axis, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.torch.host_transfer import cast
 from ember_ml.backend.torch.unsigned import ordered
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
@@ -18,12 +19,6 @@ from ember_ml.core.dtypes import EmberDType
 Tensor = torch.Tensor
 _HALVES = (torch.float16, torch.bfloat16)
 _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
-
-
-def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
-    from ember_ml.backend import torch as backend  # which imports this module
-
-    return backend.cast(x, dtype)
 
 
 def through_float32(native: Body) -> Body:
