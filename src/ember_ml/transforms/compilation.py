@@ -34,9 +34,15 @@ class Compiled:
     may use the memory of those before it.
     """
 
+    function: Callable[..., Any]
+    has_warned: bool
+    lock: threading.Lock
+    programs: dict[Any, Callable[..., Any]]
+    replaces: bool
+
     def __init__(self, function: Callable[..., Any], replaces: bool = False) -> None:
         self.function, self.replaces = function, replaces
-        self.programs: dict[Any, Callable[..., Any]] = {}
+        self.programs = {}
         self.lock = threading.Lock()
         self.has_warned = False
         update_wrapper(self, function)
