@@ -200,6 +200,7 @@ case(
 NOT_DIFFERENTIABLE.update(
     nextafter="the neighbour of a number is no smooth function of it",
     view="the bytes of a number are no smooth function of it",
+    unique="which values there are does not change smoothly",
     unique_values="which values there are does not change smoothly",
     unique_all="which values there are does not change smoothly",
     unique_counts="which values there are does not change smoothly",
