@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ember_ml.backend.capabilities import deferred
+from ember_ml.backend.common.own_ops import op_on
 from ember_ml.backend.contract import FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.jax import (  # noqa: F401
@@ -34,7 +35,6 @@ from ember_ml.backend.jax.host_transfer import (  # noqa: F401
     translate_failure,
 )
 from ember_ml.backend.jax.tracing import is_recorded, is_traced, is_tracing  # noqa: F401
-from ember_ml.backend.own_ops import op_on
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, find_dtype
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import mlx.core as mx
 
 from ember_ml.backend.capabilities import deferred
+from ember_ml.backend.common.own_ops import op_on
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.mlx import compilation, gradients, laziness, optimizer_kernels, random  # noqa: F401
@@ -18,7 +19,6 @@ from ember_ml.backend.mlx.compilation import is_tracing  # noqa: F401
 from ember_ml.backend.mlx.gaps import gaps  # noqa: F401
 from ember_ml.backend.mlx.graph_probe import is_recorded  # noqa: F401
 from ember_ml.backend.mlx.host_transfer import cast, check_device, dtypes, from_host, scalar, to_host  # noqa: F401
-from ember_ml.backend.own_ops import op_on
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import LinAlgError

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ember_ml.backend.capabilities import deferred
+from ember_ml.backend.common.own_ops import op_on
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.host_arrays import cast_host, host_dtypes
 from ember_ml.backend.numpy import optimizer_kernels, random, tape_kernels  # noqa: F401
-from ember_ml.backend.own_ops import op_on
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LinAlgError

@@ -10,10 +10,10 @@ import torch
 
 from ember_ml.backend import selection
 from ember_ml.backend.capabilities import deferred
+from ember_ml.backend.common.own_ops import op_on
 from ember_ml.backend.common.shapes import LENGTHS
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.own_ops import op_on
 from ember_ml.backend.torch import (  # noqa: F401
     compilation,
     control_flow,
