@@ -148,7 +148,7 @@ def test_what_is_refused(backend: str) -> None:
 
 
 def test_without_narwhals_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables._narwhals.cache_clear()
+    tables._import_narwhals.cache_clear()
     monkeypatch.setitem(sys.modules, "narwhals.stable.v2", None)
     with pytest.raises(ImportError, match=r"pip install 'ember-ml\[tables\]'"):
         TableFeatures().fit(polars.DataFrame(TABLE))
