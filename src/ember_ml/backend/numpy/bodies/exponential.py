@@ -46,4 +46,5 @@ expm1 = ByDType(np.expm1, dict.fromkeys(dt.COMPLEX, _complex_expm1))
 
 
 def rsqrt(x: np.ndarray) -> np.ndarray:
-    return np.reciprocal(np.sqrt(x))
+    root = np.sqrt(x)
+    return 1 / root if root.dtype.kind == "c" else np.reciprocal(root)  # NumPy 2.4: complex reciprocal of 0 is NaN
