@@ -59,14 +59,15 @@ def perceptron(parameters: list[np.ndarray], x: np.ndarray, y: np.ndarray) -> tu
     return loss, [d.T @ x, d.sum(axis=0), g2, gb2, g3, gb3]
 
 
-def transformer_names(state: dict[str, np.ndarray]) -> dict[str, str]:
+def transformer_names(state: dict[str, Any]) -> dict[str, str]:
     """Return the names that the hand-written models give to the parameters of ours."""
     parts = {"norm1": "attention_norm", "qkv": "attention.qkv", "out": "attention.output"}
     parts |= {"norm2": "mlp_norm", "up": "mlp.up", "down": "mlp.down"}
     found = {"tokens.weight": "embedding.weight", "places": "places.weight", "head.weight": "output.weight"}
+    depth = sum(name.endswith("qkv.weight") for name in state)
     for kind in ("weight", "bias"):
         found[f"norm.{kind}"] = f"transformer.norm.{kind}"
-        for block in range(DEPTH):
+        for block in range(depth):
             found |= {f"blocks.{block}.{a}.{kind}": f"transformer.blocks.{block}.{b}.{kind}" for a, b in parts.items()}
     return found
 

@@ -83,6 +83,39 @@ def step(
     return run
 
 
+def language_step(
+    state: dict[str, torch.Tensor],
+    heads: int,
+    tokens: torch.Tensor,
+    target: torch.Tensor,
+    rate: float,
+    decay: float,
+    compiled: bool,
+) -> Callable[[], torch.Tensor]:
+    """Return one step of a language model: forward, backward, fused AdamW."""
+    names = hand_numpy.transformer_names(state)
+    length, width = state["places.weight"].shape
+    depth = sum(name.endswith("qkv.weight") for name in state)
+    model: Any = Transformer(state["embedding.weight"].shape[0], length, width, depth, heads)
+    model = model.to(tokens.device, state["places.weight"].dtype)
+    model.load_state_dict({key: state[names[key]] for key in model.state_dict()})
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay, fused=True)
+
+    def loss_of(tokens: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(model(tokens).flatten(0, 1).float(), target.flatten())
+
+    run_loss = torch.compile(loss_of) if compiled else loss_of
+
+    def run() -> torch.Tensor:
+        loss = run_loss(tokens, target)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return run
+
+
 def keras_step(name: str, x: np.ndarray, y: np.ndarray, rate: float, compiled: bool) -> Callable[[], Any]:
     """Return one step of the same model in Keras on PyTorch."""
     import os
