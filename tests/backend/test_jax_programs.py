@@ -94,6 +94,48 @@ def test_a_step_of_training_is_one_program_whose_memory_is_used_again(jax: Any) 
     assert again.fit(x, y, epochs=3, batch_size=8)["loss"] == pytest.approx(losses, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("fits", "changes"),
+    [
+        (True, {}),
+        (True, {"is_causal": False, "keys": 5}),
+        (True, {"dtype": "float16", "groups": 2}),
+        (False, {"dtype": "float32"}),
+        (False, {"keys": 9}),
+        (False, {"width": 12}),
+        (False, {"width": 256}),
+        (False, {"device": "cpu"}),
+        (False, {"mask": True}),
+        (False, {"keys": 0, "is_causal": False}),
+    ],
+)
+def test_cudnn_attends_where_it_fits(monkeypatch: pytest.MonkeyPatch, fits: bool, changes: dict[str, Any]) -> None:
+    from ember_ml.backend.jax.bodies import attention
+
+    case = {"dtype": "bfloat16", "width": 64, "keys": 8, "groups": 4, "is_causal": True, "device": "cuda:0", **changes}
+    asked: list[bool] = []
+    monkeypatch.setattr(attention, "device_of", lambda x: case["device"])
+    monkeypatch.setattr(attention, "_has_cudnn", lambda: True)
+    monkeypatch.setattr(attention, "_by_cudnn", lambda *args: asked.append(True) or attention._by_formula(*args))
+    query = ops.ones((2, 8, 4, case["width"]), dtype=case["dtype"])
+    key = ops.ones((2, case["keys"], case["groups"], case["width"]), dtype=case["dtype"])
+    mask = ops.ones((8, 8), dtype="bool") if "mask" in changes else None
+    found = ops.dot_product_attention(query, key, key, mask=mask, is_causal=case["is_causal"])
+    assert bool(asked) == fits
+    assert (ops.to_numpy(ops.cast(found, "float32")) == (case["keys"] > 0)).all()  # a mean of ones
+
+
+def test_cudnn_does_not_push_tangents(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ember_ml.backend.jax.bodies import attention
+
+    monkeypatch.setattr(attention, "device_of", lambda x: "cuda:0")
+    monkeypatch.setattr(attention, "_has_cudnn", lambda: True)
+    monkeypatch.setattr(attention, "_by_cudnn", None)
+    x = ops.ones((1, 2, 1, 8), dtype="bfloat16")
+    _, tangent = ops.jvp(lambda x: ops.dot_product_attention(x, x, x), (x,), (x,))
+    assert (ops.to_numpy(ops.cast(tangent, "float32")) == 1.0).all()  # the weights sum to 1, and all values are equal
+
+
 def test_solvers_compile_and_say_that_their_loops_have_no_gradient() -> None:
     rng = numpy.random.default_rng(0)
     root, b = rng.normal(size=(4, 4)), rng.normal(size=4)

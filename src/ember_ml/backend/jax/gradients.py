@@ -25,6 +25,7 @@ __all__ = [
     "is_differentiating",
     "jacobian",
     "pullback",
+    "pushes_forward",
     "pushforward",
     "refuses_captured",
     "ruled",
@@ -122,6 +123,11 @@ def _forward(more: int) -> Any:
         yield
     finally:
         _state.forward -= more
+
+
+def pushes_forward() -> bool:
+    """Whether tangents are pushed through what is computed now."""
+    return _state.forward > 0
 
 
 def pushforward(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from ember_ml.backend.common.attention import attend, check_attention, scale_of
-from ember_ml.backend.jax.half_precision import narrow_as, widen
+from ember_ml.backend.jax.gradients import pushes_forward
+from ember_ml.backend.jax.half_precision import HALVES, narrow_as, widen
+from ember_ml.backend.jax.host_transfer import device_of, devices
 from ember_ml.backend.jax.jitting import static
 
-_HALVES = (jnp.float16.dtype, jnp.bfloat16.dtype)
 _WIDEST_HEAD = 128  # JAX 0.10: cuDNN takes wider heads on some GPUs only
 
 
@@ -40,11 +41,21 @@ def _has_kernel(
     is_causal: bool,
 ) -> bool:
     """Whether cuDNN's kernel computes this: half precision on CUDA, the last query at the last key, all keys seen."""
-    if query.dtype not in _HALVES or jax.default_backend() != "gpu" or bias is not None or mask is not None:
+    if query.dtype not in HALVES or bias is not None or mask is not None:
+        return False
+    if not device_of(query).startswith("cuda") or not _has_cudnn() or pushes_forward():
         return False
     width = query.shape[-1]
     fits = width == value.shape[-1] and width % 8 == 0 and width <= _WIDEST_HEAD and query.size and key.size
     return bool(fits) and (not is_causal or query.shape[1] == key.shape[1])
+
+
+@cache
+def _has_cudnn() -> bool:
+    """Whether the GPUs here are of a kind for which cuDNN has the kernel."""
+    # JAX 0.10: cuDNN's attention needs compute capability 8; AMD's GPUs have other names for theirs
+    capability = next(found.compute_capability for name, found in devices().items() if name.startswith("cuda"))
+    return capability.replace(".", "").isdigit() and float(capability) >= 8
 
 
 @static(5, 6)
