@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from ember_ml import ops
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.safetensors import Contents, write_tensors
@@ -238,7 +239,7 @@ def _stored_shape(slot: _Slot) -> tuple[int, ...]:
     return shape[::-1] if slot.stored.is_transposed else shape
 
 
-def _bring(backend: Any, host: Any, device: str, dtype: EmberDType | None) -> Tensor:
+def _bring(backend: Backend, host: Any, device: str, dtype: EmberDType | None) -> Tensor:
     found = as_dtype(host.dtype)
     if dtype is None and found not in backend.dtypes:
         raise UnsupportedDType(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from ember_ml.backend import value_checks as checks
 
-__all__ = ["cells", "check_shapes", "partial_sums"]
+__all__ = ["cells", "check_shapes", "partial_sums", "usable_ids"]
 
 
 def check_shapes(data: Sequence[int], ids: Sequence[int]) -> None:
@@ -31,6 +34,26 @@ def cells(data: Sequence[int], ids: Sequence[int], count: int | None, low: int, 
     if not is_inside and (checks.enabled or count == 0):
         raise IndexError(f"index {low if low < 0 else high} is out of bounds for {count} cells")
     return count, is_inside
+
+
+def usable_ids(
+    data: Any, ids: Any, count: int | None, read: Callable[[Any], np.ndarray | None], clamp: Callable[[Any, int], Any]
+) -> tuple[Any, int]:
+    """Return ids that are in range, and the number of segments, where the library itself checks nothing.
+
+    ``read`` gives the values of ids, or None while they are traced; those that may be outside go through ``clamp``.
+    """
+    values = read(ids) if checks.enabled or count is None else None
+    if values is None:
+        if count is None:
+            raise ValueError("the number of cells cannot be found from ids that are traced; say how many there are")
+        check_shapes(data.shape, ids.shape)
+        if count == 0 and ids.size:
+            raise IndexError("there are ids but no cells")
+        return clamp(ids, max(count - 1, 0)), count
+    low, high = (int(values.min()), int(values.max())) if ids.size else (0, -1)
+    count, is_inside = cells(data.shape, ids.shape, count, low, high)
+    return ids if is_inside else clamp(ids, count - 1), count
 
 
 def partial_sums(values: int, count: int) -> int:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ember_ml.backend.common.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+from ember_ml.backend.contract import Body
 from ember_ml.backend.host_arrays import as_host, host_dtypes
 from ember_ml.core.dtypes import bfloat16
 
-__all__ = ["descends", "histogram_edges", "unique_parts"]
+__all__ = ["descends", "histogram_edges", "unique_ops", "unique_parts"]
 
 
 def unique_parts(x: np.ndarray, index: bool, inverse: bool, counts: bool) -> tuple[np.ndarray, ...]:
@@ -24,6 +27,24 @@ def unique_parts(x: np.ndarray, index: bool, inverse: bool, counts: bool) -> tup
         count = np.count_nonzero(is_nan)
         rest[int(index)][is_nan] = np.arange(len(values) - count, len(values))
     return values, *rest
+
+
+def unique_ops(parts: Callable[[Any, bool, bool, bool], Sequence[Any]]) -> tuple[Body, Body, Body, Body]:
+    """Return ``unique_values``, ``unique_all``, ``unique_counts`` and ``unique_inverse`` made of ``unique_parts``."""
+
+    def unique_values(x: Any) -> Any:
+        return parts(x, False, False, False)[0]
+
+    def unique_all(x: Any) -> UniqueAllResult:
+        return UniqueAllResult(*parts(x, True, True, True))
+
+    def unique_counts(x: Any) -> UniqueCountsResult:
+        return UniqueCountsResult(*parts(x, False, False, True))
+
+    def unique_inverse(x: Any) -> UniqueInverseResult:
+        return UniqueInverseResult(*parts(x, False, True, False))
+
+    return unique_values, unique_all, unique_counts, unique_inverse
 
 
 def descends(bins: np.ndarray) -> bool:

@@ -7,9 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ember_ml.backend import value_checks as checks
 from ember_ml.backend.common.axes import axis_of
-from ember_ml.backend.common.scatter import cells, check_shapes, partial_sums
+from ember_ml.backend.common.scatter import partial_sums, usable_ids
 from ember_ml.backend.contract import Body
 from ember_ml.backend.jax.bodies.indexing import readable
 from ember_ml.backend.jax.half_precision import widen
@@ -17,19 +16,9 @@ from ember_ml.backend.jax.jitting import static
 
 
 def _check_ids(data: jax.Array, ids: jax.Array, count: int | None) -> tuple[jax.Array, int]:
-    """Check the segment ids; return them and the number of segments."""
+    """Return the segment ids, all in range, and the number of segments."""
     # JAX 0.10: drops rows whose id is out of range
-    values = readable(ids) if checks.enabled or count is None else None
-    if values is None:
-        if count is None:
-            raise ValueError("the number of cells cannot be found from ids that are traced; say how many there are")
-        check_shapes(data.shape, ids.shape)
-        if count == 0 and ids.size:
-            raise IndexError("there are ids but no cells")
-        return jnp.clip(ids.astype(jnp.int64), 0, max(count - 1, 0)), count
-    low, high = (int(values.min()), int(values.max())) if ids.size else (0, -1)
-    count, is_inside = cells(data.shape, ids.shape, count, low, high)
-    return ids if is_inside else jnp.clip(ids.astype(jnp.int64), 0, count - 1), count
+    return usable_ids(data, ids, count, readable, lambda ids, last: jnp.clip(ids.astype(jnp.int64), 0, last))
 
 
 def _with_checked_ids(reduce: Any) -> Body:

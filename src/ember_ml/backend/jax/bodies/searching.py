@@ -5,8 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from ember_ml.backend.common.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
-from ember_ml.backend.common.unique import descends, unique_parts
+from ember_ml.backend.common.unique import descends, unique_ops, unique_parts
 from ember_ml.backend.jax.bodies.indexing import in_range, readable
 from ember_ml.backend.jax.bodies.scatter import segment_sum
 from ember_ml.backend.jax.host_transfer import like
@@ -21,20 +20,7 @@ def _unique(x: jax.Array, index: bool, inverse: bool, counts: bool) -> list[jax.
     return [like(x, part) for part in unique_parts(values, index, inverse, counts)]
 
 
-def unique_values(x: jax.Array) -> jax.Array:
-    return _unique(x, False, False, False)[0]
-
-
-def unique_all(x: jax.Array) -> UniqueAllResult:
-    return UniqueAllResult(*_unique(x, True, True, True))
-
-
-def unique_counts(x: jax.Array) -> UniqueCountsResult:
-    return UniqueCountsResult(*_unique(x, False, False, True))
-
-
-def unique_inverse(x: jax.Array) -> UniqueInverseResult:
-    return UniqueInverseResult(*_unique(x, False, True, False))
+unique_values, unique_all, unique_counts, unique_inverse = unique_ops(_unique)
 
 
 def searchsorted(x: jax.Array, y: jax.Array, side: str, sorter: jax.Array | None) -> jax.Array:

@@ -6,8 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend import value_checks as checks
-from ember_ml.backend.common.scatter import cells, check_shapes, partial_sums
+from ember_ml.backend.common.scatter import partial_sums, usable_ids
 from ember_ml.backend.mlx.bodies.indexing import readable
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
 
@@ -15,19 +14,9 @@ _HALVES = (mx.float16, mx.bfloat16)
 
 
 def _check_ids(data: mx.array, ids: mx.array, count: int | None) -> tuple[mx.array, int]:
-    """Check the segment ids; return them and the number of segments."""
+    """Return the segment ids, all in range, and the number of segments."""
     # MLX 0.32: writes outside of the array for ids that are out of range (mlx#206)
-    values = readable(ids) if checks.enabled or count is None else None
-    if values is None:
-        if count is None:
-            raise ValueError("the number of cells cannot be found from ids that are traced; say how many there are")
-        check_shapes(data.shape, ids.shape)
-        if count == 0 and ids.size:
-            raise IndexError("there are ids but no cells")
-        return mx.clip(ids.astype(mx.int64), 0, max(count - 1, 0)), count
-    low, high = (int(values.min()), int(values.max())) if ids.size else (0, -1)
-    count, is_inside = cells(data.shape, ids.shape, count, low, high)
-    return ids if is_inside else mx.clip(ids.astype(mx.int64), 0, count - 1), count
+    return usable_ids(data, ids, count, readable, lambda ids, last: mx.clip(ids.astype(mx.int64), 0, last))
 
 
 def _has_none(data: mx.array, count: int) -> bool:

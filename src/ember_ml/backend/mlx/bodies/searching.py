@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from ember_ml.backend.common.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
-from ember_ml.backend.common.unique import descends, unique_parts
+from ember_ml.backend.common.unique import descends, unique_ops, unique_parts
 from ember_ml.backend.mlx.bodies.indexing import in_range, readable
 from ember_ml.backend.mlx.bodies.scatter import segment_sum
 from ember_ml.backend.mlx.empty_reductions import sum_along
@@ -21,20 +20,7 @@ def _unique(x: mx.array, index: bool, inverse: bool, counts: bool) -> list[mx.ar
     return [from_host(part, None) for part in unique_parts(values, index, inverse, counts)]
 
 
-def unique_values(x: mx.array) -> mx.array:
-    return _unique(x, False, False, False)[0]
-
-
-def unique_all(x: mx.array) -> UniqueAllResult:
-    return UniqueAllResult(*_unique(x, True, True, True))
-
-
-def unique_counts(x: mx.array) -> UniqueCountsResult:
-    return UniqueCountsResult(*_unique(x, False, False, True))
-
-
-def unique_inverse(x: mx.array) -> UniqueInverseResult:
-    return UniqueInverseResult(*_unique(x, False, True, False))
+unique_values, unique_all, unique_counts, unique_inverse = unique_ops(_unique)
 
 
 def searchsorted(x: mx.array, y: mx.array, side: str, sorter: mx.array | None) -> mx.array:

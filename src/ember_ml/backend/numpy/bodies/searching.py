@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ember_ml.backend.common.named_results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
-from ember_ml.backend.common.unique import descends, unique_parts
+from ember_ml.backend.common.unique import descends, unique_ops, unique_parts
 from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.backend.numpy.bodies.indexing import in_range
 from ember_ml.backend.numpy.bodies.scatter import segment_sum
 from ember_ml.core.dtypes import bfloat16
 
-
-def unique_values(x: np.ndarray) -> np.ndarray:
-    return unique_parts(x, False, False, False)[0]
-
-
-def unique_all(x: np.ndarray) -> UniqueAllResult:
-    return UniqueAllResult(*unique_parts(x, True, True, True))
-
-
-def unique_counts(x: np.ndarray) -> UniqueCountsResult:
-    return UniqueCountsResult(*unique_parts(x, False, False, True))
-
-
-def unique_inverse(x: np.ndarray) -> UniqueInverseResult:
-    return UniqueInverseResult(*unique_parts(x, False, True, False))
+unique_values, unique_all, unique_counts, unique_inverse = unique_ops(unique_parts)
 
 
 def searchsorted(x: np.ndarray, y: np.ndarray, side: str, sorter: np.ndarray | None) -> np.ndarray:
