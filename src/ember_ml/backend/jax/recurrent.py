@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ember_ml.backend.jax.bodies.products import matmul
 from ember_ml.backend.jax.jitting import static
 
 __all__ = ["run"]
@@ -58,14 +59,14 @@ def _cell(
 ) -> tuple[Carry, jax.Array]:
     """Run one cell over all positions; what it takes from the inputs is computed for all at once."""
     of_input, of_state, *biases = weights
-    from_input, inner = jnp.matmul(x, of_input.T), None
+    from_input, inner = matmul(x, of_input.T), None
     if biases and kind == "gru":  # whose gate multiplies the bias beside the state
         from_input, inner = from_input + biases[0], biases[1]
     elif biases:
         from_input = from_input + (biases[0] + biases[1])
 
     def step(carry: Carry, part: jax.Array) -> tuple[Carry, jax.Array]:
-        from_state = jnp.matmul(carry[0], of_state.T)
+        from_state = matmul(carry[0], of_state.T)
         new = _CELLS[kind](part, from_state if inner is None else from_state + inner, carry)
         return new, new[0]
 
