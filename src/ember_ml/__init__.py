@@ -20,6 +20,7 @@ _find, __dir__ = _lazy.attach(
     {
         "EmberDType": "ember_ml.core.dtypes:EmberDType",
         "EmberTensor": "ember_ml.tensor:EmberTensor",
+        "autocast": "ember_ml.dispatch.autocast:autocast",
         "dtypes": "ember_ml.core.dtypes",
         "einops_support": "ember_ml.interop.einops",
         "registry": "ember_ml.config.registry",

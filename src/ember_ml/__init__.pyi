@@ -20,6 +20,7 @@ from ember_ml.backend.value_checks import value_checks as value_checks
 from ember_ml.config import registry as registry
 from ember_ml.core import dtypes as dtypes
 from ember_ml.core.dtypes import EmberDType as EmberDType
+from ember_ml.dispatch.autocast import autocast as autocast
 from ember_ml.interop import einops as einops_support
 from ember_ml.ops.arrays.conversion import stop_gradient as stop_gradient
 from ember_ml.tensor.ember_tensor import EmberTensor as EmberTensor
@@ -39,6 +40,7 @@ __all__ = [
     "EmberDType",
     "EmberTensor",
     "auto_select_backend",
+    "autocast",
     "backend",
     "checkpoint",
     "compile",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cache
 from typing import Any
 
@@ -13,6 +13,8 @@ from ember_ml.backend import selection
 from ember_ml.backend.capabilities import Engine
 from ember_ml.backend.contract import Backend
 from ember_ml.core import trees
+from ember_ml.core.dtypes import EmberDType
+from ember_ml.dispatch.autocast import autocast
 from ember_ml.tensor.var import Var
 
 __all__ = ["run", "while_on"]
@@ -51,6 +53,14 @@ def run(method: str, flat: Callable[..., Any], backend: Backend, natives: Sequen
         return getattr(_tape_engine(backend), method)(flat, natives, *rest)
 
 
-def while_on(backend: Backend) -> AbstractContextManager[Any]:
-    """Return a block in which ``backend`` is the active one: what runs later must run where the first part ran."""
-    return nullcontext() if selection.is_active(backend) else selection.use_backend(backend.name)
+def while_on(backend: Backend, half: EmberDType | None = None) -> AbstractContextManager[Any]:
+    """Return a block in which ``backend`` is the active one, with autocast to ``half`` or without.
+
+    What runs later must run where the first part ran, and in the dtypes of that.
+    """
+    if selection.is_active(backend):
+        return nullcontext() if selection.half_here() is half else autocast(half)
+    blocks = ExitStack()
+    blocks.enter_context(selection.use_backend(backend.name))
+    blocks.enter_context(autocast(half))
+    return blocks

@@ -11,6 +11,7 @@ from ember_ml.autodiff.recorder import Outline
 from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import as_dtype
+from ember_ml.dispatch.autocast import autocast
 from ember_ml.dispatch.declare import OPS
 from ember_ml.tensor.var import Node, next_order
 
@@ -25,9 +26,9 @@ def backpropagate(seeds: Sequence[tuple[Node, int, Any]], base: Backend, retain:
 
     Without ``retain`` the tape is used up: what each call kept is let go as soon as it was used.
     """
-    if selection.is_active(base):
+    if selection.is_active(base) and selection.half_here() is None:
         return propagate(seeds, 0, retain, base)
-    with selection.use_backend(base.name):
+    with selection.use_backend(base.name), autocast(None):
         return propagate(seeds, 0, retain, base)
 
 

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ember_ml.backend.built_in import BUILT_IN
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.loading import backend_names, import_backend, installed_backends, is_installed
-from ember_ml.core.dtypes import find_dtype
+from ember_ml.core.dtypes import EmberDType, find_dtype
 from ember_ml.core.trees import known_leaves
 from ember_ml.errors import UnknownBackend
 
@@ -27,22 +27,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "Scope",
     "active",
     "auto_select_backend",
     "backend_file",
     "backend_names",
     "backend_of",
     "chosen_by",
+    "close_scope",
     "get_backend",
     "get_backend_module",
+    "half_here",
     "has_scope_here",
     "installed_backends",
     "is_active",
     "is_installed",
     "is_started",
+    "key_of",
     "load",
     "on_scope",
     "on_switch",
+    "open_scope",
+    "prepare_scopes",
+    "recount_scopes",
     "scopes_here",
     "set_backend",
     "starting_backend",
@@ -57,19 +64,21 @@ if "_loaded" not in globals():  # importlib.reload keeps all that was chosen
     _owners: dict[type, Backend] = {}
     _process: Backend | None = None
     _chosen_by: str = ""
-    _scopes: ContextVar[tuple[use_backend, ...]] = ContextVar("ember_ml_backend", default=())
+    _scopes: ContextVar[tuple[Scope, ...]] = ContextVar("ember_ml_backend", default=())
     _open_scopes: int = 0
     has_scopes: bool = False
     """Whether a scope is open in any thread or task: only then the ops ask whether they are inside one."""
-    scopes_here: Callable[[], tuple[use_backend, ...]] = _scopes.get
+    scopes_here: Callable[[], tuple[Scope, ...]] = _scopes.get
     """Return the scopes that are open in this thread or task, the innermost one last.
 
     It is the method itself, for speed, and one object, which the backend of PyTorch lets torch.compile trace.
     """
     _lock: threading.RLock = threading.RLock()
     _on_switch: list[Callable[[Backend], None]] = []
-    _on_scope: list[Callable[[Backend], None]] = []
-    _with_scopes: set[str] = set()  # the backends of which a scope was opened
+    _on_scope: list[Callable[[Backend, str], None]] = []
+    _with_scopes: set[str] = set()  # the keys of the scopes that were opened
+    _halves_were_open: bool = False
+    """Whether a scope of half precision was ever open: from then on, a switch prepares those of the new backend too."""
 
 
 def load(name: str) -> Backend:
@@ -190,8 +199,15 @@ def is_started() -> bool:
 
 
 def has_scope_here() -> bool:
-    """Whether this thread or task is inside a scope."""
-    return has_scopes and bool(scopes_here())
+    """Whether this thread or task is inside a scope that has chosen its backend."""
+    scopes = scopes_here() if has_scopes else ()
+    return bool(scopes) and scopes[-1].chosen is not None
+
+
+def half_here() -> EmberDType | None:
+    """Return the dtype of the innermost ``autocast`` block of this thread or task; None outside of such blocks."""
+    scopes = scopes_here() if has_scopes else ()
+    return scopes[-1].half if scopes else None
 
 
 def is_active(backend: Backend) -> bool:
@@ -214,6 +230,8 @@ def _switch(backend: Backend, reason: str) -> None:
     _process, _chosen_by = backend, reason
     for listener in _on_switch:
         listener(backend)
+    if _halves_were_open:
+        prepare_scopes(backend, is_half=True)
 
 
 def on_switch(listener: Callable[[Backend], None]) -> None:
@@ -221,8 +239,8 @@ def on_switch(listener: Callable[[Backend], None]) -> None:
     _on_switch.append(listener)
 
 
-def on_scope(listener: Callable[[Backend], None]) -> None:
-    """Call ``listener`` with the backend module before a scope of it is first opened."""
+def on_scope(listener: Callable[[Backend, str], None]) -> None:
+    """Call ``listener`` with the backend module and the scope's key before such a scope is first opened."""
     _on_scope.append(listener)
 
 
@@ -280,6 +298,44 @@ def _write_file(backend: str) -> None:
     draft.replace(path)
 
 
+class Scope(Protocol):
+    """A block that changes how ops compute, for this thread or task: :class:`use_backend`, or ``autocast``.
+
+    The code of every op compares the ``target`` of the innermost scope with its own backend, and where they differ goes
+    on to the op's function for the scope's ``key``.
+    """
+
+    @property
+    def backend(self) -> Backend:
+        """The module of the backend that computes inside the block."""
+        ...
+
+    @property
+    def chosen(self) -> Backend | None:
+        """The backend, where a block chose it; None where it is that of the process, which may be switched inside."""
+        ...
+
+    @property
+    def half(self) -> EmberDType | None:
+        """The dtype of ``autocast`` inside the block, or None."""
+        ...
+
+    @property
+    def target(self) -> Backend | None:
+        """The backend whose usual code serves the block; None inside ``autocast``."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """The name under which ops have their functions for the block."""
+        ...
+
+
+def key_of(backend: Backend, is_half: bool) -> str:
+    """Return the key of the scopes of a backend, with or without ``autocast``."""
+    return f"{backend.name} autocast" if is_half else backend.name
+
+
 class use_backend(ContextDecorator):
     """Compute on ``backend`` inside the ``with`` block, for this thread or asyncio task only.
 
@@ -296,7 +352,11 @@ class use_backend(ContextDecorator):
 
     backend: Backend
     """The module of the backend, once the block has begun."""
+    chosen: Backend | None
+    half: EmberDType | None
+    key: str
     name: str
+    target: Backend | None
 
     def __init__(self, backend: str) -> None:
         self.name = _checked(backend)
@@ -305,27 +365,53 @@ class use_backend(ContextDecorator):
         return use_backend(self.name)  # each call of a decorated function has a scope of its own
 
     def __enter__(self) -> None:
-        self.backend = load(self.name)
-        if self.name not in _with_scopes:
-            _prepare_scopes(self.backend)
-        _count_scopes(+1)
-        _scopes.set((*scopes_here(), self))
+        self.backend = self.chosen = load(self.name)
+        self.half = half_here()
+        self.target = self.backend if self.half is None else None
+        self.key = key_of(self.backend, self.half is not None)
+        prepare_scopes(self.backend, is_half=False)
+        if self.half is not None:
+            prepare_scopes(self.backend, is_half=True)
+        open_scope(self)
 
     def __exit__(self, *error: object) -> None:
-        scopes = scopes_here()
-        if scopes and scopes[-1] is self:
-            _scopes.set(scopes[:-1])
-        else:
-            _scopes.set(tuple([scope for scope in scopes if scope is not self]))
-        _count_scopes(-1)
+        close_scope(self)
 
 
-def _prepare_scopes(backend: Backend) -> None:
+def open_scope(scope: Scope) -> None:
+    """Make ``scope`` the innermost one of this thread or task."""
+    _count_scopes(+1)
+    _scopes.set((*scopes_here(), scope))
+
+
+def close_scope(scope: Scope) -> None:
+    """Take ``scope`` away, which may have been opened before others that are still open."""
+    scopes = scopes_here()
+    if scopes and scopes[-1] is scope:
+        _scopes.set(scopes[:-1])
+    else:
+        _scopes.set(tuple([other for other in scopes if other is not scope]))
+    _count_scopes(-1)
+
+
+def prepare_scopes(backend: Backend, is_half: bool) -> None:
+    """Let the ops make what they need inside the scopes of ``backend``, with or without ``autocast``, once."""
+    global _halves_were_open
+    key = key_of(backend, is_half)
+    if key in _with_scopes:
+        return
     with _lock:
-        if backend.name not in _with_scopes:
+        if key not in _with_scopes:
             for listener in _on_scope:
-                listener(backend)
-            _with_scopes.add(backend.name)
+                listener(backend, key)
+            _with_scopes.add(key)
+            _halves_were_open |= is_half
+
+
+def recount_scopes() -> None:
+    """Set ``has_scopes`` again: a program of torch.compile that opens a scope leaves it True."""
+    if has_scopes:
+        _count_scopes(0)
 
 
 def _count_scopes(change: int) -> None:

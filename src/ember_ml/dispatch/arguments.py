@@ -12,9 +12,11 @@ from ember_ml.backend.common.shapes import broadcast
 from ember_ml.backend.contract import Backend, ByDType, TapeBackend
 from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host_arrays import as_host
+from ember_ml.backend.selection import half_here
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.core.promotion import integer_range
+from ember_ml.dispatch.autocast_policy import POLICIES, settle
 from ember_ml.dispatch.declare import (
     DATA,
     DEVICE,
@@ -101,17 +103,28 @@ def number_like(number: float, x: Any, backend: Backend) -> Any:
 
 
 class Call:
-    """The state of one call: which backend, whether a portable tensor was seen, which device the data joins."""
+    """The state of one call: which backend, whether a portable tensor was seen, which device the data joins.
 
-    __slots__ = ("backend", "device", "op", "portable")
+    ``half`` is the dtype of the ``autocast`` block that settles the dtype of this op, None where none does.
+    """
+
+    __slots__ = ("backend", "device", "half", "op", "portable")
 
     backend: Backend
     device: str | None
+    half: EmberDType | None
     op: Op
     portable: bool
 
     def __init__(self, op: Op, backend: Backend, portable: bool) -> None:
         self.op, self.backend, self.portable, self.device = op, backend, portable, None
+        self.half = half_here() if op.name in POLICIES else None
+
+    def settle(self, dtypes: Iterable[EmberDType], scalars: Iterable[type]) -> EmberDType:
+        """Return the dtype in which the op computes these arguments; ``TypeError`` where it cannot."""
+        op, dtypes, scalars = self.op, list(dtypes), list(scalars)
+        found = None if self.half is None else settle(POLICIES[op.name], self.half, dtypes, scalars)
+        return op.rule.settle(op.name, dtypes, scalars) if found is None else found
 
     def take(self, value: Any) -> Any:
         """Return a tensor argument as a native tensor; Python scalars stay what they are until the dtype is settled."""
@@ -209,15 +222,16 @@ def _prepare_group(call: Call, values: list[Any]) -> Any:
         else:
             value = values[index] = bring(value, backend)
             key.append(value.dtype)
-    memory = op.settled.get(backend.key, _NOTHING_SETTLED)
+    place = backend.key if call.half is None else f"{backend.key}, {call.half.name}"
+    memory = op.settled.get(place, _NOTHING_SETTLED)
     found = memory.get(tuple(key))
     if found is None:
         tensors = [values[index] for (index, _), own in zip(op.roles, key, strict=True) if own not in _NO_TENSORS]
         if not all(map(backend.is_native, tensors)):  # NumPy arrays of odd dtypes
             return _select(op.body(backend), _prepare(call, values))
-        found = _settle(op, backend, key)
+        found = _settle(call, key)
         if not backend.is_tracing():  # PyTorch traces no branch or loop that remembers something
-            op.settled.setdefault(backend.key, {})[tuple(key)] = found
+            op.settled.setdefault(place, {})[tuple(key)] = found
     dtype, body, bounds = found
     for (index, _), own in zip(op.roles, key, strict=True):
         if own in _SCALARS:
@@ -235,11 +249,12 @@ _NONE = type(None)
 _NO_TENSORS = _SCALARS | {_NONE}
 
 
-def _settle(op: Op, backend: Backend, key: list[Any]) -> tuple[Any, Any, tuple[int, int] | None]:
+def _settle(call: Call, key: list[Any]) -> tuple[Any, Any, tuple[int, int] | None]:
     """Return the native dtype that these dtypes and scalar types settle, the body for it, its range of integers."""
+    op, backend = call.op, call.backend
     scalars = [own for own in key if own in _SCALARS]
     tensors = [as_dtype(own) for own in key if own not in _SCALARS and own is not _NONE]
-    settled = op.rule.settle(op.name, tensors, scalars)
+    settled = call.settle(tensors, scalars)
     bounds = integer_range(settled) if settled.kind in ("int", "uint") else None
     return native_dtype(backend, settled), _select(op.body(backend), settled), bounds
 
@@ -341,7 +356,7 @@ def _promote(call: Call, values: list[Any], group: list[Any]) -> EmberDType | No
         group = values[:2] = _comparable(group[0], group[1], backend)
     dtypes = [backend.dtype_of(item) for item in group if type(item) not in _SCALARS]
     scalars = [type(item) for item in group if type(item) in _SCALARS]
-    settled = rule.settle(op.name, dtypes, scalars)
+    settled = call.settle(dtypes, scalars)
     native = native_dtype(backend, settled)
 
     def convert(item: Any) -> Any:

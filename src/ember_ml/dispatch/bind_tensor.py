@@ -13,10 +13,12 @@ from textwrap import indent
 from types import FunctionType
 from typing import Any
 
+from ember_ml.backend import selection
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.selection import active, backend_of
 from ember_ml.dispatch import install as _install  # noqa: F401  it gives the ops their code at each switch
 from ember_ml.dispatch.arguments import number_like
+from ember_ml.dispatch.autocast_policy import POLICIES
 from ember_ml.dispatch.codegen import bind, compile_function
 from ember_ml.dispatch.declare import KEY, OPS, SEQUENCE, Op
 from ember_ml.dispatch.index_arguments import read_basic_key
@@ -66,7 +68,7 @@ def {method}(self):
 _BINARY_SOURCE = """
 def {method}(self, other):
     _kind = self._kind
-    _body = _kind.{op}
+    _body = {body}
     if _body is not None:
         try:
             if type(other) is _TENSOR:
@@ -208,6 +210,7 @@ def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
         "_OP": op,
         "_REBIND": _rebind,
         "_RECOVER": recover,
+        "_SELECTION": selection,
         "_SLOW": _operate,
         "_TENSOR": EmberTensor,
     }
@@ -215,8 +218,11 @@ def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
     plain = method.replace("__i", "__", 1)
     source = re.sub("^( *)RETURN$", lambda found: indent(_RETURN.strip(), found[1]), source.strip(), flags=re.MULTILINE)
     takes_numbers = "False" if op.rule.contraction else "_kind.weak"  # no library multiplies matrices by numbers
+    body = f"_kind.{op.name}"
+    if op.name in POLICIES:  # dispatch settles the dtype inside autocast
+        body = f"None if _SELECTION.has_scopes else {body}"
     source = source.format(
-        method=method, op=op.name, kind=kind, symbol=symbol, plain=plain, takes_numbers=takes_numbers
+        method=method, op=op.name, body=body, kind=kind, symbol=symbol, plain=plain, takes_numbers=takes_numbers
     )
     function = compile_function(method, source + "\n", f"<ember_ml EmberTensor.{method}>", namespace)
     function.__doc__ = f"``ops.{op.name}`` on this tensor's own backend."

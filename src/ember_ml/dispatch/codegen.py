@@ -25,6 +25,8 @@ from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend, ByDType, FastPath
 from ember_ml.core import dtypes as dt
 from ember_ml.dispatch.arguments import number_like
+from ember_ml.dispatch.autocast import outside_autocast
+from ember_ml.dispatch.autocast_policy import POLICIES
 from ember_ml.dispatch.declare import DATA, DEVICE, DTYPE, INDEX, INDICES, KEY, MASK, MASKS, SEQUENCE, TENSOR, VALUE, Op
 from ember_ml.dispatch.slow_path import dispatch, finish, recover
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
@@ -55,12 +57,15 @@ def _compile(source: str) -> CodeType:
     return compile_function("op", source, "<ember_ml>", {}).__code__
 
 
-def code_for(op: Op, backend: Backend | None) -> CodeType:
-    """Return the code of ``op`` for a backend; for None, code that hands the arguments to ``_SLOW``."""
-    key = "" if backend is None else backend.name
+def code_for(op: Op, backend: Backend | None, is_half: bool = False) -> CodeType:
+    """Return the code of ``op`` for a backend; for None, code that hands the arguments to ``_SLOW``.
+
+    With ``is_half`` it is the code for the inside of ``autocast`` blocks.
+    """
+    key = "" if backend is None else selection.key_of(backend, is_half)
     found = op.codes.get(key)
     if found is None:
-        source, filename = source_of(op, backend), f"<ember_ml {op.name}{key and f' on {key}'}>"
+        source, filename = source_of(op, backend, is_half), f"<ember_ml {op.name}{key and f' on {key}'}>"
         _show_lines(filename, source)
         code = _compile(source.replace(f"def {op.name}(", "def op(", 1))
         found = op.codes[key] = code.replace(co_name=op.name, co_qualname=op.name, co_filename=filename)
@@ -72,24 +77,29 @@ def install_code(op: Op, backend: Backend) -> None:
     op.function.__code__ = code_for(op, backend)
 
 
-def source_of(op: Op, backend: Backend | None) -> str:
-    """Return the source of ``op`` for a backend, and put what it refers to into the op's namespace."""
+def source_of(op: Op, backend: Backend | None, is_half: bool = False) -> str:
+    """Return the source of ``op`` for a backend, and put what it refers to into the op's namespace.
+
+    Inside ``autocast`` (``is_half``) an op that the policy names has no hot path: dispatch settles its dtype.
+    """
     arguments = "".join(f"{name}, " for name in op.parameters)
     lines = [f"def {op.name}({_signature(op)}):"]
     op.namespace.setdefault("_SLOW", dispatch)
-    if backend is not None:
-        lines += [f"    {line}" for line in _scope_lines(op, backend)]
-        hot = _hot_lines(op, backend)
+    if backend is not None and not (is_half and op.name in POLICIES):
+        if not is_half:  # only a call inside the block gets here
+            lines += [f"    {line}" for line in _scope_lines(op, backend)]
+        hot = _hot_lines(op, backend, is_half)
         if hot:
             lines += ["    try:", *(f"        {line}" for line in hot), "    except Exception as _error:"]
-            lines += [f"        return _RECOVER(_OP, ({arguments}), _BACKEND_{_suffix(backend)}, _error)"]
+            suffix = _suffix(selection.key_of(backend, is_half))
+            lines += [f"        return _RECOVER(_OP, ({arguments}), _BACKEND_{suffix}, _error)"]
         lines += [f"    {line}" for line in _recording_lines(op, backend)]
     return "\n".join([*lines, f"    return _SLOW(_OP, ({arguments}))", ""])
 
 
-def _suffix(backend: Backend) -> str:
-    """Return the backend's name as the end of an identifier."""
-    return re.sub(r"\W", "_", backend.name)
+def _suffix(name: str) -> str:
+    """Return the name of a backend, or the key of its scopes, as the end of an identifier."""
+    return re.sub(r"\W", "_", name)
 
 
 _waiting: list[FunctionType] = []  # functions that get their code with the first backend: compiling takes a while
@@ -143,20 +153,22 @@ def _scope_lines(op: Op, backend: Backend) -> tuple[str, ...]:
     keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     starred = op.parameters[code.co_argcount] if code.co_flags & inspect.CO_VARARGS else None
     given = [f"{p}={p}" if p in keywords else f"*{p}" if p == starred else p for p in op.parameters]
-    own = f"_BACKEND_{_suffix(backend)}"
+    own = f"_BACKEND_{_suffix(backend.name)}"
     op.namespace.update({"_SELECTION": selection, own: backend})
     return (
         "if _SELECTION.has_scopes:",
         "    _scopes = _SELECTION.scopes_here()",
-        f"    if _scopes and _scopes[-1].backend is not {own}:",
-        f"        return _ON[_scopes[-1].name]({', '.join(given)})",
+        f"    if _scopes and _scopes[-1].target is not {own}:",
+        f"        return _ON[_scopes[-1].key]({', '.join(given)})",
     )
 
 
-def _hot_lines(op: Op, backend: Backend) -> list[str]:
+def _hot_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
     """Return the lines that test the arguments and make the native call; none where this op has no hot path."""
     body = op.body(backend)
     native = body.native if isinstance(body, ByDType) else body
+    if is_half and body is op.declaration:
+        native = outside_autocast(native)
     others = body.others.keys() if isinstance(body, ByDType) else ()
     tensors = [op.parameters[index] for index, role in op.roles if role is TENSOR]
     sequences = [op.parameters[index] for index, role in op.roles if role is SEQUENCE]
@@ -184,7 +196,7 @@ def _hot_lines(op: Op, backend: Backend) -> list[str]:
         beside = {name: role for name, role in roles.items() if name != x}
         template = f"if type({x}) is _NATIVE:\n    if {_tests(op, x, beside)}:\n" + _indent(_indent(path.unary))
     fast = {dtype for dtype in op.rule.domain if dtype in backend.dtypes and dtype not in others}
-    suffix = _suffix(backend)
+    suffix = _suffix(selection.key_of(backend, is_half))
     kinds = kinds_of(backend)
     names = {
         "_NATIVE": backend.tensor_type,
@@ -224,7 +236,7 @@ def _recording_lines(op: Op, backend: Backend) -> list[str]:
     """Return the lines for recorded tensors, on a backend that has only the tape for gradients."""
     if backend.gradients is not None or not op.gradients:
         return []
-    own = f"_RECORD_{_suffix(backend)}"
+    own = f"_RECORD_{_suffix(backend.name)}"
 
     def record(*args: Any) -> Any:
         """Ask the tape for the short way to record the op, once."""

@@ -1,4 +1,4 @@
-"""Give the ops their code: at a switch for the whole process, at the first scope of a backend beside it."""
+"""Give the ops their code: at a switch for the whole process, at the first scope of a kind beside it."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ def _install(backend: Backend) -> None:
             install_code(op, backend)
 
 
-def _prepare_scope(backend: Backend) -> None:
-    """Make a function of every op for ``backend``, which serves the calls inside its scopes.
+def _prepare_scope(backend: Backend, key: str) -> None:
+    """Make a function of every op for the scopes of ``backend`` with this key.
 
     All are made before the first scope: torch.compile can trace the choice among them, but not the making.
     """
     complete_bound()
     for op in tuple(OPS.values()):
         if not op.is_plain:
-            _function_on(op, backend)
+            _function_for(op, backend, key)
 
 
-def _function_on(op: Op, backend: Backend) -> FunctionType:
-    """Return the function of ``op`` for the scopes of ``backend``, made at the first request."""
+def _function_for(op: Op, backend: Backend, key: str) -> FunctionType:
+    """Return the function of ``op`` for the scopes with this key, made at the first request."""
     table = op.namespace["_ON"]
-    found = table.get(backend.name)
+    found = table.get(key)
     if found is None:
-        found = FunctionType(code_for(op, backend), op.namespace, op.name, op.declaration.__defaults__)
+        code = code_for(op, backend, is_half=key != backend.name)
+        found = FunctionType(code, op.namespace, op.name, op.declaration.__defaults__)
         found.__kwdefaults__ = op.declaration.__kwdefaults__
-        table[backend.name] = functools.update_wrapper(found, op.declaration)
+        table[key] = functools.update_wrapper(found, op.declaration)
     return found
 
 
@@ -52,8 +53,9 @@ def start() -> None:
 def start_op(op: Op) -> FunctionType:
     """Return the function that computes ``op``, which was called before a backend was chosen, or declared after."""
     backend = selection.active()
-    if selection.has_scope_here():
-        return _function_on(op, backend)
+    scopes = selection.scopes_here()
+    if scopes:
+        return _function_for(op, backend, scopes[-1].key)
     install_code(op, backend)
     return op.function
 

@@ -11,6 +11,8 @@ from typing import Any, cast
 from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend, ByDType, TapeBackend
 from ember_ml.dispatch.arguments import Call, find_tape, prepare, read_variables
+from ember_ml.dispatch.autocast import autocast
+from ember_ml.dispatch.autocast_policy import POLICIES
 from ember_ml.dispatch.declare import SEQUENCE, TENSOR, Op
 from ember_ml.errors import EmberError, LinAlgError
 from ember_ml.tensor import var
@@ -24,8 +26,9 @@ def dispatch(op: Op, args: tuple[Any, ...], on: Backend | None = None, portable:
     """Run ``op`` on any arguments; the result is portable if ``portable`` or any tensor argument is."""
     args = read_variables(op, args)
     backend = selection.active() if on is None else on
+    is_cast = op.name in POLICIES and selection.half_here() is not None
     if var.is_live:
-        if on is None:
+        if on is None and not is_cast:
             result = _record_shortly(op, args, backend)
             if result is not NotImplemented:
                 return result
@@ -62,10 +65,19 @@ def _base_of(backend: Backend) -> Backend:
 def _run(call: Call, body: Any, values: list[Any], args: tuple[Any, ...]) -> Any:
     """Call ``body`` on ``values``, the prepared arguments, and wrap its result."""
     backend = call.backend
+    op = call.op
     try:
-        if body is call.op.declaration and not selection.is_active(_base_of(backend)):
-            with selection.use_backend(backend.name):  # a derived body calls ops, which ask for the active backend
+        if body is op.declaration and not selection.is_active(_base_of(backend)):
+            # a derived body calls ops, which ask for the active backend
+            with selection.use_backend(backend.name), autocast(None):
                 result = body(*values)
+        elif selection.has_scopes and (body is op.declaration or backend.is_tape):
+            with autocast(None):  # the dtype is settled: what the body calls computes in it
+                result = NotImplemented
+                if backend.is_tape and call.half is not None:
+                    result = _record_shortly(op, tuple(values), _base_of(backend))
+                if result is NotImplemented:
+                    result = body(*values)
         else:
             result = body(*values)
     except (Warning, FloatingPointError):
@@ -74,7 +86,7 @@ def _run(call: Call, body: Any, values: list[Any], args: tuple[Any, ...]) -> Any
         raise _explain(call, values, error)  # noqa: B904 its cause is set
     if type(result) is not backend.tensor_type:
         result = finish(result, backend)
-    return _wrap(call.op, args, result, backend) if call.portable else result
+    return _wrap(op, args, result, backend) if call.portable else result
 
 
 def _wrap(op: Op, args: tuple[Any, ...], result: Any, backend: Backend) -> Any:

@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 
 from ember_ml.backend.capabilities import Compilation
 from ember_ml.backend.contract import Backend
-from ember_ml.backend.selection import active, backend_of
+from ember_ml.backend.selection import active, backend_of, half_here, recount_scopes
 from ember_ml.core import trees
+from ember_ml.core.dtypes import EmberDType
 from ember_ml.dispatch.arguments import bring
+from ember_ml.dispatch.autocast import autocast
 from ember_ml.dispatch.declare import plain
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.in_place import end_trace, start_trace
@@ -92,7 +94,8 @@ class Compiled:
         state = State.of(holders)
         if state is None:
             return self.function(*args, **kwargs)
-        key = (backend.name, structure, tuple(others), state.key)
+        half = half_here()
+        key = (backend.name, half, structure, tuple(others), state.key)
         try:
             program = self.programs.get(key)
         except TypeError as error:
@@ -101,17 +104,27 @@ class Compiled:
                 f"a compiled function takes tensors, containers of them, and values that can be hashed, not {strange}"
             ) from error
         if program is None:
-            program = self._program(key, backend, engine, structure, others, state)
+            program = self._program(key, backend, engine, structure, others, state, half)
         result, portable = state.run(program, natives)
+        recount_scopes()
         if not any(portable):
             return result
         found, form = trees.flatten(result)
         return form([wrap_native(x, backend) if p else x for x, p in zip(found, portable, strict=True)])
 
     def _program(
-        self, key: Any, backend: Backend, engine: Compilation, structure: Any, others: list[Any], state: State
+        self,
+        key: Any,
+        backend: Backend,
+        engine: Compilation,
+        structure: Any,
+        others: list[Any],
+        state: State,
+        half: EmberDType | None,
     ) -> Callable[..., Any]:
         function = self.function
+        if half is not None:  # as a part of the program, so that torch.compile tells it from others
+            function = autocast(half)(function)
 
         def flat(*natives: Any) -> tuple[Any, tuple[bool, ...]]:
             """Run the function on native tensors; return native tensors, and which of them were portable."""

@@ -16,7 +16,7 @@ from ember_ml.autodiff.captured_tensors import Closure, open_closure
 from ember_ml.autodiff.engines import run, while_on
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.random.generator import bookmark, streaming
-from ember_ml.backend.selection import active
+from ember_ml.backend.selection import active, half_here
 from ember_ml.core import trees
 from ember_ml.dispatch.declare import plain
 from ember_ml.tensor.ember_tensor import EmberTensor
@@ -330,19 +330,19 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(f)
     def with_own_gradient(*args: Any) -> Any:
-        backend, closure = active(), Closure([], lambda _: f, True)
+        backend, half, closure = active(), half_here(), Closure([], lambda _: f, True)
         if backend.gradients is not None and backend.gradients.refuses_captured:
             closure = open_closure(f, lambda x: _is_recorded(x, backend))
         leaves, outputs = Leaves((args, closure.tensors), backend), Outputs(backend)
 
         def flat(*natives: Any) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-            with while_on(backend):
+            with while_on(backend, half):
                 given, held = leaves.tree(natives)
                 result, rule = closure.rebuild(held)(*given)
                 results = outputs.take(result, strict=True)
 
             def pull(gradients: Sequence[Any]) -> list[Any]:
-                with while_on(backend):
+                with while_on(backend, half):
                     tree = outputs.tree(gradients)
                     found = rule(*tree) if isinstance(tree, tuple) else rule(tree)
                     parts = _match_arguments(found if len(args) > 1 else (found,), args, name)
@@ -392,7 +392,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(f)
     def computed_again(*args: Any, **kwargs: Any) -> Any:
-        backend, call = active(), partial(f, **kwargs) if kwargs else f
+        backend, half, call = active(), half_here(), partial(f, **kwargs) if kwargs else f
         state = State.of(find_holders(call))
         if state is None:  # a layer that is called for the first time makes its parameters
             return call(*args)
@@ -421,7 +421,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             if again is None:
                 again = bookmark()
                 return once(natives)
-            with while_on(backend), streaming(again()):  # draws the same random numbers again
+            with while_on(backend, half), streaming(again()):  # draws the same random numbers again
                 return once(natives)
 
         natives = [*values_of(variables), *leaves.natives]

@@ -199,16 +199,51 @@ def memory_info(device: str) -> dict[str, int | None]:
 is_tracing = torch.compiler.is_compiling
 
 
-# torch 2.13: torch.compile cannot trace the reading of a context variable. A program is compiled for one backend, so
-# that the scopes in which it is traced are constant to it.
+# torch 2.13: torch.compile cannot trace context variables. A program is compiled for one backend, so that the scope in
+# which it is traced is constant to it: an object for good, since it would be compiled anew for each block. The scopes
+# that it opens itself are kept in a list while it is traced.
+_outer: dict[str, _Outer] = {}
+_opened: list[tuple[Any, ...]] = []
+
+
+class _Outer:
+    """The innermost scope in which a program is traced."""
+
+    def __init__(self, scope: selection.Scope) -> None:
+        self.backend, self.chosen, self.half = scope.backend, scope.chosen, scope.half
+        self.target, self.key = scope.target, scope.key
+
+
 @torch.compiler.substitute_in_graph(selection.scopes_here, skip_signature_check=True)
 def _scopes_here() -> tuple[Any, ...]:
-    return _traced_scopes()
+    if _opened:
+        return _opened[-1]
+    name = _name_outer()
+    return (_outer[name],) if name else ()
 
 
 @torch.compiler.assume_constant_result
-def _traced_scopes() -> tuple[Any, ...]:
-    return selection.scopes_here()
+def _name_outer() -> str:
+    scopes = selection.scopes_here()
+    if not scopes:
+        return ""
+    scope = scopes[-1]
+    name = f"{scope.key} {scope.half} {scope.chosen is None}"
+    if name not in _outer:
+        _outer[name] = _Outer(scope)
+    return name
+
+
+@torch.compiler.substitute_in_graph(selection.open_scope)
+def _open_scope(scope: selection.Scope) -> None:
+    # It is not reset when the scope is closed: the program would write False while another thread has a scope open.
+    selection.has_scopes = True
+    _opened.append((*selection.scopes_here(), scope))
+
+
+@torch.compiler.substitute_in_graph(selection.close_scope)
+def _close_scope(scope: selection.Scope) -> None:
+    _opened.pop()
 
 
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]

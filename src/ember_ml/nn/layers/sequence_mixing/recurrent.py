@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ember_ml import ops
-from ember_ml.backend.selection import active
+from ember_ml.backend.selection import active, half_here
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, loop_over_time, split_sizes
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
@@ -77,7 +77,10 @@ class _Recurrent(SequenceMixingLayer):
 
     def forward(self, x: TensorLike, mask: TensorLike | None = None, state: Any = None) -> Any:
         x = self.sequences(x, mask)
-        parts = self._initial_carry(x, state)
+        half = half_here()
+        if half is not None:  # projections are, so that the state would go to and fro between the dtypes
+            x = ops.cast(x, half)
+        parts = tuple(part if half is None else ops.cast(part, half) for part in self._initial_carry(x, state))
         found = self._run_native(x, parts)
         if found is None:
             found = self._run_cells(x, list(zip(*(ops.unstack(part) for part in parts), strict=True)))
