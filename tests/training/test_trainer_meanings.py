@@ -123,18 +123,23 @@ class _Table(nn.Module):
         return self.layer(ops.add(x, self.table))
 
 
-class _CastTable(_Table):
-    def forward(self, x: Any) -> Any:
-        return self.layer(ops.add(x, ops.cast(self.table, ops.dtype(x))))
-
-
-def test_mixed_precision_says_what_to_do_with_a_buffer(backend: str) -> None:
-    x, y = ops.ones((4, 8)), ops.zeros((4, 4))
-    model = _Table()
-    with pytest.raises(TypeError, match=r"float32.*precision='bfloat16'.*buffers.*ops\.cast\(table"):
-        Trainer(model, "sgd", precision="bfloat16", progress=False).fit(x, y)
-    assert ops.dtype(model.layer.weight) == "float32"
-    Trainer(_CastTable(), "sgd", precision="bfloat16", progress=False).fit(x, y)
+def test_mixed_precision_takes_buffers_and_constants(backend: str) -> None:
+    ops.random.seed(0)
+    x, y = ops.random_normal((16, 8), seed=1), ops.random_normal((16, 4), seed=2)
+    found = {}
+    for precision in (None, "bfloat16"):
+        ops.random.seed(3)
+        model = _Table()
+        trainer = Trainer(model, "sgd", precision=precision, metrics=["mean_absolute_error"], progress=False)
+        trainer.fit(x, y, epochs=2)
+        assert ops.dtype(model.layer.weight) == ops.dtype(trainer.predict(x)) == "float32"
+        found[precision] = [
+            *trainer.history["loss"],
+            *trainer.evaluate(x, y).values(),
+            ops.item(trainer.predict(x)[0, 0]),
+        ]
+    assert found["bfloat16"] == pytest.approx(found[None], rel=0.03)
+    assert all(half != exact for half, exact in zip(found["bfloat16"], found[None], strict=True))
 
 
 def test_a_misspelt_monitor_is_found_before_the_first_step(backend: str) -> None:

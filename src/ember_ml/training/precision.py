@@ -1,27 +1,25 @@
-"""Mixed precision: the model computes in half precision, its parameters stay what they are."""
+"""Mixed precision in the trainer: autocast, and for float16 a scale of the loss."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.core.dtypes import HALVES, EmberDType, as_dtype
-from ember_ml.nn.modules.module import Module
+from ember_ml.dispatch.autocast import autocast
 from ember_ml.tensor.ember_tensor import EmberTensor
-from ember_ml.tensor.variable import keep, own, put_back
-from ember_ml.training.batches import apply_model
 from ember_ml.training.state_checks import check_count, check_number, check_table
 from ember_ml.typing import Tensor
 
-__all__ = ["Precision"]
+__all__ = ["Precision", "compute_in", "widen"]
 
 
 class Precision:
-    """Computation in "bfloat16" or "float16" with parameters, gradients and loss in float32.
+    """Computation in "bfloat16" or "float16" by ``autocast``, with parameters, gradients and loss in float32.
 
     float16 holds nothing below 6e-8, so that small gradients would vanish: the loss is multiplied by a ``scale`` before
     it is differentiated. Where a gradient overflows, the batch is left out and the scale halved; after ``patience``
@@ -38,32 +36,6 @@ class Precision:
             raise ValueError(f"mixed precision is float16 or bfloat16, not {dtype}")
         self.scale: float | None = scale if self.dtype == "float16" else None
         self.patience, self.good = patience, 0
-
-    def compute(self, model: Module, x: Any) -> Any:
-        """Run the model on ``x`` in half precision and return its result in float32; its parameters stay as they are.
-
-        Parameters, frozen ones too, and inputs are cast; buffers and constants that ``forward`` makes are not.
-        """
-        backend = active()
-        parameters = [p for p in model.parameters() if p.dtype.kind == "float"]
-        kept = keep(parameters)
-        try:
-            for parameter in parameters:
-                held = parameter.held if parameter.home is backend else own(parameter.held, backend)
-                parameter.held, parameter.home = ops.cast(held, self.dtype), backend
-            return trees.map_tree(_widen, apply_model(model, trees.map_tree(self._halve, x)))
-        except TypeError as error:
-            raise TypeError(
-                f"{error}. With precision={self.dtype.name!r} parameters and inputs are {self.dtype.name}, while "
-                "buffers and tensors made in forward keep their dtype: cast those to that of the input, "
-                "ops.cast(table, ops.dtype(x))"
-            ) from error
-        finally:
-            put_back(kept)
-
-    def _halve(self, x: Any) -> Any:
-        dtype = getattr(x, "dtype", None)
-        return ops.cast(x, self.dtype) if dtype is not None and as_dtype(dtype).kind == "float" else x
 
     def unscale(self, gradients: Sequence[Tensor], strategy: Any = None) -> list[Tensor] | None:
         """Return the gradients of the loss itself; None where they have overflowed, on any process."""
@@ -93,6 +65,16 @@ class Precision:
         self.scale, self.good = scale, check_count(state, "good")
 
 
-def _widen(x: Any) -> Any:
+def compute_in(precision: Precision | None) -> AbstractContextManager[Any]:
+    """Return a block that computes in this precision: a block of ``autocast``, or one that changes nothing."""
+    return nullcontext() if precision is None else autocast(precision.dtype)
+
+
+def widen(x: Any) -> Any:
+    """Return the tensors in ``x`` that are of half precision in float32, and everything else as it is."""
+    return trees.map_tree(_widen_leaf, x)
+
+
+def _widen_leaf(x: Any) -> Any:
     is_tensor = type(x) is EmberTensor or hasattr(x, "dtype")
     return ops.cast(x, "float32") if is_tensor and as_dtype(x.dtype) in HALVES else x

@@ -19,7 +19,7 @@ from ember_ml.nn.modules.trained_state import TrainedState
 from ember_ml.tensor.variable import values_of
 from ember_ml.training.batches import apply_model, split_batch
 from ember_ml.training.optimizers.base import Optimizer
-from ember_ml.training.precision import Precision
+from ember_ml.training.precision import Precision, compute_in, widen
 from ember_ml.transforms.compilation import Compiled
 from ember_ml.typing import Tensor
 
@@ -46,9 +46,9 @@ class Objective:
 
     def loss_of(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any]:
         """Return the loss of a batch, times ``scale`` if it is given, and the predictions if they are wanted."""
-        compute = apply_model if self.precision is None else self.precision.compute
-        prediction = compute(self.model, x)
-        value = self.loss(y, prediction) if weight is None else self.loss(y, prediction, weight)
+        with compute_in(self.precision):
+            prediction = widen(apply_model(self.model, x)) if self.precision is not None else apply_model(self.model, x)
+            value = self.loss(y, prediction) if weight is None else self.loss(y, prediction, weight)
         value = value if scale is None else ops.multiply(value, scale)
         return value, prediction if self.gives_predictions else None
 
@@ -161,7 +161,8 @@ class TrainingStep:
         It is not where it changes tensors in place, nor for an optimizer that applies others, of whose tensors the
         compiler knows nothing.
         """
-        simple = self.accumulate == 1 and self.strategy is None and self.precision is None
+        simple = self.accumulate == 1 and self.strategy is None
+        simple = simple and (self.precision is None or self.precision.scale is None)
         is_known = type(self.optimizer).apply is Optimizer.apply
         return simple and is_known and (backend.optimizer_kernels is None or not backend.optimizer_kernels.is_in_place)
 

@@ -24,7 +24,7 @@ from ember_ml.training.callbacks import Callback, Checkpoint, EarlyStopping, Pro
 from ember_ml.training.data import DataLoader
 from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts
-from ember_ml.training.precision import Precision
+from ember_ml.training.precision import Precision, compute_in, widen
 from ember_ml.training.steps import TrainingStep
 from ember_ml.training.termination import Termination
 from ember_ml.typing import Tensor
@@ -36,10 +36,10 @@ class Trainer:
     """Trains a model: the same steps, with the same numbers, on every backend, which may change between any two steps.
 
     ``optimizer``, ``loss`` and ``metrics`` are objects or their names. ``compile`` compiles the step where the backend
-    can; by default on JAX, whose eager calls cost many times as much. ``precision`` "bfloat16" or "float16" computes in
-    half precision with parameters in float32. ``accumulate`` is the number of batches that make one update. ``seed``
-    decides the order of the data. ``progress`` shows a bar on a terminal and in a notebook, and a line for each epoch
-    everywhere else.
+    can; by default on JAX, whose eager calls cost many times as much. ``precision`` "bfloat16" or "float16" computes by
+    ``autocast``, in ``evaluate`` and ``predict`` too, with parameters in float32. ``accumulate`` is the number of
+    batches that make one update. ``seed`` decides the order of the data. ``progress`` shows a bar on a terminal and in
+    a notebook, and a line for each epoch everywhere else.
 
     Args:
         model: The module to train.
@@ -48,7 +48,7 @@ class Trainer:
         metrics: Metrics or their names.
         compile: Whether the step is compiled; None: where the backend gains most by it, on JAX.
         callbacks: What to do at certain moments; see :class:`Callback`.
-        precision: "bfloat16" or "float16", or None for the dtype of the parameters.
+        precision: "bfloat16" or "float16", in which ``autocast`` computes; None for the dtype of the parameters.
         accumulate: The number of batches per update.
         strategy: How processes train together: a strategy of ``ember_ml.distributed``.
         seed: Decides the order of the data.
@@ -334,11 +334,12 @@ class Trainer:
             for batch in batches:
                 heartbeat.progress()
                 inputs, target, weight = split_batch(batch)
-                prediction = apply_model(self.model, inputs)
                 size = count_samples(batch)
                 if not size:  # a batch with fewer samples than processes
                     continue
-                loss = self.loss(target, prediction) if weight is None else self.loss(target, prediction, weight)
+                with compute_in(self.precision):
+                    prediction = self._apply_model(inputs)
+                    loss = self.loss(target, prediction) if weight is None else self.loss(target, prediction, weight)
                 pending.append((loss, size if weight is None else ops.sum(weight)))
                 for metric in kept.values():
                     metric.update(target, prediction, weight)
@@ -358,13 +359,18 @@ class Trainer:
         Several inputs are a tuple, or a dict by name. Of the batches of a loader the first part is the inputs.
         """
         parts = iterate_batches(x, None, batch_size)
-        with _EvaluationMode(self.model):
-            found = [apply_model(self.model, part if isinstance(x, tuple) else inputs_of(part)) for part in parts]
+        with _EvaluationMode(self.model), compute_in(self.precision):
+            found = [self._apply_model(part if isinstance(x, tuple) else inputs_of(part)) for part in parts]
         if not found:
             raise ValueError("there is nothing to predict: the data are empty")
         first, structure = trees.flatten(found[0])
         columns = zip(*(trees.flatten(part)[0] for part in found), strict=True)
         return structure([ops.concatenate(list(column), 0) for column in columns]) if first else found[0]
+
+    def _apply_model(self, inputs: Any) -> Any:
+        """Return the model's outputs, in float32 where the model computes in half precision."""
+        found = apply_model(self.model, inputs)
+        return found if self.precision is None else widen(found)
 
     # state
 

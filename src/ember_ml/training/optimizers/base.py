@@ -14,6 +14,7 @@ from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES
+from ember_ml.dispatch.autocast import outside_autocast
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.training.optimizers.groups import Group, check_groups, find_groups, find_rate, make_member
@@ -122,6 +123,7 @@ class Optimizer(Holder):
             named = {name: named[name] for name in gradients}
         self.apply(named, [gradients[name] for name in named])
 
+    @outside_autocast
     def apply(self, named: Mapping[str, Variable], gradients: Sequence[Tensor], square: Tensor | None = None) -> None:
         """Change the variables by their gradients, which are native to the active backend and in the same order.
 
