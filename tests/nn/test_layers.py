@@ -96,7 +96,12 @@ def test_one_seed_gives_the_same_layer_on_every_backend(name: str, backend: str)
     layer, x = made(name), CASES[name].input()
     found, before = flat(layer(x)), state(made(name))
     with ember_ml.use_backend("numpy"):
-        assert state(made(name)) == before
+        other = made(name)
+        now = state(other)
+        for key in dict(other.named_parameters()):
+            assert now.pop(key) == before.pop(key)  # to the last bit
+        for key, values in now.items():  # buffers, which the call computed
+            assert values == pytest.approx(before[key], rel=1e-6)
         assert flat(made(name)(x)) == pytest.approx(found, rel=1e-5, abs=1e-5)
 
 

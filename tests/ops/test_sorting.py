@@ -3,6 +3,7 @@
 import math
 import random
 from fractions import Fraction
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -281,6 +282,8 @@ def test_sorting_all_elements(backend: str) -> None:
 
 @pytest.mark.parametrize("op", [ops.quantile, ops.nanquantile])
 def test_compiled_quantiles(backend: str, op: Any) -> None:
+    if backend == "torch" and version("torch") < "2.12":
+        pytest.skip("PyTorch 2.11 cannot trace the floats that change from one compiled function to the next")
     x = ops.array([4.0, 1.0, 3.0, 2.0, 5.0])
     for method, expected in (("nearest", [1.0, 3.0]), ("hazen", [1.0, 3.0]), ("averaged_inverted_cdf", [1.5, 3.0])):
         compiled = ops.compile(lambda x, method=method: op(x, [0.2 if "_" in method else 0.0, 0.5], method=method))

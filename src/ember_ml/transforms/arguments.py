@@ -89,7 +89,7 @@ def _floating_dtypes(backend: Backend) -> frozenset[Any]:
 def _to_native(leaf: Any, backend: Backend, device: str | None = None) -> Any:
     if type(leaf) is EmberTensor:
         leaf = leaf._array
-    return leaf if type(leaf) is Var else bring(leaf, backend, device)
+    return leaf if type(leaf) is Var and leaf.tape.base is backend else bring(leaf, backend, device)
 
 
 def _wrap(x: Any, backend: Backend) -> Any:

@@ -177,5 +177,8 @@ def cholesky(x: torch.Tensor, upper: bool) -> torch.Tensor:
 
 def lu_factor(x: torch.Tensor) -> LUResult:
     check_matrix(x)
-    lu, pivots, _ = torch.linalg.lu_factor_ex(x)
+    lu, pivots, info = torch.linalg.lu_factor_ex(x)
+    if x.is_cuda and values_are_read(info) and info.any():
+        # torch 2.11 on CUDA: stops at a pivot of 0 in stacks of matrices; LAPACK goes on
+        lu, pivots, _ = (part.to(x.device) for part in torch.linalg.lu_factor_ex(x.cpu()))
     return LUResult(lu, pivots.to(torch.int64) - 1)  # torch 2.13: counts rows from 1
