@@ -127,6 +127,20 @@ def test_a_graph_is_used_up(again: Any, backend: str) -> None:
     assert gradient_of(x) == pytest.approx([2.0 * 2.718281828, 4.0 * 54.598150033], rel=1e-5)
 
 
+FLAT = [
+    *(pytest.param(getattr(ops, name), id=name) for name in ("floor", "ceil", "trunc", "round", "sign", "imag")),
+    pytest.param(lambda x: ops.floor_divide(x, 0.5), id="floor_divide"),
+    pytest.param(lambda x: ops.floor_divide(5.0, x), id="floor_divide by"),
+]
+
+
+@pytest.mark.parametrize("flat", FLAT)
+def test_steps_have_gradient_0(flat: Any, backend: str) -> None:
+    x = variable((0.25, float("inf")) if flat is ops.imag else (0.25, -1.75))
+    flat(x).sum().backward()
+    assert gradient_of(x) == [0.0, 0.0]
+
+
 # Which tensors record
 
 

@@ -442,3 +442,8 @@ def test_special_points_inside_a_checkpoint(backend: str, name: str, x: float, s
 def test_float64_inside_a_checkpoint(backend: str) -> None:
     got = ops.item(ops.grad(ops.checkpoint(ops.sin))(ops.array(1.7, dtype="float64")))
     assert got == pytest.approx(math.cos(1.7), rel=1e-14)
+
+
+def test_a_complete_factorization_of_a_tall_matrix_has_no_gradient(backend: str) -> None:
+    with pytest.raises(TypeError, match="mode='reduced'"):
+        ops.grad(lambda x: ops.sum(ops.qr(x, mode="complete")[1]))(ops.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]))

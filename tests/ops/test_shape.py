@@ -335,3 +335,11 @@ def test_more_parts_than_memory_holds(backend: str, name: str) -> None:
     with pytest.raises(ValueError, match="nearly all of them empty"):
         getattr(ops, name)(ops.zeros((0, 2)), 2**70)
     assert len(getattr(ops, name)(ops.zeros((0, 2)), 5)) == 5
+
+
+def test_tensors_of_other_shapes_are_not_stacked_along_any_axis(backend: str) -> None:
+    for axis in (0, 1, -1):
+        with pytest.raises(ValueError, match=r"shape|size"):
+            ops.stack([[1.0, 2.0], [1.0, 2.0, 3.0]], axis=axis)
+    with pytest.raises(IndexError, match="axis 2 is out of range for a tensor of 2 dimensions"):
+        ops.stack([[1.0, 2.0], [3.0, 4.0]], axis=2)

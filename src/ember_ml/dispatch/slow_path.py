@@ -137,14 +137,15 @@ def _explain(call: Call, values: list[Any], error: Exception) -> Exception:
         return error  # explained already
     cause, error = error, call.backend.translate(error) or error
     kind = next((kind for kind in _DOCUMENTED if isinstance(error, kind)), ValueError)
+    text = str(error)
     if isinstance(error, EmberError):
         kind = type(error)
-    elif _axis_is_wrong(call, values):
-        kind = IndexError
+    elif (wrong := _wrong_axis(call, values)) is not None:
+        kind, text = IndexError, wrong
     arguments = ", ".join(
         f"{name}={_describe(value, call.backend)}" for name, value in zip(call.op.parameters, values, strict=True)
     )
-    explained = kind(f"ops.{call.op.name}({arguments}) on {call.backend.name}: {error}")
+    explained = kind(f"ops.{call.op.name}({arguments}) on {call.backend.name}: {text}")
     explained.__cause__ = cause
     return explained
 
@@ -159,15 +160,20 @@ def _describe(value: Any, backend: Backend) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _axis_is_wrong(call: Call, values: list[Any]) -> bool:
-    """Whether an axis argument lies outside the dimensions of the first tensor."""
+_ADDING_AXES = {"expand_dims", "stack"}
+
+
+def _wrong_axis(call: Call, values: list[Any]) -> str | None:
+    """Say which axis argument lies outside the dimensions of the first tensor; None if none does."""
     if "axis" not in call.op.parameters:
-        return False
+        return None
     axis = values[call.op.parameters.index("axis")]
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     for index, role in call.op.roles:
         value = values[index]
         first = value[0] if role is SEQUENCE and value else value
         if role in (TENSOR, SEQUENCE) and call.backend.is_native(first):
-            return any(isinstance(a, int) and not -first.ndim <= a < max(first.ndim, 1) for a in axes)
-    return False
+            ndim = first.ndim + (len(axes) if call.op.name in _ADDING_AXES else 0)
+            wrong = [a for a in axes if isinstance(a, int) and not -ndim <= a < ndim]
+            return f"axis {wrong[0]} is out of range for a tensor of {ndim} dimensions" if wrong else None
+    return None

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["NOT_DEFINITE", "NOT_FINITE", "SINGULAR", "check_linear", "check_matrix", "check_square", "check_system"]
+__all__ = [
+    "NOT_DEFINITE",
+    "NOT_FINITE",
+    "SINGULAR",
+    "check_linear",
+    "check_matrix",
+    "check_square",
+    "check_system",
+    "refuse_complete_qr",
+]
 
 SINGULAR = "the matrix is singular"
 NOT_DEFINITE = "the matrix is not positive definite"
@@ -31,6 +40,14 @@ def check_square(x: Any) -> None:
     check_matrix(x)
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"the matrix must be square, not {x.shape[-2]} by {x.shape[-1]}")
+
+
+def refuse_complete_qr(rows: int, columns: int) -> None:
+    """Raise the error for the gradient of a complete QR of more rows than columns."""
+    raise TypeError(
+        f"ops.qr with mode='complete' of {rows} rows and {columns} columns has no gradient, since the last "
+        "columns of Q are any that fit; use mode='reduced'"
+    )
 
 
 def check_system(a: Any, b: Any) -> None:

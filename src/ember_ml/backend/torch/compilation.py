@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from ember_ml.errors import UnsupportedOp
+
 __all__ = [
     "argument",
     "build",
@@ -58,9 +60,17 @@ def build(function: FunctionType, donated: int = 0) -> Callable[..., Any]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # torch 2.13: warns of its own use of torch
                 warnings.filterwarnings("ignore", message="TensorFloat32")  # it is off for accuracy
+                # torch 2.13: warns of a gradient inside a loop before it refuses it
+                warnings.filterwarnings("ignore", message=".*_top_saved_tensors_default_hooks")
                 program = torch.compile(function)
                 result = program(*tensors)
         except Exception as error:
+            if type(error).__name__ == "UncapturedHigherOrderOpError":  # the class itself would import the compiler
+                raise UnsupportedOp(
+                    "torch.compile cannot trace what a branch or a loop of this function computes, such as a gradient; "
+                    "compute it outside of the branch or loop, use ops.fori_loop with Python integers, or do not "
+                    "compile the function"
+                ) from error
             if not _lacks_compiler(error):
                 raise
             program = function

@@ -136,7 +136,7 @@ def floor_divide(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 
 
-gradient(floor_divide, x=None, y=None)
+gradient(floor_divide, x=lambda g: ops.zeros_like(g), y=lambda g: ops.zeros_like(g))
 
 
 @primitive(REAL, "remainder")
@@ -413,7 +413,7 @@ def ceil(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(ceil, x=None)
+gradient(ceil, x=lambda g: ops.zeros_like(g))
 
 
 @primitive(REAL)
@@ -427,7 +427,7 @@ def floor(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(floor, x=None)
+gradient(floor, x=lambda g: ops.zeros_like(g))
 
 
 @primitive(REAL)
@@ -441,7 +441,7 @@ def trunc(x: TensorLike) -> Tensor:
     ...
 
 
-gradient(trunc, x=None)
+gradient(trunc, x=lambda g: ops.zeros_like(g))
 
 
 @primitive(NUMERIC)
@@ -460,7 +460,7 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
     ...
 
 
-gradient(round, x=None)
+gradient(round, x=lambda g: ops.zeros_like(g))
 
 
 @derived(REAL_FLOATING)
@@ -523,9 +523,9 @@ def _share_ties(g: Tensor, is_chosen: Tensor, is_tie: Tensor) -> Tensor:
     return where(is_tie, multiply(g, 0.5), multiply(g, is_chosen))
 
 
-def _sign_vjp(g: Tensor, r: Tensor, x: Tensor) -> Tensor | None:
+def _sign_vjp(g: Tensor, r: Tensor, x: Tensor) -> Tensor:
     """Return the gradient of ``x / |x|``: what is at right angles to it; nothing is where ``x`` is real."""
     if as_dtype(x.dtype).kind != "complex":
-        return None
+        return ops.zeros_like(g)
     along = ops.multiply(r, ops.real(ops.multiply(ops.conj(r), g)))
     return divide_no_nan(ops.subtract(g, along), abs(x))

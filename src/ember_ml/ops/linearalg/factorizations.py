@@ -22,6 +22,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend import value_checks
+from ember_ml.backend.common.linalg import refuse_complete_qr
 from ember_ml.backend.common.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import as_dtype, int64
@@ -328,10 +329,7 @@ def _qr_vjp(g: Any, r: Any, x: Tensor, mode: str) -> Tensor:
     rows, columns = x.shape[-2:]
     if rows >= columns:
         if rows > columns and mode == "complete":
-            raise TypeError(
-                f"ops.qr with mode='complete' of {rows} rows and {columns} columns has no gradient, since the last "
-                "columns of Q are any that fit; use mode='reduced'"
-            )
+            refuse_complete_qr(rows, columns)
         return _independent_qr_vjp(gq, gr, q, upper)
     # x = [a | b] and R = [T | Q^H b], so that b is a further way to Q
     first, rest = gr[..., :rows], gr[..., rows:]

@@ -32,4 +32,9 @@ def _imag(x: torch.Tensor) -> torch.Tensor:
     return torch.imag(x.resolve_conj())
 
 
-imag = ByDType(torch.zeros_like, dict.fromkeys(dt.COMPLEX, _imag))
+def _imag_of_reals(x: torch.Tensor) -> torch.Tensor:
+    # an x that records goes in, so that its gradient is 0 and not missing
+    return torch.where(torch.zeros_like(x, dtype=torch.bool), x, 0) if x.requires_grad else torch.zeros_like(x)
+
+
+imag = ByDType(torch.zeros_like, dict.fromkeys(dt.FLOATS, _imag_of_reals) | dict.fromkeys(dt.COMPLEX, _imag))

@@ -14,6 +14,7 @@ from ember_ml.backend.common.linalg import (
     check_matrix,
     check_square,
     order_step,
+    refuse_complete_qr,
 )
 from ember_ml.backend.common.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
 from ember_ml.backend.numpy.bodies import factorizations as host
@@ -154,6 +155,9 @@ def qr(x: torch.Tensor, mode: str) -> QRResult:
     # torch 2.11 on CUDA: batched QR of float32 loses the orthogonality of Q where a matrix lacks full rank
     in_double = x.is_cuda and x.ndim > 2 and x.dtype in _WIDER
     q, r = torch.linalg.qr(x.to(_WIDER[x.dtype]) if in_double else x, mode)
+    if q.requires_grad and mode == "complete" and x.shape[-2] > x.shape[-1]:
+        for factor in (q, r):  # torch 2.13: RuntimeError, with a text of its own
+            factor.register_hook(lambda _: refuse_complete_qr(*x.shape[-2:]))
     if x.is_complex() and x.numel():
         pivot = r.diagonal(0, -2, -1).detach()
         phases = torch.where(pivot == 0, 1, torch.sgn(pivot))[..., None, :]
