@@ -161,6 +161,18 @@ def test_a_state_is_a_snapshot(backend: str, name: str) -> None:
     assert ops.to_numpy(model.weight).tolist() != before["weight"]
 
 
+def test_a_copy_of_a_parameter_stays_and_a_tensor_that_is_gone_says_so(backend: str) -> None:
+    model = nn.Linear(3, 1)
+    weight = model.weight
+    kept, before = ops.copy(weight), ops.to_numpy(weight).tolist()
+    Trainer(model, "adam", progress=False).fit(ops.ones((8, 3)), ops.zeros((8, 1)), epochs=1)
+    assert ops.to_numpy(kept).tolist() == before
+    if backend == "jax":
+        for read in (ops.to_numpy, ops.exp, lambda x: ops.add(x, 1.0)):
+            with pytest.raises(ValueError, match="keep a copy"):
+                read(weight)
+
+
 class Tied(nn.Module):
     def __init__(self) -> None:
         self.embedding, self.head = nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)

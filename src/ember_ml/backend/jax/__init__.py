@@ -77,7 +77,8 @@ _WRONG_SHAPES = re.compile("incompatible shapes|annot (reshape|concatenate|broad
 
 
 def translate(error: Exception) -> Exception | None:
-    if isinstance(error, jax.errors.JaxRuntimeError):
+    # JAX 0.10: for memory that was used again, one of three, depending on who notices it
+    if type(error) in (jax.errors.JaxRuntimeError, RuntimeError, ValueError):
         return translate_failure(error)
     if isinstance(error, jax.errors.JAXTypeError | jax.errors.JAXIndexError):
         return None

@@ -140,6 +140,11 @@ def to_host(x: jax.Array) -> np.ndarray:
 def translate_failure(error: Exception) -> Exception:
     """Return the contract's exception for one that XLA raised while it computed."""
     text = str(error)
+    if " has been deleted" in text or " deleted or donated" in text:
+        text = (
+            "the memory of this tensor was used again, as a step of training does with a parameter's: "
+            "keep a copy, ops.copy(x), or the state_dict() of the module"
+        )
     return MemoryError(text) if text.startswith("RESOURCE_EXHAUSTED") else ValueError(text)
 
 
