@@ -37,7 +37,8 @@ class _ViewOfSamples(torch.autograd.Function):
         ctx.mark_non_differentiable(output)
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, int]:
+    def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[torch.Tensor, int]:
+        x, dtype = args
         return view(x.movedim(in_dims[0], 0), dtype), 0
 
 
