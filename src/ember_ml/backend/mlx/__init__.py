@@ -80,7 +80,9 @@ def fast_path(op: Any, body: Any) -> FastPath:
     takes_all = op.rule.lift or op.rule.domain >= _FOUR_BYTE_DTYPES
     corrected = isinstance(body, ByDType) and not body.others.keys().isdisjoint(_FOUR_BYTE_DTYPES)
     native = body.native if isinstance(body, ByDType) else body
-    is_plain = isinstance(native, _NATIVE_FUNCTIONS) and op.rule.promotes and takes_all
+    # the body of matmul leaves integers to MLX's own, which refuses them
+    is_native_function = isinstance(native, _NATIVE_FUNCTIONS) or op.name == "matmul"
+    is_plain = is_native_function and op.rule.promotes and takes_all
     path = _BY_DTYPE
     if is_plain and op.rule.contraction:
         path = _CONTRACTION
