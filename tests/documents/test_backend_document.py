@@ -167,6 +167,27 @@ def test_backend_modules_have_the_functions(backend):
         assert type(module.cos([0.0])) is module.tensor_type
 
 
+@pytest.mark.parametrize(
+    ("names", "compute"),
+    [
+        ("zeros ones reshape concatenate convert_to_tensor", lambda module: module.reshape(module.zeros((2, 2)), (4,))),
+        ("sin add matmul exp", lambda module: module.matmul([[0.0]], [[1.0]])),
+        ("to_device get_device get_available_devices", lambda module: module.to_device(module.zeros((1,)), "cpu")),
+        ("random_normal random_uniform", lambda module: module.multiply(module.random_normal((2,)), 0.0)),
+        ("equal less greater_equal isclose", lambda module: module.equal([1.0], [2.0])),
+        ("astype dtype result_type", lambda module: module.astype([0], "float16")),
+        ("solve inv svd eig cholesky lstsq", lambda module: module.solve([[2.0]], [0.0])),
+    ],
+    ids=["TensorOps", "MathOps", "DeviceOps", "RandomOps", "ComparisonOps", "DTypeOps", "SolverOps"],
+)
+def test_backend_modules_have_what_their_classes_had(backend, names, compute):
+    module = ember_ml.get_backend_module()
+    assert all(callable(getattr(module, name)) for name in names.split())
+    result = compute(module)
+    assert type(result) is module.tensor_type
+    assert not ops.to_numpy(result).any()
+
+
 def test_reload_keeps_the_backend(backend):
     importlib.reload(ember_ml)
     assert ember_ml.get_backend() == backend

@@ -15,7 +15,7 @@ LIBRARIES = frozenset(
 # The name a reader expects where nothing in the file binds it (code fragments, templates, notebooks).
 CONVENTIONAL_NAMES = pairs(
     """
-    np=numpy numpy=numpy torch=torch mx=mlx.core jnp=jax.numpy jax=jax tf=tensorflow cp=cupy
+    np=numpy numpy=numpy torch=torch mlx=mlx mx=mlx.core jnp=jax.numpy jax=jax tf=tensorflow cp=cupy
     """
 )
 

@@ -35,6 +35,7 @@ class BackendCall(Rule):
         "import torch.nn.functional as F\ny = F.relu(x)",
         "import numpy as np\nxp = np\ny = xp.where(c, a, b)",
         "y = np.array(input_data)",
+        "y = mlx.core.sin(x)",
         "from torch import matmul as mm\ny = mm(a, b)",
         "import numpy as np\nnp.add.at(out, index, 1)",
     )
@@ -43,6 +44,7 @@ class BackendCall(Rule):
         "y = ops.stats.mean(x)",
         "import math\ny = math.sqrt(2.0)",
         "def f(np):\n    return np.mean()",
+        "def f(mlx):\n    return mlx.core.mean()",
         "class torch_like:\n    @staticmethod\n    def cat(xs):\n        return xs\ny = torch_like.cat([1])",
         "import statistics as np\ny = np.mean([1, 2])",
         "np = {'mean': 1}\ny = np.get('mean')",
