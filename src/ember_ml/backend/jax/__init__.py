@@ -44,7 +44,7 @@ tensor_type = type(jnp.zeros(()))
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
 notes: dict[str, str] = {}
-processes = None
+processes = deferred(f"{__name__}.processes")
 sharding = None
 bench_calls = deferred(f"{__name__}.bench_calls")
 tape_kernels = laziness = None

@@ -14,7 +14,7 @@ from typing import Any
 from ember_ml.backend.processes.group import Place, address_of
 from ember_ml.errors import LaunchError
 
-__all__ = ["agreed_address", "all_addresses", "is_mpi_here", "mpi"]
+__all__ = ["agreed_address", "all_addresses", "is_mpi_here", "mpi", "own_host"]
 
 _MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS")
 
@@ -83,14 +83,17 @@ def _exchange_by_store(place: Place, text: str) -> list[str]:
 
 
 def _own_address() -> str:
-    return f"{_own_host()}:{_free_port()}"
+    return f"{own_host()}:{_free_port()}"
 
 
-def _own_host() -> str:
-    """Return the address under which other machines reach this one; the local one where it has no network."""
+def own_host(peer: str = "192.0.2.1") -> str:
+    """Return the address under which ``peer`` reaches this machine; the local one where there is no way to it.
+
+    Without a peer it is that for other machines.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # a reserved address: it selects the interface and sends nothing
+            probe.connect((peer, 9))  # it selects the interface and sends nothing; the default is a reserved address
         except OSError:
             return "127.0.0.1"
         return probe.getsockname()[0]

@@ -1,0 +1,203 @@
+"""Process groups on JAX: programs over one device of each process, whose collectives XLA runs over gloo.
+
+JAX joins processes before its first computation or never. A group must be joined when it is first needed, so it gets a
+CPU client of its own, beside that of the other arrays. One that the program has made by ``jax.distributed.initialize``
+before its first computation is used as it is, with the collectives of its devices.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax._src.lib import _jax, xla_client  # JAX 0.10: no public name for a second client
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from ember_ml.backend.processes.group import BUCKET_BYTES, Group, Place, address_of, buckets_of
+from ember_ml.backend.processes.rendezvous import agreed_address, all_addresses, own_host
+from ember_ml.errors import UnsupportedOp
+
+__all__ = ["connect", "joined"]
+
+_RANKS = "ranks"
+_SPLIT = PartitionSpec(_RANKS)
+
+
+def connect(place: Place) -> JAXGroup:
+    """Return the group of all processes; an existing one of ``jax.distributed`` is reused."""
+    if jax.distributed.is_initialized():
+        firsts = {device.process_index: device for device in reversed(jax.devices())}
+        devices = [firsts[rank] for rank in range(jax.process_count())]
+        return JAXGroup("jax.distributed", jax.process_index(), devices)
+    return _join_by_gloo(place)
+
+
+def joined() -> tuple[int, int] | None:
+    return (jax.process_index(), jax.process_count()) if jax.distributed.is_initialized() else None
+
+
+def _join_by_gloo(place: Place) -> JAXGroup:
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun's own store is at the coordinator's port
+        place = replace(place, coordinator=all_addresses(place)[0])
+    host, port = address_of(agreed_address(place), "jax.distributed")
+    address, seconds = f"{host}:{port}", max(1, round(place.timeout))
+    service = _jax.get_distributed_runtime_service(address, place.world_size) if place.rank == 0 else None
+    client = _jax.get_distributed_runtime_client(
+        address, place.rank, init_timeout=seconds, shutdown_on_destruction=False
+    )
+    client.connect()
+    collectives = _jax.make_gloo_tcp_collectives(distributed_client=client, hostname=own_host(host))
+    own = xla_client.make_cpu_client(
+        distributed_client=client,
+        node_id=place.rank,
+        num_nodes=place.world_size,
+        collectives=collectives,
+        num_devices=1,
+    )
+    devices = sorted(own.devices(), key=lambda device: device.process_index)
+    group = JAXGroup("gloo", place.rank, devices)
+    group.meet()
+    # JAX 0.10: its service ends all processes when it loses one, before they can say which; gloo does without it now
+    client.shutdown()
+    if service is not None:
+        service.shutdown()
+    return group
+
+
+class JAXGroup(Group):
+    """Processes with one device each, which run the same programs."""
+
+    def __init__(self, engine: str, rank: int, devices: Sequence[Any]) -> None:
+        super().__init__(engine, rank, len(devices))
+        self._all = _Ranks(devices, devices[rank])
+        # gloo connects a pair while the processes join, or not at all
+        neighbours = {(rank + step) % self.size for step in (-1, 1)}
+        self._pairs = {
+            other: _Ranks([devices[one] for one in sorted((rank, other))], devices[rank])
+            for other in sorted(neighbours - {rank})
+        }
+
+    def meet(self) -> None:
+        """Connect with all, and with each neighbour: in the same order everywhere, so that none waits in a circle."""
+        self.barrier()
+        for _, pair in sorted(self._pairs.items(), key=lambda item: sorted((self.rank, item[0]))):
+            pair.run(_sum, jnp.zeros(1))
+
+    def all_reduce(self, x: jax.Array, how: str) -> jax.Array:
+        return self._all.run({"sum": _sum, "max": _max, "min": _min}[how], x)
+
+    def all_gather(self, x: jax.Array) -> jax.Array:
+        return self._all.run(_gather, x.reshape(1) if x.ndim == 0 else x)
+
+    def reduce_scatter(self, x: jax.Array) -> jax.Array:
+        return self._all.run(_scatter, x)
+
+    def broadcast(self, x: jax.Array, source: int) -> jax.Array:
+        # JAX 0.10 on the CPU: no broadcast; the bits of all other ranks are 0, which makes the sum exact
+        bits = _bits(x)
+        return _from_bits(self._all.run(_sum, bits if self.rank == source else jnp.zeros_like(bits)), x.shape, x.dtype)
+
+    def send(self, x: jax.Array, to: int) -> None:
+        self._pass_on(_bits(x), to)
+
+    def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> jax.Array:
+        return _from_bits(self._pass_on(_bits(jnp.zeros(shape, dtype)), source), shape, dtype)
+
+    def _pass_on(self, bits: jax.Array, other: int) -> jax.Array:
+        """Return the sum of the bits of this rank and of a neighbour, one of which has zeros only."""
+        if other not in self._pairs:
+            raise UnsupportedOp(
+                f"on JAX rank {self.rank} of {self.size} is connected with {' and '.join(map(str, self._pairs))} only, "
+                f"not with {other}: pass it on from rank to rank, or use broadcast"
+            )
+        return self._pairs[other].run(_sum, bits)
+
+    def mean(self, xs: Sequence[jax.Array], weight: float | None) -> list[jax.Array]:
+        found: list[Any] = [None] * len(xs)
+        factor = 1.0 / self.size if weight is None else float(weight)
+        for bucket in buckets_of([x.dtype for x in xs], [x.nbytes for x in xs], BUCKET_BYTES):
+            parts = [xs[place] for place in bucket]
+            summed = self._all.run(_sum, _join(parts, factor))
+            for place, part in zip(bucket, _apart(summed, parts, weight is not None), strict=True):
+                found[place] = part
+        return found
+
+    def barrier(self) -> None:
+        self._all.run(_sum, jnp.zeros(1))
+
+
+class _Ranks:
+    """Devices of several processes, of which one is this process's own."""
+
+    def __init__(self, devices: Sequence[Any], own: Any) -> None:
+        self.own, self._mesh = own, Mesh(np.array(devices), (_RANKS,))
+        self._sharding = NamedSharding(self._mesh, _SPLIT)
+        self._program = cache(self._compile)
+
+    def _compile(self, function: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
+        return jax.jit(jax.shard_map(function, mesh=self._mesh, in_specs=_SPLIT, out_specs=_SPLIT))
+
+    def run(self, function: Callable[[jax.Array], jax.Array], x: jax.Array) -> jax.Array:
+        """Return what ``function`` of the ranks' arrays ``x`` gives on this rank, on the device of ``x``."""
+        part = jax.device_put(x if x.ndim else x.reshape(1), self.own)
+        shape = part.shape[0] * self._mesh.size, *part.shape[1:]
+        whole = jax.make_array_from_single_device_arrays(shape, self._sharding, [part])
+        try:
+            result = self._program(function)(whole).addressable_data(0).block_until_ready()
+        except ValueError as error:  # JAX 0.10: what XLA could not finish, by any name
+            raise RuntimeError(str(error)) from error
+        result = jax.device_put(result, x.sharding)
+        return result if x.ndim else result.reshape(())
+
+
+def _sum(x: jax.Array) -> jax.Array:
+    return lax.psum(x, _RANKS)
+
+
+def _max(x: jax.Array) -> jax.Array:
+    return lax.pmax(x, _RANKS)
+
+
+def _min(x: jax.Array) -> jax.Array:
+    return lax.pmin(x, _RANKS)
+
+
+def _gather(x: jax.Array) -> jax.Array:
+    return lax.all_gather(x, _RANKS, tiled=True)
+
+
+def _scatter(x: jax.Array) -> jax.Array:
+    return lax.psum_scatter(x, _RANKS, tiled=True)
+
+
+@jax.jit
+def _bits(x: jax.Array) -> jax.Array:
+    return x.reshape(-1).view(jnp.uint8)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _from_bits(bits: jax.Array, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    return bits.view(dtype).reshape(shape)
+
+
+@jax.jit
+def _join(xs: Sequence[jax.Array], factor: Any) -> jax.Array:
+    """Return the tensors as one vector times ``factor``, which is the last element."""
+    ones = jnp.ones(1, xs[0].dtype)
+    # without samples the gradients are arbitrary
+    return jnp.where(factor == 0, 0, jnp.concatenate([*(x.reshape(-1) for x in xs), ones]) * factor)
+
+
+@partial(jax.jit, static_argnums=2)
+def _apart(vector: jax.Array, like: Sequence[jax.Array], is_weighted: bool) -> list[jax.Array]:
+    """Return the tensors of a vector, divided by the last element where they were weighted."""
+    vector = vector[:-1] / vector[-1] if is_weighted else vector[:-1]
+    ends = np.cumsum([x.size for x in like])
+    return [vector[end - x.size : end].reshape(x.shape) for x, end in zip(like, ends, strict=True)]
