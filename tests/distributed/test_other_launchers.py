@@ -23,7 +23,7 @@ OWN = {"torchrun": "torch", "mlx.launch": "mlx", "mpirun": "numpy"}
 PAIRS = [
     pytest.param(starter, backend, marks=() if OWN[starter] == backend else pytest.mark.long)
     for starter in STARTERS
-    for backend in ("numpy", "torch", "mlx")
+    for backend in ("numpy", "torch", "mlx", "jax")
     if (starter, backend) != ("mlx.launch", "torch")
 ]
 

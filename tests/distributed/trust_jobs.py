@@ -45,7 +45,7 @@ def own_distribute() -> list[Any]:
             seen.append(plain(x))
             return self.layer(x)
 
-    made = Trainer(Rows(), "sgd", strategy=Own(), progress=False)
+    made = Trainer(Rows(), "sgd", strategy=Own(), compile=False, progress=False)  # the model reads values
     rows = ops.reshape(ops.arange(8, dtype="float32"), (8, 1))
     made.fit(rows, ops.zeros((8, 1)), epochs=1, batch_size=4, shuffle=False)
     return seen
@@ -81,7 +81,7 @@ def masks() -> list[Any]:
             return self.layer(x)
 
     ops.random.seed(0)
-    made = Trainer(Noisy(), "sgd", strategy=strategies.DataParallelStrategy(), progress=False)
+    made = Trainer(Noisy(), "sgd", strategy=strategies.DataParallelStrategy(), compile=False, progress=False)
     made.step(data())
     return [seen[0], plain(ops.random_uniform((3,)))]
 
@@ -151,7 +151,8 @@ def evaluated() -> list[Any]:
                 return self.layer(x)
 
         ops.random.seed(0)
-        made = Trainer(Rows(), "sgd", metrics=["mean_absolute_error", "r2"], strategy=strategy, progress=False)
+        metrics = ["mean_absolute_error", "r2"]
+        made = Trainer(Rows(), "sgd", metrics=metrics, strategy=strategy, compile=False, progress=False)
         made.evaluate(x, y)  # it builds the model
         rows.clear()
         results = [

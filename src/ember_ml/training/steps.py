@@ -181,7 +181,7 @@ class TrainingStep:
             value, prediction, gradients = self.objective.differentiate(*arguments)
         else:
             averaging = nullcontext() if self.accumulate > 1 else self.strategy.overlapping(self.weight)
-            with averaging, self._allow_compiling((x, y, weight)):
+            with averaging, self._allow_compiling(is_compiled, (x, y, weight)):
                 value, prediction, gradients = self.objective.differentiate(*arguments)
         if scale is not None:
             value = ops.divide(value, scale)
@@ -202,10 +202,10 @@ class TrainingStep:
             self.optimizer.apply(state.named, gradients)
         return value, prediction
 
-    def _allow_compiling(self, batch: Any) -> AbstractContextManager[Any]:
+    def _allow_compiling(self, is_compiled: bool, batch: Any) -> AbstractContextManager[Any]:
         """Return a block in which the launcher allows for the time that compiling for new shapes takes."""
-        shapes = tuple(getattr(x, "shape", ()) for x in trees.flatten(batch)[0]) if self.is_compiled else ()
-        if not self.is_compiled or shapes in self._compiled_for:
+        shapes = tuple(getattr(x, "shape", ()) for x in trees.flatten(batch)[0]) if is_compiled else ()
+        if not is_compiled or shapes in self._compiled_for:
             return nullcontext()
         self._compiled_for.add(shapes)
         return heartbeat.busy()
