@@ -64,9 +64,13 @@ def _join_by_gloo(place: Place) -> JAXGroup:
     devices = sorted(own.devices(), key=lambda device: device.process_index)
     group = JAXGroup("gloo", place.rank, devices)
     group.meet()
-    # JAX 0.10: its service ends all processes when it loses one, before they can say which; gloo does without it now
-    client.shutdown()
+    # JAX 0.10: its service ends all processes when it loses one, before they can say which; gloo does without it now.
+    # The service goes last, when nobody needs it.
+    if service is None:
+        client.shutdown()
+    group.barrier()
     if service is not None:
+        client.shutdown()
         service.shutdown()
     return group
 
@@ -89,6 +93,7 @@ class JAXGroup(Group):
         self.barrier()
         for _, pair in sorted(self._pairs.items(), key=lambda item: sorted((self.rank, item[0]))):
             pair.run(_sum, jnp.zeros(1))
+        self.barrier()
 
     def all_reduce(self, x: jax.Array, how: str) -> jax.Array:
         return self._all.run({"sum": _sum, "max": _max, "min": _min}[how], x)
