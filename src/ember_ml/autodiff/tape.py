@@ -54,6 +54,7 @@ class Tape:
     random: None = None
     processes: None = None
     sharding: None = None
+    device_mesh: None = None
     laziness: None = None
     bench_calls: None = None
 

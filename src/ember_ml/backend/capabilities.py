@@ -26,6 +26,7 @@ __all__ = [
     "Compilation",
     "ControlFlow",
     "Deferred",
+    "DeviceMesh",
     "Engine",
     "Gradients",
     "Kernel",
@@ -276,6 +277,14 @@ class Sharding(Protocol):
 
     def recording(self) -> AbstractContextManager[Any]:
         """A block in which the engine of gradients keeps notes in place of gathered parameters."""
+        ...
+
+
+class DeviceMesh(Protocol):
+    """Tensors that lie on several devices of one process; programs that take them compute on all of these."""
+
+    def put(self, x: Any, devices: Sequence[str], axis: int | None) -> Any:
+        """Return ``x`` in equal parts along ``axis``, one on each of the devices; whole on each for None."""
         ...
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         BenchCalls,
         Compilation,
         ControlFlow,
+        DeviceMesh,
         Gradients,
         Laziness,
         NativeRandom,
@@ -236,6 +237,8 @@ class Backend(Protocol):
     def processes(self) -> Processes | None: ...
     @property
     def sharding(self) -> Sharding | None: ...
+    @property
+    def device_mesh(self) -> DeviceMesh | None: ...
     @property
     def laziness(self) -> Laziness | None: ...
     @property

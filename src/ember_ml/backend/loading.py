@@ -130,6 +130,7 @@ _CAPABILITIES: dict[str, type] = {
     "random": capabilities.NativeRandom,
     "processes": capabilities.Processes,
     "sharding": capabilities.Sharding,
+    "device_mesh": capabilities.DeviceMesh,
     "laziness": capabilities.Laziness,
     "bench_calls": capabilities.BenchCalls,
 }

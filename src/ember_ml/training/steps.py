@@ -136,8 +136,8 @@ class TrainingStep:
             with self.strategy.random_stream():
                 result = self._step(backend, state, is_compiled, x, y, weight)
         if backend.laziness is not None:  # otherwise the lazy graphs of all steps would pile up
-            slots = [x for held in self.optimizer._state.values() for x in held.values()]
-            backend.laziness.evaluate(result[0], *values_of(state.variables), *values_of(slots))
+            held = [*state.variables, *self.optimizer.slot_variables()]
+            backend.laziness.evaluate(result[0], *values_of(held))
         return result
 
     def prepare(self) -> None:
@@ -161,7 +161,8 @@ class TrainingStep:
         It is not where it changes tensors in place, nor for an optimizer that applies others, of whose tensors the
         compiler knows nothing.
         """
-        simple = self.accumulate == 1 and self.strategy is None
+        exchanges = self.strategy is not None and self.strategy.exchanges
+        simple = self.accumulate == 1 and not exchanges
         simple = simple and (self.precision is None or self.precision.scale is None)
         is_known = type(self.optimizer).apply is Optimizer.apply
         return simple and is_known and (backend.optimizer_kernels is None or not backend.optimizer_kernels.is_in_place)

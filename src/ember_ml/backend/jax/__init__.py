@@ -45,9 +45,9 @@ weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
 notes: dict[str, str] = {}
 processes = deferred(f"{__name__}.processes")
-sharding = None
+device_mesh = deferred(f"{__name__}.device_mesh")
 bench_calls = deferred(f"{__name__}.bench_calls")
-tape_kernels = laziness = None
+tape_kernels = sharding = laziness = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 

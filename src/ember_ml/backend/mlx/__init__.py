@@ -31,7 +31,7 @@ families = load_bodies(f"{__name__}.bodies")
 notes = {"blas": blas.library or "the library's own"}
 processes = deferred(f"{__name__}.processes")
 bench_calls = deferred(f"{__name__}.bench_calls")
-tape_kernels = control_flow = recurrent = sharding = None
+tape_kernels = control_flow = recurrent = sharding = device_mesh = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 

@@ -21,7 +21,7 @@ from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.typing import Tensor
 
-__all__ = ["DataParallelStrategy", "SingleProcess", "Strategy"]
+__all__ = ["DataParallelStrategy", "Parts", "SingleProcess", "Strategy"]
 
 
 class Strategy:
@@ -39,6 +39,8 @@ class Strategy:
     [[0, 1], [2, 3]]
     """
 
+    exchanges: bool = True
+    """Whether something happens between the gradients and the update, so that one program cannot compute both."""
     _stream: Generator | None = None
 
     def __init__(self, num_devices: int | None = None) -> None:
@@ -97,7 +99,7 @@ class Strategy:
             return loader
         sharded = getattr(loader, "shard", None)
         if sharded is None or type(self).distribute is not Strategy.distribute:
-            return _Parts(self, loader)
+            return Parts(self, loader)
         return sharded(self.rank, self.world_size, self.check_same_batch)
 
     def check_same_batch(self, digest: str) -> None:
@@ -266,7 +268,7 @@ def _in_kind(native: Any, like: Any, backend: Backend) -> Any:
     return wrap(native, backend) if type(like) is EmberTensor else native
 
 
-class _Parts:
+class Parts:
     """One process's parts of the batches of a loader or an iterable, as the strategy distributes them."""
 
     def __init__(self, strategy: Strategy, batches: Any) -> None:
@@ -274,7 +276,7 @@ class _Parts:
 
     def __iter__(self) -> Iterator[Any]:
         for number, batch in enumerate(self._batches):
-            if not number:
+            if not number and self._strategy.world_size > 1:
                 self._strategy.check_same_batch(digest_of(batch))
             yield self._strategy.distribute(batch)[self._strategy.rank]
 

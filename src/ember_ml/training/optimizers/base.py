@@ -163,6 +163,10 @@ class Optimizer(Holder):
         for _, member, part in self._split(named):
             self._find_slots(member, part, False)
 
+    def slot_variables(self) -> list[Variable]:
+        """Return the variables of all slots that there are."""
+        return [x for held in self._state.values() for x in held.values()]
+
     def _has_slots(self) -> bool:
         members = [member for member in self._members.values() if member is not None]
         return any(self._state.values()) or (bool(members) and not any(member.slots for member in members))
@@ -222,8 +226,7 @@ class Optimizer(Holder):
         else:
             device = resolve_device(backend, None)
             self._numbers.held, self._numbers.home = backend.compilation.argument(numbers.tolist(), device), backend
-        slots = [x for held in self._state.values() for x in held.values()]
-        return [self._numbers, *slots], (id(self), len(numbers))
+        return [self._numbers, *self.slot_variables()], (id(self), len(numbers))
 
     def _read_scalars(self, parts: Sequence[tuple[tuple[int, ...], Optimizer, Any]]) -> list[Sequence[Any]]:
         """Return the scalars of each part, which :meth:`held` has put into one tensor."""
