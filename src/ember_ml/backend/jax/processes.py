@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax._src.lib import _jax, xla_client  # JAX 0.10: no public name for a second client
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxlib import _jax, xla_client  # JAX 0.10: jax itself has no name for a second client
 
 from ember_ml.backend.processes.group import BUCKET_BYTES, Group, Place, address_of, buckets_of
 from ember_ml.backend.processes.rendezvous import agreed_address, all_addresses, own_host

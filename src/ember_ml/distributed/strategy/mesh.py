@@ -31,7 +31,8 @@ class MeshStrategy(SingleProcess):
     epoch perhaps, are computed whole by every device.
     """
 
-    exchanges = False
+    exchanges: bool = False
+    split_parameters: bool
     _model: Module | None = None
 
     def __init__(self, devices: Sequence[str] | None = None, split_parameters: bool = False) -> None:
