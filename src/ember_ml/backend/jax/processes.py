@@ -18,7 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxlib import _jax, xla_client  # JAX 0.10: jax itself has no name for a second client
+from jaxlib import (  # JAX 0.10: jax itself has no names for a second client
+    _jax,  # pyright: ignore[reportAttributeAccessIssue]
+    xla_client,
+)
 
 from ember_ml.backend.processes.group import BUCKET_BYTES, Group, Place, address_of, buckets_of
 from ember_ml.backend.processes.rendezvous import agreed_address, all_addresses, own_host
