@@ -81,3 +81,24 @@ def test_batches_of_an_evaluation_are_signs_of_life(backend: str) -> None:
     for few, many in (rank["moves"] for rank in results(backend)):
         assert few >= 4
         assert many >= few + 4
+
+
+def test_different_calls_are_told_where_calls_are_compared(backend: str) -> None:
+    variables = {"EMBER_ML_CHECK_COLLECTIVES": "1"}
+    for rank in run_ranks("compared", backend, 2, variables=variables, module="tests.distributed.trust_jobs"):
+        *failed, total = rank
+        for (kind, words), parts in zip(
+            failed,
+            [
+                ("float32(4,)", "int32(4,)"),
+                ("(4,)", "(6,)"),
+                ("sum)", "max)"),
+                ("barrier()", "all_gather"),
+                ("=0", "=1"),
+            ],
+            strict=True,
+        ):
+            assert kind == "ValueError", words
+            assert "the ranks make different calls: rank 0 calls" in words
+            assert all(part in words for part in parts)
+        assert total == [2.0, 1.0]

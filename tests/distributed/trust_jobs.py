@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml import distributed, nn, ops
-from ember_ml.distributed import heartbeat
+from ember_ml.distributed import collectives, heartbeat
 from ember_ml.distributed import strategy as strategies
 from ember_ml.training import DataLoader, Trainer, callbacks, checkpoints
 from tests.distributed.jobs import plain, raised
@@ -175,6 +175,20 @@ def moves() -> list[int]:
         made.evaluate(*data(), batch_size=size)
         found.append(heartbeat.moves() - before)
     return found
+
+
+def compared() -> list[list[str]]:
+    """What different calls raise where calls are compared, and that equal ones compute."""
+    rank = distributed.rank()
+    found = [
+        raised(lambda: collectives.all_reduce(ops.ones((4,), dtype="int32" if rank else "float32"))),
+        raised(lambda: collectives.all_reduce(ops.ones((4 + 2 * rank,)))),
+        raised(lambda: collectives.all_reduce(ops.ones((4,)), "max" if rank else "sum")),
+        raised(lambda: collectives.all_gather(1.0) if rank else collectives.barrier()),
+        raised(lambda: collectives.broadcast([1.0], source=rank)),
+    ]
+    collectives.barrier()
+    return [*found, plain(collectives.all_reduce(ops.array([1.0, float(rank)])))]
 
 
 def trusted(folder: str) -> dict[str, Any]:

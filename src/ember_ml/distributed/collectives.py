@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,6 +39,10 @@ __all__ = [
 ]
 
 _REDUCTIONS = ("sum", "mean", "max", "min")
+_COMPARES = os.environ.get("EMBER_ML_CHECK_COLLECTIVES", "") not in ("", "0")
+"""Whether the ranks compare each call before they make it."""
+_DESCRIPTION = 160
+"""Bytes of the description of a call that are compared."""
 
 
 def all_reduce(x: TensorLike, op: str = "sum") -> Tensor:
@@ -50,7 +55,7 @@ def all_reduce(x: TensorLike, op: str = "sum") -> Tensor:
     >>> ops.to_numpy(collectives.all_reduce(ops.array([1.0, 2.0]))).tolist()
     [1.0, 2.0]
     """
-    return _on_native("all_reduce", x, lambda native: _reduce(native, op))
+    return _on_native("all_reduce", x, lambda native: _reduce(native, op), op)
 
 
 def all_gather(x: TensorLike) -> Tensor:
@@ -73,7 +78,7 @@ def all_gather(x: TensorLike) -> Tensor:
             return ops.zeros((shape[0] * found.size, *shape[1:]), dtype=active().dtype_of(native))
         return found.all_gather(native)
 
-    return _on_native("all_gather", x, gathered)
+    return _on_native("all_gather", x, gathered, "")
 
 
 def reduce_scatter(x: TensorLike, op: str = "sum") -> Tensor:
@@ -99,7 +104,7 @@ def reduce_scatter(x: TensorLike, op: str = "sum") -> Tensor:
         part = found.reduce_scatter(ops.cast(native, _computed_in(dtype)))
         return ops.cast(ops.divide(part, found.size) if op == "mean" else part, dtype)
 
-    return _on_native("reduce_scatter", x, scattered)
+    return _on_native("reduce_scatter", x, scattered, op)
 
 
 def broadcast(x: TensorLike, source: int = 0) -> Tensor:
@@ -112,7 +117,10 @@ def broadcast(x: TensorLike, source: int = 0) -> Tensor:
     """
     _check_rank(source)
     return _on_native(
-        "broadcast", x, lambda native: native if _is_trivial(native) else group().broadcast(native, source)
+        "broadcast",
+        x,
+        lambda native: native if _is_trivial(native) else group().broadcast(native, source),
+        f"{source=}",
     )
 
 
@@ -143,6 +151,8 @@ def recv(shape: Sequence[int], dtype: DTypeLike, source: int) -> Tensor:
 def barrier() -> None:
     """Return when every rank has called this."""
     if group().size > 1:
+        if _COMPARES:
+            _compare_calls("barrier()")
         _run("barrier", group().barrier)
 
 
@@ -209,12 +219,18 @@ def _is_trivial(native: Any) -> bool:
     return group().size == 1 or 0 in tuple(native.shape)
 
 
-def _on_native(what: str, x: Any, function: Callable[[Any], Any]) -> Any:
-    """Return what ``function`` gives for ``x`` as a native tensor, in the kind of ``x``."""
+def _on_native(what: str, x: Any, function: Callable[[Any], Any], compared: str | None = None) -> Any:
+    """Return what ``function`` gives for ``x`` as a native tensor, in the kind of ``x``.
+
+    ``compared`` are the settings that all ranks must have in common, None where not all of them make the call.
+    """
     backend = active()
     _check_traced(backend, what)
     native = bring(x._array if type(x) is EmberTensor else x, backend)
     keep_gradient(native, backend)
+    if _COMPARES and compared is not None and group().size > 1:
+        settings = f", {compared}" if compared else ""
+        _compare_calls(f"{what}({backend.dtype_of(native)}{tuple(native.shape)}{settings})")
     result = _run(what, lambda: function(native))
     return wrap(result, backend) if type(x) is EmberTensor else result
 
@@ -232,6 +248,16 @@ def _run(what: str, function: Callable[[], Any]) -> Any:
             f"{what} failed on rank {found.rank} of {found.size} over {found.engine}: another rank has probably ended "
             f"or stalls, and the one that failed first says why ({error})"
         ) from error
+
+
+def _compare_calls(call: str) -> None:
+    """Tell the other ranks what this one is about to call, and raise where one is about to call something else."""
+    own = ops.array([*call.encode()[:_DESCRIPTION].ljust(_DESCRIPTION)], dtype="uint8")
+    found = ops.reshape(_run("the comparison of calls", lambda: group().all_gather(own)), (group().size, -1))
+    calls = [bytes(row).decode(errors="replace").rstrip() for row in ops.to_numpy(found).tolist()]
+    if len(set(calls)) > 1:
+        told = "; ".join(f"rank {rank} calls {theirs}" for rank, theirs in enumerate(calls))
+        raise ValueError(f"the ranks make different calls: {told}")
 
 
 def _check_traced(backend: Backend, what: str) -> None:
