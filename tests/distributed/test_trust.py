@@ -102,3 +102,10 @@ def test_different_calls_are_told_where_calls_are_compared(backend: str) -> None
             assert "the ranks make different calls: rank 0 calls" in words
             assert all(part in words for part in parts)
         assert total == [2.0, 1.0]
+
+
+@pytest.mark.long
+def test_steps_with_split_parameters_compile() -> None:
+    for eager, compiled in run_ranks("compiled", "torch", 2, limit=240.0, module="tests.distributed.trust_jobs"):
+        assert len(eager) == 4
+        assert compiled == pytest.approx(eager, rel=1e-5)

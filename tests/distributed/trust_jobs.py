@@ -191,6 +191,16 @@ def compared() -> list[list[str]]:
     return [*found, plain(collectives.all_reduce(ops.array([1.0, float(rank)])))]
 
 
+def compiled() -> list[Any]:
+    """The losses of parameters that are split, eager and compiled."""
+    found = []
+    for is_compiled in (False, True):
+        made = trainer(strategies.FullShardStrategy(), compile=is_compiled)
+        made.fit(*data(), epochs=2, batch_size=8)
+        found.append(made.history["loss"])
+    return found
+
+
 def trusted(folder: str) -> dict[str, Any]:
     """All jobs of one test run."""
     return {
