@@ -217,6 +217,15 @@ def test_errors_of_the_functions_are_passed_on(backend: str) -> None:
             call()
 
 
+def test_a_huge_length_is_not_laid_out_before_the_first_step(backend: str) -> None:
+    def stop(carry: Any, x: Any) -> Any:
+        raise KeyError("at once")
+
+    for reverse in (False, True):
+        with pytest.raises(KeyError, match="at once"):
+            ops.scan(stop, 0.0, length=2**60, reverse=reverse)
+
+
 def test_gradients_flow_through_branches_and_loops(backend: str) -> None:
     def f(x: Any) -> Any:
         doubled = ops.cond(ops.sum(x) > 0, lambda v: v * 2.0, lambda v: v, x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -52,9 +52,11 @@ class _Slices:
     def tree(self, leaves: Sequence[Any]) -> Tree:
         return self.structure([wrap_portable(x, self.backend) for x in leaves] if self.portable else leaves)
 
-    def each(self) -> list[Tree]:
+    def each(self, reverse: bool = False) -> Iterator[Tree]:
+        """Return the slices one by one: a length without tensors needs no memory, however large it is."""
         columns = [ops.unstack(leaf) for leaf in self.leaves]
-        return [self.tree([column[i] for column in columns]) for i in range(self.length)]
+        places = range(self.length)
+        return (self.tree([column[i] for column in columns]) for i in (reversed(places) if reverse else places))
 
     def zeros(self) -> Tree:
         """Return a slice of zeros, to learn the outputs of a function where there are no slices."""
@@ -106,7 +108,7 @@ def scan(
         leaves, ys = form.scan(step, carried.leaves, slices.leaves, slices.length, reverse)
         return carried.tree(leaves), map_tree(lambda x: wrap_portable(x, backend), ys) if portable else ys
     leaves, outputs = carried.leaves, _Outputs("scan", slices)
-    for x in reversed(slices.each()) if reverse else slices.each():
+    for x in slices.each(reverse):
         carry, y = _check_pair(f(carried.tree(leaves), x))
         leaves = carried.keep(carry)
         outputs.add(y)
