@@ -1,17 +1,17 @@
 """Run random programs of views and changes in place on NumPy's arrays and on portable tensors; all elements must agree.
 
-``python -m tests.fuzz.views mlx 10000 0`` runs 10,000 programs on a backend from a seed. A program that disagrees is
-made as short as it can be and printed. ``--mode`` runs them in another way: ``grad`` and ``backward`` compare
+``python -m tests.fuzz.views mlx 10000 0`` runs 10,000 programs from seed 0 on MLX. A program that disagrees is made as
+short as it can be and printed. ``--mode`` runs them in another way: ``grad`` and ``backward`` compare
 gradients, ``vmap`` and ``compile`` values.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import operator
 import random
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ember_ml
@@ -20,6 +20,7 @@ from ember_ml.backend import get_backend_module
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.nn import tensor
 from ember_ml.nn.tensor import EmberTensor
+from tests.fuzz.watchdog import main
 from tests.reference import views as reference
 
 DTYPES = (
@@ -47,6 +48,7 @@ IN_PLACE = {
     "|": operator.ior,
     "^": operator.ixor,
 }
+MODES = ("eager", "grad", "backward", "vmap", "compile")
 TRACED = ("vmap", "compile")  # in these modes nothing may depend on the values of a mask
 
 
@@ -487,36 +489,21 @@ def _is_program(steps: list[Step]) -> bool:
     return any(step.kind == "root" for step in steps)
 
 
-def run(backend: str, count: int, seed: int, mode: str = "eager") -> str | None:
-    """Run programs on a backend; the first that disagrees, or None."""
-    before = ember_ml.get_backend()
+def make_check(backend: str, mode: str) -> Callable[[int], list[str]]:
+    """Return a function that runs the program of a number and describes what is wrong."""
     ember_ml.set_backend(backend)
     known = get_backend_module().dtypes
     dtypes = tuple(d for d in DTYPES if as_dtype(d) in known) if mode == "eager" else ("float32",)
-    try:
-        for number in range(count):
-            steps = Maker(seed * 1_000_003 + number, dtypes, mode).program()
-            found = _disagreement(steps, mode)
-            if found:
-                steps = _shorten(steps, mode)
-                found = _disagreement(steps, mode)
-                return f"program {number} of seed {seed} on {backend}: {found}\n" + "\n".join(map(str, steps))
-    finally:
-        ember_ml.set_backend(before)
-    return None
 
+    def check(number: int) -> list[str]:
+        steps = Maker(number, dtypes, mode).program()
+        if not _disagreement(steps, mode):
+            return []
+        steps = _shorten(steps, mode)
+        return [f"{_disagreement(steps, mode)}: " + "; ".join(map(str, steps))]
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("backend")
-    parser.add_argument("count", type=int)
-    parser.add_argument("seed", type=int)
-    parser.add_argument("--mode", default="eager", choices=["eager", "grad", "backward", "vmap", "compile"])
-    options = parser.parse_args()
-    found = run(options.backend, options.count, options.seed, options.mode)
-    print(found or f"{options.count} programs agree")
-    return 1 if found else 0
+    return check
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("tests.fuzz.views", make_check, MODES))

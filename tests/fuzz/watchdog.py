@@ -1,7 +1,8 @@
 """Run the cases of a fuzzer in processes that may end or hang: a crash is a finding, and the run goes on behind it.
 
 Every fuzzer has the same command: ``python -m tests.fuzz.<name> BACKEND COUNT SEED [--mode MODE]`` checks the cases
-SEED to SEED + COUNT - 1. A case depends on its number alone, so ``COUNT 1`` and the number of a finding repeat it.
+SEED to SEED + COUNT - 1. A case depends on its number alone, so ``COUNT 1`` and the number of a finding repeat it, and
+ranges of numbers can be checked by several commands at the same time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -26,9 +29,12 @@ MOST = 100
 MEMORY = 8 << 30
 """Bytes that a process may reserve: what needs more raises MemoryError before the machine is in need."""
 MEMORY_EVERY = 100_000
-"""After so many cases the memory of the process is read and compared with that before them."""
+"""After so many cases the memory of the process is read; from the first time on it may grow by ``GROWTH`` per reading."""
+GROWTH = 0.01
 Check = Callable[[int], Sequence[str]]
 """Checks the case of a number; returns what is wrong."""
+counts: Counter[str] = Counter()
+"""What the checks of this process counted, such as the calls that a case made; printed at its end."""
 
 
 def watch(module: str, backend: str, count: int, seed: int, mode: str) -> list[str]:
@@ -68,20 +74,26 @@ def work(check: Check, count: int, seed: int, progress: Path) -> None:
     warnings.simplefilter("ignore")
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    memory = None
+    readings: list[int] = []
+    started = 0.0
     with progress.open("wb", buffering=0) as file:
         for number in range(seed, seed + count):
-            if number % 100 == 0 or number == seed:
+            if time.monotonic() > started + 1:  # to start the watch costs more than most cases
+                started = time.monotonic()
                 faulthandler.dump_traceback_later(LONGEST, exit=True)
             file.seek(0)
             file.write(b"%d" % number)
             for fault in check(number):
                 print(f"fault {number}: {fault}", flush=True)
             if (number - seed + 1) % MEMORY_EVERY == 0:
-                before, memory = memory, host_memory()["allocated"]
-                print(f"{number - seed + 1} cases: {memory} bytes are resident", flush=True)
-                if before and memory and memory > 1.01 * before:
-                    print(f"fault {number}: the process grew from {before} to {memory} bytes", flush=True)
+                readings.append(host_memory()["allocated"] or 0)
+                print(f"{number - seed + 1} cases: {readings[-1]} bytes are resident", flush=True)
+    for name, times in counts.items():
+        print(f"{name}: {times}", flush=True)
+    if len(readings) > 1:
+        growth = (readings[-1] / readings[0] - 1) / (len(readings) - 1)
+        said = f"memory grew from {readings[0]} to {readings[-1]} bytes, {growth:.2%} per {MEMORY_EVERY} cases"
+        print(f"fault {seed + count - 1}: {said}" if growth > GROWTH else said, flush=True)
 
 
 def main(module: str, make_check: Callable[[str, str], Check], modes: Sequence[str]) -> int:
