@@ -286,6 +286,42 @@ def test_vmap_needs_one_length(backend: str) -> None:
         ops.vmap(ops.add)(ops.array(MATRIX), ops.ones(3))
 
 
+INDEXED = {
+    "two lists": lambda x: x[[1, 0, 1, 0]][:, [0, 0, 2]],
+    "pairs": lambda x: x[:, [0, 0, 2]][[1, 0, 1], [0, 1, 1]],
+    "take": lambda x: ops.take(ops.take(x, [1, 0, 1], axis=0), [[0, 1], [1, 1]], axis=1),
+    "pad": lambda x: ops.pad(ops.pad(x, ((1, 1), (0, 0)), mode="reflect"), ((0, 0), (4, 4)), mode="reflect"),
+    "repeat": lambda x: ops.repeat(ops.repeat(x, [1, 2], axis=0), [2, 0, 1], axis=1),
+    "diagonal": lambda x: ops.diagonal(x[[1, 0, 1]][:, [0, 0, 2]]),
+    "einsum": lambda x: ops.einsum("ii->i", x[[1, 0, 1]][:, [0, 0, 2]]),
+    "along": lambda x: ops.take_along_axis(x[[1, 0, 1]], ops.array([[1, 0], [0, 0], [2, 2]]), axis=1),
+    "quantile": lambda x: ops.quantile(x[:, [0, 2, 1]], [0.1, 0.5, 0.7], axis=1),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_vmap_of_gradients_of_indices(name: str, axis: int, backend: str) -> None:
+    """MLX writes to foreign memory in the gradient of an index whose mapped axis is not the first."""
+    samples = [[[0.5, -1.0, 2.0], [3.0, 0.25, -0.75]], [[1.5, 2.5, -0.5], [-2.0, 1.0, 4.0]]]
+
+    def f(x: Any) -> Any:
+        return ops.sum(ops.square(INDEXED[name](x * x)))
+
+    want = [values(ops.grad(f)(ops.array(sample))) for sample in samples]
+    got = ops.vmap(ops.grad(f), in_axes=axis)(ops.stack([ops.array(sample) for sample in samples], axis=axis))
+    assert ops.allclose(got, ops.array(want), rtol=1e-5)
+
+
+@pytest.mark.parametrize("key", [(None, None, ..., slice(None, None, -2)), (None, 0, None), (..., None, None)])
+def test_vmap_of_new_axes(key: Any, backend: str) -> None:
+    samples = [[[0.5, -1.0, 2.0], [3.0, 0.25, -0.75]], [[1.5, 2.5, -0.5], [-2.0, 1.0, 4.0]]]
+    want = ops.stack([ops.get_item(ops.array(sample), key) for sample in samples])
+    for axis in range(3):
+        stacked = ops.stack([ops.array(sample) for sample in samples], axis=axis)
+        assert values(ops.vmap(lambda x: ops.get_item(x, key), in_axes=axis)(stacked)) == values(want)
+
+
 def test_vmap_and_derivatives_of_one_another(backend: str) -> None:
     matrix, x = ops.array(MATRIX), ops.array(X)
     cubes = ops.vmap(ops.grad(lambda row: ops.sum(row**3)))

@@ -136,6 +136,9 @@ def vmap(
     function: Callable[..., Any], leaves: Sequence[mx.array], axes: Sequence[int | None], out_axis: int
 ) -> list[mx.array]:
     mapped = next(place for place, axis in enumerate(axes) if axis is not None)
+    # MLX 0.32: several functions, of which expand_dims is one, lose a mapped axis that is not the first
+    leaves = [x if axis is None else mx.moveaxis(x, axis, 0) for x, axis in zip(leaves, axes, strict=True)]
+    in_axes = tuple(None if axis is None else 0 for axis in axes)
 
     def with_a_sample(*arrays: mx.array) -> list[mx.array]:
         # MLX 0.32: refuses a function none of whose outputs depends on what is mapped
@@ -143,7 +146,7 @@ def vmap(
         return [*function(*arrays), mx.reshape(sample, (*(1,) * abs(out_axis), *sample.shape))]
 
     with graph_probe.vectorizing():
-        return mx.vmap(with_a_sample, tuple(axes), out_axis)(*leaves)[:-1]
+        return mx.vmap(with_a_sample, in_axes, out_axis)(*leaves)[:-1]
 
 
 class _ClosesOver(Exception):

@@ -1,7 +1,8 @@
 """Functions that MLX 0.32 refuses under ``vmap`` or maps wrongly, with a rule of their own.
 
-Its bitwise functions read foreign memory where one operand is not mapped, and ``not_equal`` forgets where the mapped
-axis went. Outside ``vmap`` MLX's own functions are called: a function with a rule costs four microseconds more.
+Its bitwise functions read foreign memory where one operand is not mapped, ``not_equal`` forgets where the mapped axis
+went, and the gradient of an index writes to foreign memory. Outside ``vmap`` MLX's own functions are called: a function
+with a rule costs four microseconds more.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ import mlx.core as mx
 
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
 
-__all__ = ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "map_over_stacks", "not_equal", "right_shift"]
+__all__ = [
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "left_shift",
+    "map_over_stacks",
+    "mappable",
+    "not_equal",
+    "right_shift",
+]
 
 
 def map_over_stacks(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,6 +53,13 @@ def _with_rule(function: Callable[..., Any]) -> Callable[..., Any]:
         return results, 0
 
     return ruled
+
+
+def mappable(found: mx.array) -> mx.array:
+    """Return ``found``, which an index made, such that its gradient can be mapped."""
+    # MLX 0.32: the gradient is a scatter, and a mapped one writes to foreign memory where the mapped axis of the updates
+    # comes behind those of the indices; reshape puts it first
+    return mx.squeeze(mx.reshape(found, (1, *found.shape)), 0) if is_vectorizing() else found
 
 
 def _map_elements(native: Callable[..., mx.array]) -> Callable[..., mx.array]:

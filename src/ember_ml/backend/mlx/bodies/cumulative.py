@@ -10,6 +10,7 @@ from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.bodies.reductions import SHORT, accumulating
 from ember_ml.backend.mlx.empty_reductions import sum_along
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
+from ember_ml.backend.mlx.vmap_rules import mappable
 from ember_ml.core import dtypes as dt
 
 
@@ -48,7 +49,7 @@ def _correlate(x: mx.array, y: mx.array, mode: str) -> mx.array:
     x, y = mx.pad(x, padding), mx.conj(y)
     count = x.shape[0] - y.shape[0] + 1
     if is_vectorizing():  # MLX 0.32: no vmap of the others
-        windows = mx.take(x, mx.arange(count)[:, None] + mx.arange(y.shape[0]))
+        windows = mappable(mx.take(x, mx.arange(count)[:, None] + mx.arange(y.shape[0])))
         return sum_along(windows * y, -1).astype(x.dtype)
     if x.dtype == mx.float32:
         return mx.conv1d(x[None, :, None], y[None, :, None]).reshape(-1)

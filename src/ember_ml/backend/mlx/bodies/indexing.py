@@ -20,7 +20,7 @@ from ember_ml.backend.common.indexing import (
     shape_of_values,
 )
 from ember_ml.backend.mlx.host_transfer import from_host, to_host
-from ember_ml.backend.mlx.vmap_rules import map_over_stacks
+from ember_ml.backend.mlx.vmap_rules import map_over_stacks, mappable
 
 
 def _is_mask(item: mx.array) -> bool:
@@ -118,10 +118,10 @@ def get_item(x: mx.array, key: tuple[Any, ...]) -> mx.array:
     y, axes, indices = _advanced(y, how)
     shape = broadcast_indices([index.shape for index in indices])
     if len(indices) == 1:
-        result, front = mx.take(y, indices[0], axis=axes[0]), axes[0]
+        result, front = mappable(mx.take(y, indices[0], axis=axes[0])), axes[0]
     else:
         others = [axis for axis in range(y.ndim) if axis not in axes]
-        result, front = y.transpose(*axes, *others)[tuple(indices)], 0
+        result, front = mappable(y.transpose(*axes, *others)[tuple(indices)]), 0
     if front == how.position or not shape:
         return result
     order = [axis for axis in range(result.ndim) if not front <= axis < front + len(shape)]
@@ -172,7 +172,7 @@ def _update_by_number(x: mx.array, key: tuple[Any, ...], values: mx.array) -> mx
 def take(x: mx.array, indices: mx.array, axis: int | None) -> mx.array:
     if axis is None:
         x, axis = x.reshape(-1), 0
-    return mx.take(x, in_range(indices, x.shape[axis]), axis=axis)
+    return mappable(mx.take(x, in_range(indices, x.shape[axis]), axis=axis))
 
 
 def take_along_axis(x: mx.array, indices: mx.array, axis: int) -> mx.array:

@@ -10,6 +10,7 @@ from ember_ml.backend.common.axes import axis_of
 from ember_ml.backend.common.padding import margins, pad_indices, repeat_indices
 from ember_ml.backend.common.shapes import as_shape, pad_pairs, sections
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.mlx.vmap_rules import mappable
 
 
 def _concatenate(x: list[mx.array], axis: int | None) -> mx.array:
@@ -57,7 +58,7 @@ def repeat(x: mx.array, repeats: Any, axis: int | None) -> mx.array:
         x, axis = mx.flatten(x), 0
     if type(repeats) is int:
         return mx.repeat(x, repeats, axis_of(axis, x.ndim))
-    return mx.take(x, mx.array(repeat_indices(x.shape[axis_of(axis, x.ndim)], repeats)), axis=axis)
+    return mappable(mx.take(x, mx.array(repeat_indices(x.shape[axis_of(axis, x.ndim)], repeats)), axis=axis))
 
 
 def pad(x: mx.array, pad_width: Any, mode: str, constant_values: mx.array | None) -> mx.array:
@@ -79,7 +80,7 @@ def _extend_axis(x: mx.array, axis: int, before: int, after: int, mode: str) -> 
     if not (before or after):
         return x
     if ends is None:
-        return mx.take(x, mx.array(pad_indices(x.shape[axis], before, after, mode)), axis=axis)
+        return mappable(mx.take(x, mx.array(pad_indices(x.shape[axis], before, after, mode)), axis=axis))
     front = (slice(None),) * axis
     parts = [x[(*front, end)] for end in ends]
     first, last = parts if mode == "wrap" else (part[(*front, slice(None, None, -1))] for part in parts)

@@ -8,14 +8,14 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.common.einsum import contract
+from ember_ml.backend.common.einsum import contract, read_subscripts
 from ember_ml.backend.common.linalg import check_linear
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx import blas
 from ember_ml.backend.mlx.bodies.reductions import total
 from ember_ml.backend.mlx.empty_reductions import sum_along
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
-from ember_ml.backend.mlx.vmap_rules import bitwise_and, left_shift, right_shift
+from ember_ml.backend.mlx.vmap_rules import bitwise_and, left_shift, mappable, right_shift
 from ember_ml.core import dtypes as dt
 
 _PIECE = 16  # bits; products of two pieces add up exactly in float64, 2**21 of them
@@ -118,7 +118,7 @@ class _Floats:
 
     @staticmethod
     def diagonal(x: mx.array, axis1: int, axis2: int) -> mx.array:
-        return mx.diagonal(x, 0, axis1, axis2)
+        return mappable(mx.diagonal(x, 0, axis1, axis2))
 
 
 class _Integers(_Floats):
@@ -131,10 +131,17 @@ class _Integers(_Floats):
         return sum_along(x.astype(mx.int64), axis=axes).astype(x.dtype)
 
 
+def _repeats_labels(subscripts: str, operands: Sequence[mx.array]) -> bool:
+    """Whether any operand has a label twice."""
+    inputs, _ = read_subscripts(subscripts, [x.shape for x in operands])
+    return any(len(set(labels)) < len(labels) for labels in inputs)
+
+
 def einsum(subscripts: str, operands: Sequence[mx.array]) -> mx.array:
     if operands and mx.issubdtype(operands[0].dtype, mx.integer):
         return contract(_Integers(), subscripts, operands)
-    if any(x.size == 0 for x in operands):  # MLX 0.32: does not broadcast 1 to 0
+    # MLX 0.32: does not broadcast 1 to 0; the gradient of a repeated label cannot be mapped
+    if any(x.size == 0 for x in operands) or (is_vectorizing() and _repeats_labels(subscripts, operands)):
         return contract(_Floats(), subscripts, operands)
     if len(operands) == 2 and _multiply is not mx.matmul and operands[0].size > _BLOCK < operands[1].size:
         return contract(_Floats(), subscripts, operands)
@@ -147,4 +154,4 @@ def diagonal(x: mx.array, offset: int, axis1: int, axis2: int) -> mx.array:
     for axis in (axis1, axis2):
         if not -x.ndim <= axis < x.ndim:
             raise IndexError(f"axis {axis} is out of range for a {x.ndim}-D tensor")
-    return mx.diagonal(x, offset, axis1, axis2)
+    return mappable(mx.diagonal(x, offset, axis1, axis2))

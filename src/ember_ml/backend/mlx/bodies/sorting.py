@@ -11,7 +11,7 @@ import mlx.core as mx
 from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes, reduced_shape
 from ember_ml.backend.common.quantiles import positions, read_probabilities
 from ember_ml.backend.mlx.bodies.reductions import in_float32
-from ember_ml.backend.mlx.vmap_rules import bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift
+from ember_ml.backend.mlx.vmap_rules import bitwise_and, bitwise_or, bitwise_xor, left_shift, mappable, right_shift
 
 _SMALL = 1024  # for fewer elements, making keys costs more than it saves
 _KEYED = (mx.float16, mx.bfloat16, mx.float32, mx.int8, mx.int16, mx.int32, mx.uint8, mx.uint16, mx.uint32, mx.bool_)
@@ -105,7 +105,7 @@ def _quantile(x: mx.array, q: Any, axis: Any, keepdims: bool, method: str) -> mx
         largest = mx.max(part[..., place:], -1, keepdims=True)
     else:
         part = mx.sort(rows, -1)
-        low, high = mx.take(part, mx.array(below), -1), mx.take(part, mx.array(above), -1)
+        low, high = mappable(mx.take(part, mx.array(below), -1)), mappable(mx.take(part, mx.array(above), -1))
         largest = part[..., -1:]
     weights = mx.array(weight, dtype=x.dtype)
     between = low * (1 - weights) + high * weights
