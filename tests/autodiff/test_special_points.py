@@ -79,6 +79,43 @@ def test_second_slopes_of_functions_of_one_number(name: str, points: Any, slope:
     assert_close(found, [float(mpmath.diff(slope, x)) for x in points], 1e-8)
 
 
+AT_ZERO: dict[str, Callable[[Any], Any]] = {
+    "abs": ops.abs,
+    "hypot": lambda x: ops.hypot(x, x),
+    "arctan2": lambda x: ops.arctan2(x, x),
+    "xlogy": lambda x: ops.xlogy(x, x),
+    "vector_norm": ops.vector_norm,
+    "norm": ops.norm,
+    "std": ops.std,
+    "std of one": lambda x: ops.std(x[0]),
+}
+
+
+@pytest.mark.parametrize("name", AT_ZERO)
+def test_derivatives_at_zero_are_zero_in_each_way(name: str, backend: str) -> None:
+    """There the formulas divide 0 by 0, forward and backward, once and twice."""
+
+    def f(x: Any) -> Any:
+        return ops.logaddexp(ops.sum(AT_ZERO[name](x)), ops.sum(ops.square(x)))
+
+    x = ops.zeros((2,), dtype="float64")
+    assert_close(ops.grad(f)(x), [0.0, 0.0])
+    assert_close(ops.jvp(f, (x,), (ops.ones((2,), dtype="float64"),))[1], [0.0])
+    second = 0.5 * 2.0  # half of the second derivative of the squares
+    assert_close(ops.hessian(f)(x), [second, 0.0, 0.0, second])
+    assert_close(gradient_of_sum(lambda y: ops.grad(f)(y), x), [second, second])
+
+
+def test_standard_deviation_of_equal_elements_has_no_slope(backend: str) -> None:
+    """The mean of equal elements may be off in the last bit, and then the deviation is not exactly 0."""
+    x = ops.array([0.1] * 3, dtype="float64")
+    assert_close(gradient_of_sum(ops.std, x), [0.0] * 3)
+    y = ember_ml.nn.tensor.convert_to_tensor(x)
+    y.requires_grad = True
+    ops.std(y).backward()
+    assert_close(y.grad, [0.0] * 3)
+
+
 # Powers
 
 

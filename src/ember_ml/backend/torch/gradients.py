@@ -39,7 +39,7 @@ stop_gradient = torch.Tensor.detach
 sees_arguments_only = False
 refuses_captured = False
 # torch 2.13: the derivative forward of scattered products is 0, that of least squares wrong, and that of the angle of 0
-# NaN and float64
+# NaN and float64; so is its second derivative
 _WRONG = dt.FLOATS | dt.COMPLEX
 without_gradient: dict[str, frozenset[dt.EmberDType]] = dict.fromkeys(("arctan2", "lstsq", "segment_prod"), _WRONG)
 ruled_inside_gradients = frozenset(without_gradient)
@@ -62,8 +62,8 @@ def _is_transformed() -> bool:
 
 
 def is_differentiating() -> bool:
-    """Whether torch.func differentiates what is computed now; compiled functions are left to the compiler."""
-    return _is_transformed() and not torch.compiler.is_compiling()
+    """Whether torch.func or a second gradient differentiates what is computed now; a compiler differentiates by itself."""
+    return may_be_differentiated_again() and not torch.compiler.is_compiling()
 
 
 def may_be_differentiated_again() -> bool:

@@ -140,7 +140,7 @@ def std(x: TensorLike, axis: AxisLike | None = None, correction: float = 0.0, ke
 gradient(
     std,
     holomorphic=False,
-    x=lambda g, r, x, axis, correction: _variance_vjp(ops.divide_no_nan(g, ops.add(r, r)), x, axis, correction),
+    x=lambda g, r, x, axis, correction: _deviation_vjp(ops.divide_no_nan(g, ops.add(r, r)), x, axis, correction),
 )
 
 
@@ -384,3 +384,9 @@ def _variance_vjp(g: Tensor, x: Tensor, axis: Any, correction: float) -> Tensor:
     scale = 2.0 / (n - correction) if n > correction else math.nan
     deviations = ops.subtract(x, mean(x, axis, True))
     return ops.multiply(helpers.spread(ops.multiply(g, scale), tuple(x.shape), axis), deviations)
+
+
+def _deviation_vjp(g: Tensor, x: Tensor, axis: Any, correction: float) -> Tensor:
+    # the deviations of equal elements are the rounding error of their mean, and so is the result by which g was divided
+    found = _variance_vjp(g, x, axis, correction)
+    return ops.subtract(found, mean(found, axis, True))

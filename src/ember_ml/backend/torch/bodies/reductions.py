@@ -11,6 +11,7 @@ import torch
 
 from ember_ml.backend.common.axes import axes_of, check_initial, check_scalar_axis, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.torch.gradients import is_inside_transform
 from ember_ml.backend.torch.host_transfer import cast
 from ember_ml.backend.torch.unsigned import ordered
 from ember_ml.core import dtypes as dt
@@ -111,9 +112,14 @@ def _var(x: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
 def _std(x: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
     if axis == () and correction == 0:
         return torch.abs(x.real * 0)  # the root of the variance, which is 0, has no slope
-    if axis != () and count_along(x.shape, axis) > correction:
+    if axis == () or count_along(x.shape, axis) <= correction:
+        return torch.sqrt(_var(x, axis, correction, keepdims))
+    if not (x.requires_grad or is_inside_transform()):
         return torch.std(x, axis, correction=correction, keepdim=keepdims)
-    return torch.sqrt(_var(x, axis, correction, keepdims))
+    # torch 2.13: the gradient at equal elements is that of the rounding error of their mean, the second derivative NaN
+    variance = torch.var(x - torch.mean(x, axis, True), axis, correction=correction, keepdim=keepdims)
+    is_zero = variance == 0
+    return torch.where(is_zero, 0, torch.sqrt(torch.where(is_zero, 1, variance)))
 
 
 def _extreme(of_all: Body, along: Body, join: Body) -> Body:
@@ -198,7 +204,7 @@ def _logsumexp(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     if axis == ():
         return x
     axes = axes_of(axis, x.ndim)
-    if not (x.requires_grad and x.numel()):
+    if not ((x.requires_grad or is_inside_transform()) and x.numel()):
         return torch.logsumexp(x, axes, keepdims)
     # torch 2.13: the gradient is NaN where all elements are minus infinity (pytorch#49724)
     top = x.detach().amax(axes, keepdim=True)

@@ -18,7 +18,7 @@ digamma = torch.digamma
 
 def xlogy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     y = torch.as_tensor(y, dtype=x.dtype, device=x.device)  # torch 2.13: makes a Python float float32
-    if not (x.requires_grad or y.requires_grad):
+    if not (x.requires_grad or y.requires_grad or is_inside_transform()):
         return torch.xlogy(x, y)
     is_odd = (x == 0) & ((y <= 0) | torch.isinf(y))  # torch 2.13: infinite or NaN gradient
     return torch.where(is_odd, 0, torch.xlogy(x, torch.where(is_odd, 1, y)))

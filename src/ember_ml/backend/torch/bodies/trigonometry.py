@@ -6,6 +6,7 @@ import torch
 
 from ember_ml.backend.common import special as formulas
 from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.torch.gradients import is_inside_transform
 from ember_ml.backend.torch.half_precision import in_float32
 from ember_ml.core import dtypes as dt
 
@@ -45,7 +46,7 @@ cos = ByDType(torch.cos, dict.fromkeys(dt.COMPLEX, _complex_cos))
 
 
 def hypot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    if not (x.requires_grad or y.requires_grad):
+    if not (x.requires_grad or y.requires_grad or is_inside_transform()):
         return torch.hypot(x, y)
     is_zero = (x == 0) & (y == 0)  # torch 2.13: NaN gradient there
     return torch.where(is_zero, 0, torch.hypot(torch.where(is_zero, 1, x), y))
