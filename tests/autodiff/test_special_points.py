@@ -116,6 +116,21 @@ def test_standard_deviation_of_equal_elements_has_no_slope(backend: str) -> None
     assert_close(y.grad, [0.0] * 3)
 
 
+@pytest.mark.parametrize("shape", [(0, 2), (2, 0), (3, 2)])
+def test_an_empty_diagonal_has_a_gradient(shape: Any, backend: str) -> None:
+    found = gradient_of_sum(lambda x: ops.diagonal(x, offset=2), ops.ones(shape))
+    assert ops.to_numpy(found).tolist() == ops.to_numpy(ops.zeros(shape)).tolist()
+
+
+@pytest.mark.parametrize("x", [-0.5, -2.96, -3.0, -5.0, 1.0])
+def test_gelu_keeps_the_digits_of_small_results(x: float, backend: str) -> None:
+    with mpmath.workdps(30):
+        want = float(mpmath.mpf(x) * mpmath.ncdf(x))
+    for shape in ((), (40,)):
+        found = rows(ops.gelu(ops.full(shape, x), approximate=False))
+        assert all(abs(value - want) <= 3e-6 * abs(want) for value in found), (found, want)
+
+
 # Powers
 
 

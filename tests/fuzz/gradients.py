@@ -2,8 +2,8 @@
 
 ``python -m tests.fuzz.gradients mlx 10000 0`` checks 10,000 programs from seed 0, each in one of the ways of ``WAYS``:
 ``grad``, ``jvp``, ``backward()``, ``grad`` inside ``vmap``, and the derivative of a gradient. What is compared is the
-derivative along one random direction; a program with a kink there, where differences say nothing, is left out. It prints
-how many derivatives were compared.
+derivative along one random direction; a program with a kink there, where differences say nothing, is left out. It
+prints how many derivatives were compared.
 """
 
 from __future__ import annotations

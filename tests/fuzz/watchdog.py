@@ -29,7 +29,7 @@ MOST = 100
 MEMORY = 8 << 30
 """Bytes that a process may reserve: what needs more raises MemoryError before the machine is in need."""
 MEMORY_EVERY = 100_000
-"""After so many cases the memory of the process is read; from the first time on it may grow by ``GROWTH`` per reading."""
+"""After so many cases the memory of the process is read; after the first time it may grow by ``GROWTH`` each time."""
 GROWTH = 0.01
 Check = Callable[[int], Sequence[str]]
 """Checks the case of a number; returns what is wrong."""

@@ -112,6 +112,29 @@ def test_qr(backend: str, dtype: str, shape: tuple[int, ...], mode: str) -> None
         assert numpy.abs(q @ r - x).max(initial=0) <= 1e-5
 
 
+@pytest.mark.parametrize("shape", [(5, 2), (2, 4, 3), (3, 1), (4, 4)])
+def test_the_columns_that_complete_q_are_those_of_reflections(backend: str, shape: tuple[int, ...]) -> None:
+    """LAPACK's reflections say which; a column that needs no reflection is as they leave it."""
+    x = random(shape, "float64", 4)
+    for matrix in (x, numpy.where(numpy.arange(shape[-1]) == 0, numpy.eye(*shape[-2:]), x)):
+        wanted = linalg.qr(matrix, "complete")
+        for got, want in zip(_host(*ops.qr(ops.asarray(matrix), mode="complete")), wanted, strict=True):
+            assert numpy.abs(got - want).max() <= 1e-12
+        mapped = ops.vmap(lambda y: tuple(ops.qr(y, mode="complete")))(ops.asarray(matrix[None]))
+        for got, want in zip(_host(*mapped), wanted, strict=True):
+            assert numpy.abs(got[0] - want).max() <= 1e-12
+
+
+@pytest.mark.parametrize("mapped", [(None, 0), (0, None), (0, 0)])
+@pytest.mark.parametrize("shape", [(3, 2), (4, 3, 2), (2, 3, 1)])
+def test_mapped_systems_with_stacks_of_columns(backend: str, shape: tuple[int, ...], mapped: Any) -> None:
+    a, b = random((2, 3, 3), "float64", 5), random((2, *shape), "float64", 6)
+    pairs = [(a[0 if mapped[0] is None else i], b[0 if mapped[1] is None else i]) for i in range(2)]
+    given = [x[0] if axis is None else x for x, axis in zip((a, b), mapped, strict=True)]
+    got = _host(ops.vmap(ops.solve, in_axes=mapped)(*map(ops.asarray, given)))
+    assert numpy.abs(got - numpy.stack([linalg.inv(left) @ right for left, right in pairs])).max() <= 1e-10
+
+
 @pytest.mark.parametrize("shape", SQUARES)
 def test_eigh(backend: str, dtype: str, shape: tuple[int, ...]) -> None:
     x = definite(shape, dtype, 3)

@@ -28,6 +28,7 @@ __all__ = [
     "is_array",
     "is_finite_below",
     "largest_error",
+    "largest_finite",
     "numpy_dtype",
     "shapes",
     "stack_samples",
@@ -233,6 +234,12 @@ def sum_of_sizes(operands: list[np.ndarray]) -> float:
     """Return the product of the sums of sizes of each operand: no sum of their products is larger."""
     with np.errstate(all="ignore"):
         return math.prod(max(1.0, float(np.abs(operand.astype(np.float64)).sum())) for operand in operands)
+
+
+def largest_finite(array: Any) -> float:
+    """Return the largest size of the finite elements, 0 where there are none."""
+    sizes = np.abs(np.asarray(array)).astype(np.float64)
+    return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 def stack_samples(array: np.ndarray, length: int, axis: int | None, seed: int, scaled: bool) -> np.ndarray:

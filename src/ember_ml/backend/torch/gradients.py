@@ -62,7 +62,7 @@ def _is_transformed() -> bool:
 
 
 def is_differentiating() -> bool:
-    """Whether torch.func or a second gradient differentiates what is computed now; a compiler differentiates by itself."""
+    """Whether torch.func or a second gradient differentiates what is computed now; a compiler does so by itself."""
     return may_be_differentiated_again() and not torch.compiler.is_compiling()
 
 

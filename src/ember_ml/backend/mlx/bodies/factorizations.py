@@ -212,11 +212,23 @@ def qr(x: mx.array, mode: str) -> QRResult:
         return QRResult(*_qr(x))
     if is_vectorizing():
         return QRResult(*cm.householder(x, complete=True))
-    # MLX 0.32: has the reduced one only; with the identity appended, that is complete
-    rows, columns = x.shape[-2:]
-    identity = mx.broadcast_to(mx.eye(rows, dtype=x.dtype), (*x.shape[:-2], rows, rows))
-    q, r = mx.linalg.qr(mx.concatenate([x, identity], axis=-1), stream=mx.cpu)
-    return QRResult(q, r[..., :columns])
+    return QRResult(*_complete(*mx.linalg.qr(x, stream=mx.cpu)))
+
+
+def _complete(q: mx.array, r: mx.array) -> tuple[mx.array, mx.array]:
+    """Return the complete factors for the reduced ones, with the columns that LAPACK's reflections give."""
+    # MLX 0.32: has the reduced ones only. Q is I - V T V^T with the reflections' vectors V, whose upper rows are V1 and
+    # lower ones V2; the first columns less the identity are A = -V T V1^T, the others are -V T V2^T = A (A2 / A1)^T.
+    # A1 is singular where a reflection is left out, and any solution then gives the same
+    rows, columns = q.shape[-2:]
+    if rows == columns:
+        return q, r
+    change = q - mx.eye(rows, columns, dtype=q.dtype)
+    ratio = mx.matmul(change[..., columns:, :], mx.linalg.pinv(change[..., :columns, :], stream=mx.cpu), stream=mx.cpu)
+    others = mx.matmul(change, mx.swapaxes(ratio, -2, -1), stream=mx.cpu)
+    others = others + mx.eye(rows, rows - columns, -columns, dtype=q.dtype)
+    zeros = mx.zeros((*r.shape[:-2], rows - columns, r.shape[-1]), dtype=r.dtype)
+    return mx.concatenate([q, others], axis=-1), mx.concatenate([r, zeros], axis=-2)
 
 
 def cholesky(x: mx.array, upper: bool) -> mx.array:

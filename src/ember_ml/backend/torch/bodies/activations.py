@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -34,13 +35,16 @@ def relu(x: torch.Tensor) -> torch.Tensor:
     return torch.positive(x) if x.dtype in UNSIGNED else torch.relu(x)
 
 
-def gelu(x: torch.Tensor, approximate: bool) -> torch.Tensor:
+def _gelu(x: torch.Tensor, approximate: bool) -> torch.Tensor:
     if approximate:
         return F.gelu(x, approximate="tanh")
-    if x.is_cuda:  # torch 2.11 on CUDA: NaN for minus infinity only (pytorch#185770)
+    if x.is_cuda:  # one kernel; torch 2.11 on CUDA: NaN for minus infinity only (pytorch#185770)
         return F.gelu(x)
-    # torch 2.13: doubles its argument, which overflows, and returns NaN for infinity (pytorch#185770)
-    return torch.where(x > 10, x, F.gelu(torch.clamp(x, max=10)))
+    # torch 2.13: cancels digits below 0, and returns NaN for infinity (pytorch#185770)
+    return 0.5 * x * torch.erfc(x * -math.sqrt(0.5))
+
+
+gelu = ByDType(_gelu, in_float32(_gelu))
 
 
 def softplus(x: torch.Tensor) -> torch.Tensor:

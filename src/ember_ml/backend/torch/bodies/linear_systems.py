@@ -11,7 +11,7 @@ from ember_ml.backend.common.named_results import LstsqResult, SlogdetResult
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.torch.bodies.factorizations import is_finite, of_finite, or_nan, svd
 from ember_ml.backend.torch.gradients import is_inside_transform
-from ember_ml.backend.torch.readable_values import values_are_read
+from ember_ml.backend.torch.readable_values import is_mapped, values_are_read
 from ember_ml.errors import LinAlgError
 
 
@@ -29,6 +29,8 @@ def solve(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     # torch 2.13: takes some stacks of columns for a stack of vectors
     columns = b[:, None] if b.ndim == 1 else b
     stack = torch.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
+    if is_mapped(columns):  # torch 2.13: forgets to broadcast one matrix to a mapped stack of columns
+        a = a.broadcast_to(*stack, *a.shape[-2:])
     result, info = torch.linalg.solve_ex(a, columns.broadcast_to(*stack, *columns.shape[-2:]))
     result = _raise_or_nan(result, info != 0)
     return result[..., 0] if b.ndim == 1 else result
