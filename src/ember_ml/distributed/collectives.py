@@ -127,7 +127,7 @@ def broadcast(x: TensorLike, source: int = 0) -> Tensor:
 def send(x: TensorLike, to: int) -> None:
     """Send a tensor to the rank ``to``, which must receive it by :func:`recv`.
 
-    MLX's ring connects neighbours only: the ranks before and after this one, and the first with the last.
+    MLX's ring and JAX connect neighbours only: the ranks before and after this one, and the first with the last.
     """
     _check_other(to)
 

@@ -58,8 +58,8 @@ def initialize(world_size: int | None = None, timeout: float | None = None) -> N
 
     Called by whatever needs it first. ``world_size`` is the number of processes that the program needs: another number
     is an error, so that a program meant for four does not run on one. ``timeout`` is the number of seconds after which
-    a process that waits for another gives up, where the engine has time limits (gloo and NCCL; MPI and MLX's ring have
-    none).
+    a process that waits for another gives up, where the engine has time limits (gloo and NCCL of
+    PyTorch; MPI, MLX's ring and JAX have none).
     """
     check_size(world_size)
     _join(timeout)

@@ -1,9 +1,9 @@
 """Send heartbeats of a rank to ``ember-ml launch``, and receive the news of a failed rank.
 
-MPI and the MLX ring wait for ever for a peer that has stopped, so the launcher must learn whether each rank goes on. A
-thread tells it, every second or so, how often the rank has moved: each collective and each step of training is a move.
-When another rank has failed, the launcher says which one, and a collective that breaks raises ``PeerLost`` naming it.
-In programs that something else started there is no channel to a launcher, and nothing here does anything.
+MPI, the MLX ring and JAX wait for ever for a peer that has stopped, so the launcher must learn whether each rank goes
+on. A thread tells it, every second or so, how often the rank has moved: each collective and each step of training is a
+move. When another rank has failed, the launcher says which one, and a collective that breaks raises ``PeerLost`` naming
+it. In programs that something else started there is no channel to a launcher, and nothing here does anything.
 """
 
 from __future__ import annotations
