@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import math
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import ember_ml
-from ember_ml import ops
+from ember_ml import nn, ops
 from ember_ml.nn.modules import activations
 
 # The lists of names that the document prints.
@@ -139,6 +139,8 @@ def test_get_device(backend):
     assert ops.get_device() in ops.get_available_devices()
     assert ops.get_device(ops.zeros((1,))) in ops.get_available_devices()
     assert ops.get_device(tensor.zeros((1,))) in ops.get_available_devices()
+    assert ops.get_device(nn.Parameter([1.0])) == ops.get_device([1.0]) == ops.get_device()
+    assert ops.get_device(SimpleNamespace(device="xpu:3")) == "xpu:3"  # str(tensor.device), as the document has it
 
 
 def test_from_imports_follow_the_switch(backend):

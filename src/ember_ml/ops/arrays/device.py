@@ -11,6 +11,7 @@ from ember_ml.dispatch.declare import derived, gradient, plain
 from ember_ml.dispatch.dtype_rules import KEEP
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.var import Var
+from ember_ml.tensor.variable import Variable
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = [
@@ -47,18 +48,23 @@ gradient(to_device, x=lambda g, x: ops.to_device(g, get_device(x)))
 
 @plain
 def get_device(tensor: Any = None) -> str:
-    """The device of a tensor; without one, the device on which new tensors are made.
+    """The device of a tensor; without one, and for Python data, the device on which new tensors are made.
+
+    Of a tensor that no backend here knows, it is the text of its attribute ``device``.
 
     >>> from ember_ml import ops
     >>> ops.get_device() in ops.get_available_devices()
     True
     """
-    if type(tensor) is EmberTensor:
-        return tensor.device
-    if type(tensor) is Var:
+    if isinstance(tensor, Variable):
+        tensor = tensor.value
+    if type(tensor) is EmberTensor or type(tensor) is Var:
         return tensor.device
     owner = None if tensor is None else backend_of(tensor)
-    return default_device(active()) if owner is None else owner.device_of(tensor)
+    if owner is not None:
+        return owner.device_of(tensor)
+    device = getattr(tensor, "device", None)
+    return default_device(active()) if device is None else str(device)
 
 
 @plain
