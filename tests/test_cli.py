@@ -345,7 +345,7 @@ def test_demo_prints_tables(command: Any, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     shown = command("demo", "--samples", "50", "--epochs", "1", "--picture", str(tmp_path / "curve.png"))
     assert shown.code == 0
-    for words in ("all agree", "One training run", "losses of", "no curve is drawn without Matplotlib"):
+    for words in ("all agree", "One training run", "losses of", "without Matplotlib: pip install 'ember-ml[plot]'"):
         assert words in shown.out
     assert not (tmp_path / "curve.png").exists()
 
