@@ -323,3 +323,17 @@ def test_a_strategy_may_average_in_its_own_way(backend: str) -> None:
         made.step(data())
         found.append(weights(model))
     assert found[0] == found[1]  # halves are exact
+
+
+def test_a_compiled_step_goes_on_from_a_loaded_state_also_for_another_shape(backend: str) -> None:
+    x, y = ops.random_normal((8, 3), seed=1), ops.random_normal((8, 1), seed=2)
+
+    def losses(compiled: bool) -> list[float]:
+        ops.random.seed(0)
+        trainer = Trainer(nn.Linear(3, 1), optimizers.Adam(0.1), compile=compiled, progress=False)
+        for _ in range(2):
+            trainer._step((x, y))
+        trainer.optimizer.load_state_dict(trainer.optimizer.state_dict(), trainer.optimizer.step)
+        return [float(trainer._step((x[:count], y[:count]))[0]) for count in (8, 5, 8, 5)]
+
+    assert losses(True) == pytest.approx(losses(False), rel=1e-5)

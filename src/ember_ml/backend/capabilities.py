@@ -143,7 +143,9 @@ class Compilation(Protocol):
     """Whether a compiled program can be differentiated, and better so than gradients that are compiled themselves."""
 
     def build(self, function: Any, donated: int = 0) -> Flat:
-        """Compile ``function`` of native tensors; it returns a tree of tensors, and a note that is passed on.
+        """Compile ``function`` of native tensors.
+
+        It returns a tree of tensors and other values, a list of further tensors, and a note; a call returns the three.
 
         Nobody needs the first ``donated`` tensors after a call: the program may use their memory for its results.
         """
@@ -153,8 +155,8 @@ class Compilation(Protocol):
         """Return a native tensor of numbers in nested lists while a function is traced."""
         ...
 
-    def argument(self, numbers: Sequence[float], device: str) -> Any:
-        """Return numbers as an argument of a program that is read there alone, in float32."""
+    def argument(self, numbers: list[float], last: Any) -> Any:
+        """Return numbers as a float32 argument that only programs read, on the device of ``last``, which was one."""
         ...
 
     def follows_python(self) -> bool:

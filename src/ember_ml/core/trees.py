@@ -108,7 +108,8 @@ class Structure:
             return next(leaves)
         if self._is_flat:
             return self._node.unflatten(self._note, list(islice(leaves, self.count)))
-        return self._node.unflatten(self._note, [child._build(leaves) for child in self._children])
+        parts = [next(leaves) if child is _LEAF else child._build(leaves) for child in self._children]
+        return self._node.unflatten(self._note, parts)
 
     def leaves(self, tree: Any) -> list[Any]:
         """Return the leaves of ``tree`` in this structure's order; ``ValueError`` where its structure differs."""

@@ -109,6 +109,11 @@ class TrainingStep:
         self.is_prepared = strategy is None
         self._compiled_update = Compiled(self._update, replaces=True)
         self._compiled_for: set[Any] = set()
+        self._whole_for: tuple[TrainedState, Backend] | None = None
+        """Which parameters on which backend the last step updated as one program."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_whole_for": None}
 
     def __call__(self, batch: Any) -> tuple[Tensor, Any]:
         """Return the loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted.
@@ -118,6 +123,8 @@ class TrainingStep:
         x, y, weight = split_batch(batch)
         backend = active()
         state = self.model.trained_state()
+        if (state, backend) == self._whole_for and self.optimizer.held() is not None:  # as the last step
+            return self._run_whole(backend, state, x, y, weight)
         if not state.is_built:
             build(self.model, self.objective.loss_of, (x, y, weight), {})
             state = self.model.trained_state()
@@ -129,16 +136,27 @@ class TrainingStep:
         is_compiled = self._compiles(backend)
         if is_compiled and self._is_whole(backend):
             self.optimizer.make_slots(state.named)  # which the program takes and gives
-            result = self._compiled_update(x, y, weight)
-        elif self.strategy is None:
+            self._whole_for = (state, backend)
+            return self._run_whole(backend, state, x, y, weight)
+        if self.strategy is None:
             result = self._step(backend, state, is_compiled, x, y, weight)
         else:
             with self.strategy.random_stream():
                 result = self._step(backend, state, is_compiled, x, y, weight)
-        if backend.laziness is not None:  # otherwise the lazy graphs of all steps would pile up
-            held = [*state.variables, *self.optimizer.slot_variables()]
-            backend.laziness.evaluate(result[0], *values_of(held))
+        self._evaluate(backend, state, result[0])
         return result
+
+    def _run_whole(self, backend: Backend, state: TrainedState, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
+        result = self._compiled_update(x, y, weight)
+        if backend.laziness is not None:
+            self._evaluate(backend, state, result[0])
+        return result
+
+    def _evaluate(self, backend: Backend, state: TrainedState, loss: Tensor) -> None:
+        """Compute what a lazy backend has put off: otherwise the graphs of all steps would pile up."""
+        if backend.laziness is not None:
+            held = [*state.variables, *self.optimizer.slot_variables()]
+            backend.laziness.evaluate(loss, *values_of(held))
 
     def prepare(self) -> None:
         """Let the strategy make the models of all processes equal, once the model has all its parameters."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
 
 from ember_ml.backend import selection
-from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
 
@@ -22,9 +22,13 @@ class Holder:
     def held(self) -> tuple[list[Variable], Hashable] | None:
         """Return the variables that a function may read or change, and a key of what else a program depends on.
 
-        None while the variables are not all made.
+        None while the variables are not all made. As long as nothing changes, each call returns the same object.
         """
         raise NotImplementedError
+
+    def renewed(self) -> Sequence[Variable]:
+        """Return the variables that hold other values at each call, and that no function changes, with those values."""
+        return ()
 
     def trained_variables(self) -> dict[str, Variable]:
         """Return the variables by name that a gradient with respect to this object differentiates by."""
@@ -48,55 +52,63 @@ class Holder:
 
 
 class State:
-    """The variables of the holders that a compiled function uses, for one call of it."""
+    """The variables of the holders that a compiled function uses."""
 
-    __slots__ = ("holders", "key", "variables")
+    __slots__ = ("found", "holders", "key", "variables")
 
+    found: Sequence[tuple[list[Variable], Hashable]]
+    """What each holder has told."""
     holders: Sequence[Holder]
     key: Hashable
     variables: list[Variable]
 
-    def __init__(self, holders: Sequence[Holder], variables: list[Variable], key: Hashable) -> None:
-        self.holders, self.variables, self.key = holders, variables, key
+    def __init__(self, holders: Sequence[Holder], found: Sequence[tuple[list[Variable], Hashable]]) -> None:
+        self.holders, self.found = holders, found
+        # the same parameter may be found in several modules
+        self.variables = list(dict.fromkeys([variable for variables, _ in found for variable in variables]))
+        self.key = (tuple([key for _, key in found]), len(self.variables))
 
     @classmethod
-    def of(cls, holders: Sequence[Holder]) -> State | None:
-        """Return the state of ``holders``; None where one of them has not made its variables yet."""
+    def of(cls, holders: Sequence[Holder], last: State | None = None) -> State | None:
+        """Return the state of ``holders``; None where one of them has not made its variables yet.
+
+        It is ``last``, the state of the last call, where nothing has changed since.
+        """
         if not holders:
             return _NOTHING
-        variables: list[Variable] = []
-        keys: list[Hashable] = []
-        for holder in holders:
-            found = holder.held()
-            if found is None:
-                return None
-            variables += found[0]
-            keys.append(found[1])
-        if len(holders) > 1:
-            variables = list(dict.fromkeys(variables))
-        return cls(holders, variables, (tuple(keys), len(variables)))
+        found: list[Any] = [holder.held() for holder in holders]
+        if last is not None and last.holders is holders and all(map(operator.is_, found, last.found)):
+            return last
+        return None if None in found else cls(holders, found)
 
     def thread_state(self, flat: Callable[..., Any], returns_all: bool = False) -> Callable[..., Any]:
-        """Return ``flat`` with the tensors of the variables as first arguments.
+        """Return ``flat`` with the tensors of the variables, and of those that are renewed, as first arguments.
 
-        It returns those that changed as well, or all of them with ``returns_all``.
+        Besides the result it returns the tensors of the variables that changed, or of all with ``returns_all``, and of
+        those that it made.
         """
         if not self.variables:
             return flat
         variables, holders, count = self.variables, self.holders, len(self.variables)
+        renewed = [variable for holder in holders for variable in holder.renewed()]
+        start = count + len(renewed)
 
         def with_state(*natives: Any) -> Any:
             given = natives[:count]
-            for variable, native in zip(variables, given, strict=True):
+            for variable, native in zip([*variables, *renewed], natives[:start], strict=True):
                 variable.held = native
             for holder in holders:
                 holder.begin_trace()
-            result, portable = flat(*natives[count:])
-            done = tuple([holder.end_trace() for holder in holders])
+            result, _, portable = flat(*natives[start:])
             held = [variable.held for variable in variables]
-            changed = tuple([i for i in range(count) if returns_all or held[i] is not given[i]])
-            made = [[variable.held for variable in holder.made_in_trace()] for holder in holders]
-            return (result, [held[i] for i in changed], made), (portable, changed, done)
+            changed = None if returns_all else tuple([i for i in range(count) if held[i] is not given[i]])
+            others, done = held if changed is None else [held[i] for i in changed], []
+            for place, holder in enumerate(holders):
+                what, before = holder.end_trace(), len(others)
+                others += [variable.held for variable in holder.made_in_trace()]
+                if what is not None:
+                    done.append((place, what, before, len(others)))
+            return result, others, (portable, changed, tuple(done))
 
         with_state.__name__ = flat.__name__
         return with_state
@@ -105,29 +117,35 @@ class State:
         """Run a program built of a function of ``thread_state``: assign the changed variables, return the result."""
         variables = self.variables
         if not variables:
-            return program(*natives)
+            result, _, portable = program(*natives)
+            return result, portable
         held = values_of(variables)
+        renewed = [variable for holder in self.holders for variable in holder.renewed()]
+        values = [variable.held for variable in renewed]
         kept = keep(variables) if selection.has_scope_here() else None  # a scope leaves variables on their backend
         if kept is not None:
             assign_all(variables, held)
         try:
-            (result, new, made), (portable, changed, done) = program(*held, *natives)
+            result, new, (portable, changed, done) = program(*held, *values, *natives)
         finally:  # during a trace the variables hold traced tensors
             if kept is not None:
                 put_back(kept)
             elif variables[0].held is not held[0]:
                 assign_all(variables, held)
-        backend = active()
-        for place, native in zip(changed, new, strict=True):
-            variable = variables[place]
-            variable.held, variable.home = native, backend
-        for holder, what, values in zip(self.holders, done, made, strict=True):
-            if what is not None:
-                holder.after_run(what, values)
+                assign_all(renewed, values)
+        if changed is not None:
+            variables = [variables[place] for place in changed]
+        if kept is not None:
+            assign_all(variables, new[: len(variables)])
+        else:  # they are at home here
+            for variable, native in zip(variables, new, strict=False):  # after which come those that the program made
+                variable.held = native
+        for place, what, start, end in done:
+            self.holders[place].after_run(what, new[start:end])
         return result, portable
 
 
-_NOTHING = State((), [], None)
+_NOTHING = State((), ())
 
 
 def find_holders(function: Any) -> list[Holder]:

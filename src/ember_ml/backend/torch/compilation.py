@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
 from types import FunctionType
 from typing import Any
@@ -32,8 +32,8 @@ def from_python(data: Any, dtype: torch.dtype | None, device: str | None) -> tor
     return torch.tensor(data, dtype=dtype, device=device)  # torch.compile traces no way over NumPy
 
 
-def argument(numbers: Sequence[float], device: str) -> torch.Tensor:
-    return torch.tensor(numbers, dtype=torch.float32, device=device)
+def argument(numbers: list[float], last: torch.Tensor) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=torch.float32, device=last.device)
 
 
 def run_uncompiled(function: Callable[..., None], *args: Any) -> None:

@@ -335,7 +335,7 @@ class Module(Holder):
 
     def held(self) -> tuple[list[Variable], Hashable] | None:
         state = self.trained_state()
-        return (state.variables, state.key) if state.is_built else None
+        return state.held if state.is_built else None
 
     # repr and summary
 

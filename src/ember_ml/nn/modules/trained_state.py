@@ -24,6 +24,7 @@ class TrainedState:
 
     __slots__ = (
         "_contents",
+        "_held",
         "_key",
         "_modules",
         "_root",
@@ -42,6 +43,7 @@ class TrainedState:
 
     def __init__(self, module: Module) -> None:
         self._key: int | None = None
+        self._held: tuple[list[Variable], Hashable] | None = None
         self._version = change_counter.count
         self._contents: list[Contents] = []
         self._modules: list[Module] = []
@@ -95,6 +97,13 @@ class TrainedState:
             modules = tuple([(x._serial, x.training, _settings_of(x.__dict__)) for x in self._modules])
             self._key = change_counter.number_of((modules, tuple(self.named)))
         return self._key
+
+    @property
+    def held(self) -> tuple[list[Variable], Hashable]:
+        """All variables and the key: one object for good."""
+        if self._held is None:
+            self._held = (self.variables, self.key)
+        return self._held
 
 
 _PLAIN = (int, float, complex, str, bytes, EmberDType, FunctionType, BuiltinFunctionType, type(None))

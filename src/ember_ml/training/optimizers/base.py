@@ -6,12 +6,12 @@ import inspect
 import math
 from array import array
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import count
 from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.backend.capabilities import OptimizerKernels
 from ember_ml.backend.contract import Backend
-from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES
 from ember_ml.dispatch.autocast import outside_autocast
@@ -22,6 +22,8 @@ from ember_ml.transforms.captured_variables import Holder
 from ember_ml.typing import Tensor
 
 __all__ = ["Optimizer", "Rate"]
+
+_serials = count()
 
 Rate = float | Callable[[int], float]
 """A learning rate: a number, or a function of the number of updates before this one."""
@@ -73,9 +75,11 @@ class Optimizer(Holder):
         self.step = 0
         """The number of updates that have been made."""
         self._places: dict[str, tuple[int, ...]] = {}  # the groups that each parameter is in
-        self._members: dict[tuple[int, ...], Optimizer | None] = {}  # whose rule updates those in such groups
+        # whose rule updates those in such groups
+        self._members: dict[tuple[int, ...], Optimizer | None] = {} if self.groups else {(): self}
         self._state: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
         self._numbers: Variable | None = None  # the scalars of the next update, while a compiled function makes it
+        self._held: tuple[list[Variable], Hashable] | None = None  # what held returns, until slots or members change
         self._is_traced = False
         self._made: list[tuple[str, str]] = []  # the slots that a trace has made, and their parameters
 
@@ -161,7 +165,8 @@ class Optimizer(Holder):
     def make_slots(self, named: Mapping[str, Variable]) -> None:
         """Make the slots of these parameters now that have none, rather than in the first update."""
         for _, member, part in self._split(named):
-            self._find_slots(member, part, False)
+            if not all(part.keys() <= self._state.get(slot, {}).keys() for slot in member.slots):
+                self._find_slots(member, part, False)
 
     def slot_variables(self) -> list[Variable]:
         """Return the variables of all slots that there are."""
@@ -180,6 +185,7 @@ class Optimizer(Holder):
             places = self._places[name] = find_groups(self.groups, name, parameter) if self.groups else ()
         if places not in self._members:
             self._members[places] = make_member(self, places) if places else self
+            self._held = None
         return self._members[places]
 
     def place(self, name: str, parameters: Mapping[str, Variable]) -> None:
@@ -201,7 +207,6 @@ class Optimizer(Holder):
     def _split(self, named: Mapping[str, Variable]) -> list[tuple[tuple[int, ...], Optimizer, Mapping[str, Variable]]]:
         """Return what is updated together: the places of the groups, whose rule does it, and the parameters by name."""
         if not self.groups:
-            self._members[()] = self
             return [((), self, named)]
         parts: dict[tuple[int, ...], dict[str, Variable]] = {}
         for name, parameter in named.items():
@@ -213,20 +218,28 @@ class Optimizer(Holder):
     # compiled functions
 
     def held(self) -> tuple[list[Variable], Hashable] | None:
-        """Return the slots, and the scalars of the next update, which a compiled function takes as a tensor."""
-        if not self.step and not self._has_slots():
-            return None  # the first update makes them
-        numbers = array("f")  # converts faster than a list
+        """Return the slots; the key stands for these variables alone, since a program is traced with them."""
+        if self._held is None:
+            if not self.step and not self._has_slots():
+                return None  # the first update makes them
+            self._held, self._numbers = (self.slot_variables(), next(_serials)), None
+        return self._held
+
+    def renewed(self) -> Sequence[Variable]:
+        """Return the scalars of the next update, which a compiled function takes as one tensor."""
+        numbers: list[float] = []
         for places, member in self._members.items():
             if member is not None:
-                numbers.extend(member.scalars(self.step + 1, find_rate(self, places)))
-        backend = active()
-        if self._numbers is None or backend.compilation is None or self._numbers.shape[0] != len(numbers):
-            self._numbers = Variable(numbers)
+                numbers += member.scalars(self.step + 1, find_rate(self, places))
+        held, backend = self._numbers, active()
+        if held is None:
+            held = self._numbers = Variable(array("f", numbers))
+        elif held.home is not backend:
+            held.assign(array("f", numbers))
         else:
-            device = resolve_device(backend, None)
-            self._numbers.held, self._numbers.home = backend.compilation.argument(numbers.tolist(), device), backend
-        return [self._numbers, *self.slot_variables()], (id(self), len(numbers))
+            assert backend.compilation is not None  # which asks for them
+            held.held = backend.compilation.argument(numbers, held.held)
+        return (held,)
 
     def _read_scalars(self, parts: Sequence[tuple[tuple[int, ...], Optimizer, Any]]) -> list[Sequence[Any]]:
         """Return the scalars of each part, which :meth:`held` has put into one tensor."""
@@ -263,15 +276,17 @@ class Optimizer(Holder):
         self.step += is_updated
         for (slot, name), native in zip(slots, made, strict=True):  # while it was traced, they held traced tensors
             self._state[slot][name] = Variable(native)
+            self._held = None
 
     def _find_slots(self, member: Optimizer, named: Mapping[str, Variable], is_traced: bool) -> list[list[Variable]]:
         """Return for each slot its variables, in the order of the parameters; make those that are missing."""
         found = []
         for slot in member.slots:
             held = self._state.setdefault(slot, {})
-            if len(held) < len(named) or any(name not in held for name in named):
+            if not named.keys() <= held.keys():
                 for name, parameter in named.items():
                     if name not in held:
+                        self._held = None
                         fresh = member.fresh(slot, values_of([parameter])[0])
                         held[name] = Variable.holding(fresh) if is_traced else Variable(fresh)
                         if is_traced:
@@ -363,7 +378,7 @@ class Optimizer(Holder):
                     f"{type(self).__name__} keeps no {key!r}; it keeps {', '.join(self.slots) or 'nothing'}"
                 )
             made[slot][name] = Variable(value)
-        self._state, self.step = made, step
+        self._state, self.step, self._held = made, step, None
 
     def config(self) -> dict[str, Any]:
         """Return the settings that it was made with, as plain values; a schedule as its own configuration."""
