@@ -195,6 +195,9 @@ def _hot_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
         x = tensors[0]
         beside = {name: role for name, role in roles.items() if name != x}
         template = f"if type({x}) is _NATIVE:\n    if {_tests(op, x, beside)}:\n" + _indent(_indent(path.unary))
+        if TENSOR in beside.values():
+            template += f"    if {x}.dtype in _WEAK and {_tests(op, x, beside, numbers=True)}:\n"
+            template += _indent(_indent(path.unary.replace("{args}", "{number_args}")))
     fast = {dtype for dtype in op.rule.domain if dtype in backend.dtypes and dtype not in others}
     suffix = _suffix(selection.key_of(backend, is_half))
     kinds = kinds_of(backend)
@@ -217,7 +220,10 @@ def _hot_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
     # by the contract a body gets tensors; the library's own functions may take a number as it is, which is quicker
     is_direct = path.takes_numbers and not isinstance(native, FunctionType)
     number = "{y}" if is_direct else "_NUMBER({y}, {x}, _BACKEND)"
-    number_args = ", ".join(number.format(x=x, y=y) if name == y else name for name in op.parameters)
+    made = {p: number.format(x=x, y=p) for p, role in beside.items() if role is TENSOR and not is_direct}
+    made = {p: f"{made[p]} if type({p}) is float or type({p}) is int else {p}" for p in made}
+    made[y] = number.format(x=x, y=y)
+    number_args = ", ".join(made.get(name, name) for name in op.parameters)
     source = template.format(x=x, y=y, args=", ".join(op.parameters), number_args=number_args)
     if not sequences:
         source = source.rstrip("\n") + "\n" + _portable_lines(op, x, y, beside, number, path)
@@ -266,8 +272,11 @@ def _is_optional(op: Op, parameter: str) -> bool:
     return op.declaration.__annotations__[parameter].endswith(" | None")
 
 
-def _tests(op: Op, x: str, beside: dict[str, str], portable: bool = False) -> str:
-    """Return the condition that the tensors beside ``x`` are of its kind, indices integers and masks bools, or None."""
+def _tests(op: Op, x: str, beside: dict[str, str], portable: bool = False, numbers: bool = False) -> str:
+    """Return the condition that the tensors beside ``x`` are of its kind, indices integers and masks bools, or None.
+
+    With ``numbers`` a tensor may also be a Python number.
+    """
     if portable:
         right = {TENSOR: "{p}._kind is _kind", INDEX: "{p}._kind in _INTEGER_KINDS", MASK: "{p}._kind is _kind.boolean"}
     else:
@@ -275,6 +284,8 @@ def _tests(op: Op, x: str, beside: dict[str, str], portable: bool = False) -> st
     tests = []
     for p, role in beside.items():
         test = f"type({p}) is {'_TENSOR' if portable else '_NATIVE'} and {right[role].format(p=p, x=x)}"
+        if numbers and role is TENSOR:
+            test = f"({test} or type({p}) is float or type({p}) is int)"
         tests.append(f"({p} is None or {test})" if _is_optional(op, p) else test)
     return " and ".join(tests)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+import math
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ember_ml.backend.host_arrays import host_dtypes
+from ember_ml.backend.jax.tracing import is_top_level
 from ember_ml.core.dtypes import EmberDType
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
 jax.config.update("jax_enable_x64", True)
 
 dtypes: dict[EmberDType, np.dtype] = host_dtypes
+_LONG = 2**31
 _PLATFORMS = {"gpu": "cuda", "rocm": "cuda"}
 
 
@@ -174,4 +177,15 @@ def _saturate(x: jax.Array, dtype: np.dtype) -> jax.Array:
 
 
 def scalar(value: Any, dtype: np.dtype, device: str | None) -> jax.Array:
+    is_plain = type(value) is float or (type(value) is int and -_LONG < value < _LONG)
+    if is_plain and is_top_level():  # 0.0 and -0.0 are equal, and have other signs
+        found = _number(value, math.copysign(1.0, value), dtype, device or initial_device())
+        if not found.is_deleted():  # by a program that took its memory
+            return found
+    return checked(jnp.array(value, dtype, device=placement(device)), dtype)
+
+
+@lru_cache(maxsize=256)
+def _number(value: float, sign: float, dtype: np.dtype, device: str) -> jax.Array:
+    """Make a 0-d array, which takes several times as long as most ops, and keep it, since none can change."""
     return checked(jnp.array(value, dtype, device=placement(device)), dtype)

@@ -18,14 +18,22 @@ from ember_ml.core.dtypes import find_dtype
 _FLOAT = np.dtype(np.float32)
 
 
+_zeros = static(0, 1)(jnp.zeros)
+_ones = static(0, 1)(jnp.ones)
+
+
 def zeros(shape: Any, dtype: np.dtype | None, device: str) -> jax.Array:
-    dtype = dtype or _FLOAT
-    return checked(jnp.zeros(as_shape(shape), dtype, device=placement(device)), dtype)
+    dtype, place = dtype or _FLOAT, placement(device)
+    if place is None:
+        return checked(_zeros(as_shape(shape), dtype), dtype)
+    return checked(jnp.zeros(as_shape(shape), dtype, device=place), dtype)
 
 
 def ones(shape: Any, dtype: np.dtype | None, device: str) -> jax.Array:
-    dtype = dtype or _FLOAT
-    return checked(jnp.ones(as_shape(shape), dtype, device=placement(device)), dtype)
+    dtype, place = dtype or _FLOAT, placement(device)
+    if place is None:
+        return checked(_ones(as_shape(shape), dtype), dtype)
+    return checked(jnp.ones(as_shape(shape), dtype, device=place), dtype)
 
 
 empty = zeros  # JAX has no uninitialized arrays

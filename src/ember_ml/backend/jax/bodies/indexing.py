@@ -27,6 +27,7 @@ from ember_ml.backend.jax.host_transfer import known, like, to_host
 from ember_ml.backend.jax.jitting import jitted, static
 
 _is_true = jitted(is_true)
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def _is_mask(item: jax.Array) -> bool:
@@ -51,6 +52,8 @@ def in_range(index: jax.Array, size: int, wraps: bool = True) -> jax.Array:
     values = readable(index) if checks.enabled else None
     if values is None:
         return _clamp(index, size, wraps)
+    if values.view(_UNSIGNED[values.itemsize]).max() < size:  # where negative ones are larger
+        return index
     low, high = int(values.min()), int(values.max())
     if low < (-size if wraps else 0) or high >= size:
         raise IndexError(f"index {low if low < 0 else high} is out of bounds for a dimension of size {size}")

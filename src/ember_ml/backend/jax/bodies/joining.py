@@ -78,15 +78,15 @@ def pad(x: jax.Array, pad_width: Any, mode: str, constant_values: jax.Array | No
     if not pairs:  # JAX 0.10: refuses them
         return x
     if mode == "constant":
-        return _pad(x, pairs, jnp.zeros((), x.dtype) if constant_values is None else constant_values)
+        return _pad(x, pairs, constant_values)
     for axis, (before, after) in enumerate(pairs):
         margins(x.shape[axis], operator.index(before), operator.index(after), mode)  # which checks the mode
     return _extend(x, pairs, mode)
 
 
 @static(1)
-def _pad(x: jax.Array, pairs: tuple[tuple[int, int], ...], value: jax.Array) -> jax.Array:
-    return jnp.pad(x, pairs, constant_values=value)
+def _pad(x: jax.Array, pairs: tuple[tuple[int, int], ...], value: jax.Array | None) -> jax.Array:
+    return jnp.pad(x, pairs, constant_values=0 if value is None else value)
 
 
 @static(1, 2)

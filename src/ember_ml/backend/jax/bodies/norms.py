@@ -34,6 +34,17 @@ def _norm_of_sizes(size: jax.Array, axis: AxisLike | None, keepdims: bool, ord: 
         return jnp.sum(size, axis, keepdims=keepdims)
     if ord < 0:
         return jnp.sum(size**ord, axis, keepdims=keepdims) ** (1 / ord)
+    if ord != 2:
+        return _scaled_norm(size, axis, keepdims, ord)
+    total = jnp.sum(jnp.square(size), axis, keepdims=keepdims)
+    limits = jnp.finfo(total.dtype)
+    least = float(limits.tiny) * max(size.size, 1) / float(limits.eps) ** 2  # below, vanishing squares would be missed
+    is_exact = jnp.all((total >= least) & jnp.isfinite(total))
+    # a second pass, which most arrays do not need
+    return lax.cond(is_exact, jnp.sqrt, lambda _: _scaled_norm(size, axis, keepdims, ord), total)
+
+
+def _scaled_norm(size: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
     scale = lax.stop_gradient(jnp.max(size, axis, keepdims=True, initial=0))
     scale = jnp.where((scale > 0) & jnp.isfinite(scale), scale, 1)
     if ord == 2:

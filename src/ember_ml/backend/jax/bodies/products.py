@@ -23,6 +23,18 @@ def matmul(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.matmul(x, y, precision=_HIGHEST)
 
 
+@jitted
+def dot(x: jax.Array, y: jax.Array) -> jax.Array:
+    return jnp.dot(x, y, precision=_HIGHEST)
+
+
+@jitted
+def outer(x: jax.Array, y: jax.Array) -> jax.Array:
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(f"outer takes two 1-D tensors, not {x.ndim}-D and {y.ndim}-D; flatten them first")
+    return x[:, None] * y
+
+
 def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None) -> jax.Array:
     check_linear(weight, bias)
     return _linear(x, weight, bias)
