@@ -21,6 +21,10 @@ import jax.numpy as jnp
 import ember_ml
 from ember_ml import ops
 
+UNARY = "sin cos tan tanh arctan sinh arcsinh exp expm1 log log1p sqrt square abs negative sign floor round isnan "
+BINARY = "add subtract multiply divide power maximum minimum arctan2 less equal logaddexp "
+REDUCING = "sum mean max min prod var std argmax argmin any all logsumexp cumsum median "
+ACTIVATIONS = "relu sigmoid silu softplus elu leaky_relu log_sigmoid"
 Case = tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]
 
 
@@ -33,61 +37,14 @@ def cases(size: int) -> dict[str, Case]:
     mask, k = a > 0.5, jnp.arange(n)[::-1]
     along = jnp.argsort(a, axis=1)
     made: dict[str, Case] = {}
-    for name in [
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "arctan",
-        "sinh",
-        "arcsinh",
-        "exp",
-        "expm1",
-        "log",
-        "log1p",
-        "sqrt",
-        "square",
-        "abs",
-        "negative",
-        "sign",
-        "floor",
-        "round",
-        "isnan",
-    ]:
+    for name in UNARY.split():
         made[name] = (getattr(ops, name), getattr(jnp, name), (a,))
-    for name in [
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "power",
-        "maximum",
-        "minimum",
-        "arctan2",
-        "less",
-        "equal",
-        "logaddexp",
-    ]:
+    for name in BINARY.split():
         made[name] = (getattr(ops, name), getattr(jnp, name), (a, b))
-    for name in [
-        "sum",
-        "mean",
-        "max",
-        "min",
-        "prod",
-        "var",
-        "std",
-        "argmax",
-        "argmin",
-        "any",
-        "all",
-        "logsumexp",
-        "cumsum",
-        "median",
-    ]:
+    for name in REDUCING.split():
         native = jax.nn.logsumexp if name == "logsumexp" else getattr(jnp, name)
         made[name] = (getattr(ops, name), native, (a, 1))
-    for name in ["relu", "sigmoid", "silu", "softplus", "elu", "leaky_relu", "log_sigmoid"]:
+    for name in ACTIVATIONS.split():
         made[name] = (getattr(ops, name), getattr(jax.nn, name), (a,))
     made |= {
         "gelu": (ops.gelu, lambda x: jax.nn.gelu(x, approximate=False), (a,)),
