@@ -3,7 +3,7 @@
 Value and gradients of a perceptron 784-256-256-10 with cross entropy, at batch 128, and at batch 4 with hidden layers
 of 16, where overhead shows. All are measured in one run, interleaved, best of many.
 
-    python benchmarks/gradients.py [--seconds 2] [--compiled]
+    python benchmarks/gradients.py [--seconds 2] [--compiled] [--backends jax]
 """
 
 from __future__ import annotations
@@ -100,6 +100,23 @@ def on_mlx(parameters: list[Any], x: Any, y: Any, compiled: bool) -> Callable[[]
     return step
 
 
+def on_jax(parameters: list[Any], x: Any, y: Any, compiled: bool) -> Callable[[], Any]:
+    """Return the step as it is written on JAX."""
+    import jax
+    import jax.numpy as jnp
+
+    def loss(parameters: list[Any], x: Any, y: Any) -> Any:
+        w1, b1, w2, b2, w3, b3 = parameters
+        h = jax.nn.relu(x @ w1 + b1)
+        h = jax.nn.relu(h @ w2 + b2)
+        z = h @ w3 + b3
+        return jnp.mean(jax.nn.logsumexp(z, axis=1) - jnp.take_along_axis(z, y[:, None], 1)[:, 0])
+
+    function = jax.value_and_grad(loss)
+    function = jax.jit(function) if compiled else function
+    return lambda: jax.block_until_ready(function(parameters, x, y))
+
+
 def steps_of(backend: str, batch: int, hidden: int, compiled: bool) -> dict[str, Callable[[], Any]]:
     """Our step and the one to compare with, on one backend."""
     host, x, y = arrays(batch, hidden)
@@ -117,6 +134,13 @@ def steps_of(backend: str, batch: int, hidden: int, compiled: bool) -> dict[str,
 
             native = torch.compile(native)
         return {"ember": lambda: ours(parameters, data, target), "native": native}
+    if backend == "jax":
+        import jax
+
+        return {
+            "ember": lambda: jax.block_until_ready(ours(parameters, data, target)),
+            "native": on_jax(parameters, data, target, compiled),
+        }
     import mlx.core as mx
 
     def step() -> Any:
@@ -140,9 +164,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2.0, help="for each line of the table")
     parser.add_argument("--compiled", action="store_true", help="compile both steps")
+    parser.add_argument("--backends", nargs="*", default=list(installed_backends()))
     options = parser.parse_args()
     print(f"{'backend':8} {'batch':>5} {'hidden':>6} {'ember ms':>9} {'native ms':>9} {'ratio':>6}")
-    for backend in installed_backends():
+    for backend in options.backends:
         if options.compiled and backend == "numpy":
             continue
         ember_ml.set_backend(backend)

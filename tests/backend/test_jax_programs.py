@@ -125,6 +125,16 @@ def test_cudnn_attends_where_it_fits(monkeypatch: pytest.MonkeyPatch, fits: bool
     assert (ops.to_numpy(ops.cast(found, "float32")) == (case["keys"] > 0)).all()  # a mean of ones
 
 
+def test_numbers_that_were_made_before_are_told_by_sign_and_made_anew_once_deleted() -> None:
+    x = ops.array([-0.0, 0.5])
+    assert numpy.signbit(ops.to_numpy(ops.where(x > 0.3, x, -0.0))).tolist() == [True, False]
+    assert numpy.signbit(ops.to_numpy(ops.where(x > 0.3, x, 0.0))).tolist() == [False, False]
+    for _ in range(2):
+        found = ops.positive(0.375)
+        assert ops.to_numpy(ops.clip(x, 0.375, 1)).tolist() == [0.375, 0.5]
+        found.delete()
+
+
 def test_cudnn_does_not_push_tangents(monkeypatch: pytest.MonkeyPatch) -> None:
     from ember_ml.backend.jax.bodies import attention
 
