@@ -13,7 +13,7 @@ FAST := tests/tensor tests/test_face.py tests/test_imports.py tests/test_trees.p
 	tests/test_registry.py tests/lint/test_guidelines.py tests/autodiff/test_backward.py tests/behaviour/test_promotion.py
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup test test-fast test-pythons test-long lint tables format demo bench docs dist docs-serve clean
+.PHONY: help setup test test-fast test-pythons test-jax test-long lint tables format demo bench docs dist docs-serve clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ test-fast: setup ## a part of every subject, in under a minute
 
 test-pythons: setup ## the tests on each other Python that is found (3.12, 3.13, 3.14), without PyTorch
 	$(BIN)/python utils/test_pythons.py -n $(JOBS) $(ARGS)
+
+test-jax: setup ## the whole suite on JAX, 20 examples per property; what it compiles is kept for the next run
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not long" --backends jax -k jax $(ARGS)
 
 test-long: setup ## 200 examples per property, fuzz and stress runs
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)

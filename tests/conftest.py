@@ -1,7 +1,8 @@
 """Fixtures that every test shares: each test of behaviour runs on each installed backend."""
 
 import os
-import tempfile
+import sys
+import zlib
 from collections.abc import Iterator
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # SciPy reads it when it is imported
@@ -10,10 +11,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has one core; threa
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # MKL adds up in an order that depends on the alignment of the memory; some tests compare bits
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
-# JAX compiles each function anew for each shape: what was compiled before, by any worker, is read from this folder
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "ember_ml_jax_cache"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,33 +19,66 @@ import ember_ml
 from ember_ml import ops
 from ember_ml.backend import installed_backends
 from ember_ml.backend.selection import VARIABLE
+from tests.reference import compiling
+
+for _name, _value in compiling.SETTINGS.items():  # which JAX reads when it is imported
+    os.environ.setdefault(_name, _value)
 
 # The machine's load decides how long an example takes, and the first one on a backend also loads its library.
 _SETTINGS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 settings.register_profile("quick", max_examples=20, derandomize=True, **_SETTINGS)
 settings.register_profile("long", max_examples=200, **_SETTINGS)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
+settings.load_profile(_PROFILE)
+# A function is compiled for each example's shapes on JAX: a tenth of the examples there, all of them by --backends
+settings.register_profile("compiled", settings.default, max_examples=settings.default.max_examples // 10)
 
 # What the user has chosen for his own programs must not decide what is tested.
 os.environ.pop(VARIABLE, None)
 ember_ml.set_backend("numpy")
 
 
+# Folders whose tests run for each op or layer; JAX compiles for every shape, and has a quarter of them by default
+_OF_CASES = {"autodiff", "contract", "nn", "ops"}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--backends", help="run the tests on these, as 'numpy,jax'; by default on all installed but jax")
+    parser.addoption("--backends", help="run on these, as 'numpy,jax'; by default on all installed, on jax in part")
     parser.addoption("--device", help="make new tensors there, as 'cuda'; backends that lack it are skipped")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of backends that were not asked for."""
     asked = config.getoption("--backends")
-    # JAX compiles every function for every shape, which takes several times as long as all the other tests together
-    left_out = set(installed_backends()) - set(asked.split(",")) if asked else {"jax"}
+    left_out = set(installed_backends()) - set(asked.split(",")) if asked else set()
     kept, others = [], []
     for item in items:
-        (kept if left_out.isdisjoint(_texts_of(item)) else others).append(item)
+        is_kept = left_out.isdisjoint(_texts_of(item)) and (asked or not _is_on_request(item))
+        (kept if is_kept else others).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = kept
+
+
+def _is_on_request(item: pytest.Item) -> bool:
+    """Whether a test runs only where its backend is asked for: on JAX most cases, and several processes."""
+    folders = {*item.path.parts}
+    if "jax" not in _texts_of(item):
+        return False
+    return "distributed" in folders or bool(_OF_CASES & folders and zlib.crc32(item.nodeid.encode()) % 4)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Prepare for a test on JAX: choose what programs share, and the number of examples."""
+    is_of_jax = "jax" in _texts_of(item)
+    if is_of_jax or "jax" in sys.modules:  # which tests of all backends import
+        compiling.share_context()
+    if is_of_jax and item.config.getoption("--backends") is None:
+        settings.load_profile("compiled")
+    try:
+        return (yield)
+    finally:
+        settings.load_profile(_PROFILE)
 
 
 def _texts_of(item: pytest.Item) -> list[str]:

@@ -166,7 +166,7 @@ def _print_doctor(facts: dict[str, Any]) -> None:
             table.add_row(entry["name"], state, "", "", escape(entry["problem"]))
             continue
         devices = sorted(entry["devices"], key=lambda device: device != entry["default_device"])
-        notes = f"BLAS: {escape(entry['blas'])}" if "blas" in entry else ""
+        notes = "; ".join(f"{what}: {escape(text)}" for what, text in backends.load(entry["name"]).notes.items())
         table.add_row(entry["name"], "[green]ready[/]", ", ".join(devices), ", ".join(entry["missing_dtypes"]), notes)
     _show(table)
 

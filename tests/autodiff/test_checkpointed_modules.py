@@ -25,8 +25,8 @@ def network() -> nn.Sequential:
 class Blocks(nn.Module):
     def __init__(self, is_checkpointed: bool) -> None:
         ops.random.seed(5)
-        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
-        self.norm = nn.BatchNorm(3)
+        self.first, self.second = (nn.Linear(3, 3, dtype="float64") for _ in range(2))
+        self.norm = nn.BatchNorm(3, dtype="float64")
         self.is_checkpointed = is_checkpointed
 
     def block(self, x: Any) -> Any:
@@ -54,14 +54,14 @@ def test_parameters_of_a_checkpointed_layer_have_their_gradients(backend: str) -
 
 
 def test_a_checkpointed_method_changes_its_buffers_once(backend: str) -> None:
-    x = ops.array(X)
+    x = ops.array(X, dtype="float64")
     found = []
     for is_checkpointed in (False, True):
         model = Blocks(is_checkpointed)
         value, gradients = nn.value_and_grad(model, lambda model=model: ops.sum(ops.square(model(x))))()
         found.append([ops.item(value), *(rows(g) for g in gradients.values()), *map(rows, model.state_dict().values())])
     for plain, checkpointed in zip(*found, strict=True):
-        assert checkpointed == pytest.approx(plain, rel=1e-4, abs=1e-6)
+        assert checkpointed == pytest.approx(plain, rel=1e-9, abs=1e-12)
 
 
 def test_a_closure_over_a_layer(backend: str) -> None:

@@ -1,7 +1,10 @@
-"""Random numbers inside functions that PyTorch and MLX compile: the same bits, and a stream that goes on."""
+"""Random numbers inside functions that a library compiles: the same bits, and a stream that goes on."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +25,8 @@ ON_DEVICE = DRAWS | {
     name: FEWER[name]
     for name in ("permutation", "choice without repetition", "weighted choice", "categorical", "dropout")
 }
+ROUNDED = ("normal", "exponential", "laplace", "gumbel")
+"""Parts of the names of those that compilers may round otherwise."""
 # a trace takes seconds: the others are for the long run
 FEW = ("uniform between bounds", "bernoulli", "many integers", "normal", "permutation", "choice by probability")
 
@@ -58,7 +63,7 @@ def _eager(names: list[str], seed: Any) -> dict[str, Any]:
 def _check(names: list[str], got: tuple[Any, ...], seed: Any) -> None:
     for (name, want), result in zip(_eager(names, seed).items(), got, strict=True):
         result = ops.to_numpy(result)
-        if "normal" in name or "exponential" in name or "laplace" in name or "gumbel" in name:
+        if any(part in name for part in ROUNDED):
             assert ulps_apart(result, want) <= 5, name
         else:
             assert same_bits(result, want), name
@@ -99,6 +104,30 @@ def test_mlx_compiles_it_to_the_same_bits(mx: Any, name: str) -> None:
     words = mx.array(ops.Generator(17).words(), dtype=mx.uint32)
     compiled = mx.compile(lambda words: _all([name])(TracedGenerator(words))[0])
     _check([name], (compiled(words),), 17)
+
+
+# JAX 0.10: contracts the product and the sum of other bounds than 0 and 1, and those of formulas
+OF_JAX = [name for name in ON_DEVICE if not any(part in name for part in (*ROUNDED, "bounds"))]
+
+
+def test_jax_compiles_it_to_the_same_bits() -> None:
+    """With the optimization that users get, which the other tests leave out."""
+    pytest.importorskip("jax")
+    program = (
+        "import sys, ember_ml\n"
+        "from tests.backend import test_compiled_random as tests\n"
+        "ember_ml.set_backend('jax')\n"
+        "for name in tests.OF_JAX:\n"
+        "    tests.ops.seed(17)\n"
+        "    compiled = ember_ml.compile(lambda: tests.ON_DEVICE[name](tests.SHAPE, None))\n"
+        "    tests._check([name], (compiled(),), 17)\n"
+        "    print(name)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"XLA_FLAGS": ""}, capture_output=True, text=True, check=False
+    )
+    assert run.stdout.splitlines() == OF_JAX, run.stderr
+    assert {"uniform", "uniform float64", "integers", "bernoulli", "permutation", "choice", "dropout"} <= {*OF_JAX}
 
 
 def _three_draws(x: Any, seed: Any = None) -> tuple[Any, ...]:

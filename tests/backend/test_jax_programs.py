@@ -16,6 +16,7 @@ from ember_ml.errors import UnsupportedOp
 from ember_ml.training import Trainer, optimizers
 from tests.ops.test_random import DRAWS
 from tests.reference.randomness import same_bits
+from tests.subnormals import keeps_subnormals
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +56,13 @@ def test_the_tenth_shape_is_told() -> None:
             double(ops.ones(length))
     with pytest.warns(UserWarning, match="double is compiled for the 10th shape"):
         double(ops.ones(10))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_subnormal_numbers_are_what_the_note_says(dtype: str) -> None:
+    least = numpy.array([numpy.finfo(dtype).smallest_normal, numpy.finfo(dtype).smallest_subnormal])
+    assert ops.to_numpy(ops.multiply(ops.asarray(least), 1.0)).tolist() == [least[0], 0.0]
+    assert not keeps_subnormals("jax")
 
 
 @pytest.mark.parametrize("name", ["uniform float64", "bernoulli", "many integers"])

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from ember_ml.backend.jax.tracing import is_differentiating, is_tracing
 from ember_ml.core import dtypes as dt
@@ -211,11 +212,11 @@ def _ruled_forward(function: Callable[..., Any], pull: Callable[..., Any], leave
     # JAX 0.10: cannot push tangents through a function that has a vjp of its own
     given = jax.custom_jvp(function)
 
-    @given.defjvp
-    def _(primals: Arrays, tangents: Arrays) -> Any:
+    def push_forward(primals: Arrays, tangents: Sequence[Any]) -> Any:
         outputs = given(*primals)
         live = [place for place, y in enumerate(outputs) if jnp.issubdtype(y.dtype, jnp.inexact)]
-        inputs = [place for place, x in enumerate(primals) if jnp.issubdtype(x.dtype, jnp.inexact)]
+        # a constant has no part in it: 0 times the infinite or undefined derivative by it would be NaN
+        inputs = [place for place, dx in enumerate(tangents) if not isinstance(dx, SymbolicZero)]
 
         def pull_live(*gradients: jax.Array) -> list[jax.Array]:
             seeds = dict(zip(live, _conjugate(gradients), strict=True))
@@ -227,4 +228,5 @@ def _ruled_forward(function: Callable[..., Any], pull: Callable[..., Any], leave
         changes = dict(zip(live, push([tangents[place] for place in inputs]), strict=True))
         return outputs, [changes.get(place, np.zeros(y.shape, jax.dtypes.float0)) for place, y in enumerate(outputs)]
 
+    given.defjvp(push_forward, symbolic_zeros=True)
     return given(*leaves)

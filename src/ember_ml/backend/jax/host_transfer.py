@@ -9,10 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
+from jax.core import ShapedArray, Tracer
+from jax.sharding import SingleDeviceSharding
+from jaxlib import xla_client  # JAX 0.10: no public way to copy an array to a device without compiling a program
 
 from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.backend.jax.tracing import is_top_level
+from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 
 __all__ = [
@@ -42,6 +45,12 @@ jax.config.update("jax_enable_x64", True)
 dtypes: dict[EmberDType, np.dtype] = host_dtypes
 _LONG = 2**31
 _PLATFORMS = {"gpu": "cuda", "rocm": "cuda"}
+_WIDE = frozenset(dtypes[wide] for wide in (dt.int64, dt.uint64, dt.float64, dt.complex128))
+_on = cache(SingleDeviceSharding)
+_copy_to = partial(
+    xla_client.batched_device_put,
+    host_buffer_semantics=xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
+)
 
 
 @cache
@@ -115,18 +124,26 @@ def like(x: jax.Array, array: np.ndarray) -> jax.Array:
 
 def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> jax.Array:
     """Copy a NumPy array to JAX."""
-    # JAX 0.10: device_put shares the memory of an aligned array, which then changes with it
-    return checked(jnp.array(array, device=placement(device)), array.dtype)
+    if array.dtype in _WIDE and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        raise _narrowed(array.dtype)
+    # JAX 0.10: jnp.array compiles a program for each new shape; device_put shares the memory of an aligned array
+    place = placement(device)
+    there = default_device() if place is None else place
+    return _copy_to(ShapedArray(array.shape, array.dtype), _on(there), [array], [there], committed=place is not None)
 
 
 def checked(x: jax.Array, dtype: np.dtype) -> jax.Array:
     """Return ``x``, or raise where it has another dtype than was asked for."""
     if x.dtype != dtype:
-        raise TypeError(
-            f"JAX made {x.dtype} where {dtype} was asked for: the program has switched off its 64-bit dtypes, which "
-            "this backend needs; remove jax.config.update('jax_enable_x64', False), or end jax.enable_x64(False) first"
-        )
+        raise _narrowed(dtype)
     return x
+
+
+def _narrowed(dtype: np.dtype) -> TypeError:
+    return TypeError(
+        f"JAX would make a narrower dtype of {dtype}: the program has switched off its 64-bit dtypes, which this "
+        "backend needs; remove jax.config.update('jax_enable_x64', False), or end jax.enable_x64(False) first"
+    )
 
 
 def to_host(x: jax.Array) -> np.ndarray:
