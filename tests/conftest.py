@@ -38,8 +38,10 @@ os.environ.pop(VARIABLE, None)
 ember_ml.set_backend("numpy")
 
 
-# Folders whose tests run for each op or layer; JAX compiles for every shape, and has a quarter of them by default
-_OF_CASES = {"autodiff", "contract", "nn", "ops"}
+# JAX compiles every function for every shape: by default it has the tests of these folders, and a quarter of those that
+# run for each op or layer
+_ON_JAX = {"behaviour", "tensor", "training"}
+_QUARTER_ON_JAX = {"nn", "ops"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,11 +62,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_on_request(item: pytest.Item) -> bool:
-    """Whether a test runs only where its backend is asked for: on JAX most cases, and several processes."""
-    folders = {*item.path.parts}
+    """Whether a test runs only where its backend is asked for, as most do on JAX."""
     if "jax" not in _texts_of(item):
         return False
-    return "distributed" in folders or bool(_OF_CASES & folders and zlib.crc32(item.nodeid.encode()) % 4)
+    folders = {*item.path.parts}
+    is_of_quarter = bool(_QUARTER_ON_JAX & folders) and zlib.crc32(item.nodeid.encode()) % 4 == 0
+    return not (_ON_JAX & folders or is_of_quarter)
 
 
 @pytest.hookimpl(wrapper=True)
