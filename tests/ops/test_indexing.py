@@ -227,3 +227,19 @@ def test_a_number_has_no_axis(backend: str) -> None:
         with pytest.raises(IndexError, match="swapaxes"):
             ops.swapaxes(x, 0, axis)
     assert ops.to_numpy(ops.take(x, ops.array([0, 0]))).tolist() == [5.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "indices", "axis", "wanted"),
+    [
+        ((0, 3), (0, 3), 0, (0, 3, 3)),
+        ((0, 3), (2, 0), 0, (2, 0, 3)),
+        ((2, 3), (0, 4), -1, (2, 0, 4)),
+        ((0,), (0,), None, (0,)),
+    ],
+)
+def test_take_of_nothing_has_the_shape_of_the_indices(
+    shape: Any, indices: Any, axis: Any, wanted: Any, backend: str
+) -> None:
+    found = ops.take(ops.zeros(shape), ops.zeros(indices, dtype="int64"), axis=axis)
+    assert ops.shape(found) == wanted

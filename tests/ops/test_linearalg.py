@@ -135,6 +135,29 @@ def test_mapped_systems_with_stacks_of_columns(backend: str, shape: tuple[int, .
     assert numpy.abs(got - numpy.stack([linalg.inv(left) @ right for left, right in pairs])).max() <= 1e-10
 
 
+@pytest.mark.parametrize("shapes", [((), ()), ((1,), ()), ((), (1,))])
+def test_vecdot_of_numbers_has_no_axis(backend: str, shapes: Any) -> None:
+    with pytest.raises(IndexError, match=r"ops\.vecdot"):
+        ops.vecdot(*map(ops.ones, shapes))
+
+
+@pytest.mark.parametrize("name", ["eigh", "svd"])
+def test_the_first_of_nearly_equal_components_decides_the_sign(backend: str, name: str) -> None:
+    """All components of the first vectors are of one size; those of the others are random."""
+    size = 128
+    places = numpy.arange(size)
+    signs = numpy.where(numpy.bitwise_count(places[:, None] & places) % 2, -1.0, 1.0)  # orthogonal, of signs alone
+    x = signs * numpy.arange(1.0, size + 1) @ signs.T / size
+    vectors = _host(getattr(ops, name)(ops.asarray(x))[1 if name == "eigh" else 0])
+    assert (vectors[0] > 0).all()
+    y = random((size, size), "float64", 7)
+    for matrix in (y, y[:, :100]) if name == "svd" else (y + y.T,):
+        found = _host(getattr(ops, name)(ops.asarray(matrix), *([False] if name == "svd" else []))[name == "eigh"])
+        sizes = numpy.abs(found)
+        first = (sizes >= 0.999 * sizes.max(0)).argmax(0)
+        assert (found[first, numpy.arange(found.shape[1])] > 0).all()
+
+
 @pytest.mark.parametrize("shape", SQUARES)
 def test_eigh(backend: str, dtype: str, shape: tuple[int, ...]) -> None:
     x = definite(shape, dtype, 3)

@@ -179,7 +179,8 @@ def power(x: TensorLike, y: TensorLike) -> Tensor:
     """The powers ``x ** y``; ``0 ** 0`` is 1, integers wrap around.
 
     Integers with a negative exponent are a ``ValueError`` (a check that reads values; without it they give 0). A
-    negative number with a fractional exponent is NaN.
+    negative number with a fractional exponent is NaN. Minus infinity to the power 0.5 is infinite, except on NumPy,
+    which takes the square root for that exponent.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.power([2, 3], [3, 2])).tolist()

@@ -223,7 +223,10 @@ def _replace(x: jax.Array, numbers: jax.Array, values: jax.Array) -> jax.Array:
 def take(x: jax.Array, indices: jax.Array, axis: int | None) -> jax.Array:
     if axis is None:
         x, axis = x.reshape(-1), 0
-    return _take(x, in_range(indices, x.shape[axis]), axis)
+    indices = in_range(indices, x.shape[axis])
+    if not indices.size:  # JAX 0.10: forgets the other axes of the indices where there is nothing to take from
+        return jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis % x.ndim + 1 :]), dtype=x.dtype)
+    return _take(x, indices, axis)
 
 
 @static(2)

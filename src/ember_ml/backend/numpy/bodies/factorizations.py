@@ -24,6 +24,9 @@ __all__ = ["arrange", "is_finite", "turn_columns", "turn_pairs"]
 
 
 _largest: Any = np.maximum.reduce
+_smallest: Any = np.minimum.reduce
+_SMALL = 10_000
+"""Matrices of fewer elements are searched at once: each function costs more than its work."""
 
 
 def is_finite(x: np.ndarray) -> bool:
@@ -58,6 +61,23 @@ def _or_nan(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 def _find_phases(vectors: np.ndarray) -> np.ndarray:
     """Return the signs or phases, one for each column, of the first components that are nearly the largest."""
+    is_plain = vectors.dtype.kind != "c" and vectors.ndim == 2
+    return _find_signs(vectors) if is_plain and vectors.size > _SMALL else _search_phases(vectors)
+
+
+def _find_signs(vectors: np.ndarray) -> np.ndarray:
+    """Return the signs of the columns of one real matrix: two reductions tell them, except where they nearly tie."""
+    high, low = _largest(vectors, 0), _smallest(vectors, 0)
+    np.negative(low, out=low)
+    signs = np.copysign(np.ones((), vectors.dtype), high - low)
+    is_tied = np.minimum(high, low) >= NEARLY_LARGEST * np.maximum(high, low)
+    if is_tied.any():
+        signs[is_tied] = _search_phases(vectors[:, is_tied])[0]
+    return signs[None]
+
+
+def _search_phases(vectors: np.ndarray) -> np.ndarray:
+    """Return the signs or phases by comparing all components."""
     if vectors.dtype.kind == "c":  # squares order the components as their sizes do, in a third of the time
         size = np.square(np.real(vectors))
         size += np.square(np.imag(vectors))

@@ -58,6 +58,8 @@ linear = ByDType(_linear, {dt.bfloat16: _linear_bfloat16, dt.float16: _linear_fl
 
 
 def _vecdot(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+    if not (x.ndim and y.ndim):
+        raise IndexError(f"axis {axis} is out of range for a tensor of 0 dimensions")
     return np.asarray(np.linalg.vecdot(x, y, axis=axis))  # type: ignore[reportCallIssue]
 
 
