@@ -325,3 +325,32 @@ def test_a_parameter_assigned_inside_a_gradient_keeps_it(how: str, is_portable: 
     assert ops.item(value) == 9.0
     assert ops.to_numpy(gradients["weight"]).tolist() == [[3.0, 3.0]]
     assert ops.to_numpy(model.weight).tolist() == [[1.0, 2.0]]
+
+
+@pytest.mark.parametrize("way", ["ops.grad", "nn.value_and_grad"])
+def test_a_frozen_parameter_assigned_inside_a_gradient_holds_a_plain_tensor(way: str, backend: str) -> None:
+    model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
+    eye = [[1.0, 0.0], [0.0, 1.0]]
+    model.load_state_dict({"0.weight": eye, "1.weight": eye})
+    model[1].freeze()
+
+    def loss(model: Any) -> Any:
+        model[1].weight = ops.multiply(model[0].weight, 2.0)
+        return ops.sum(ops.multiply(model[1].weight, model[0].weight))
+
+    for _ in range(2):  # a recorded tensor that stayed would fail the second time
+        if way == "ops.grad":
+            gradients = ops.grad(loss)(model)
+        else:
+            gradients = nn.value_and_grad(model, lambda: loss(model))()[1]
+        assert ops.to_numpy(gradients["0.weight"]).tolist() == [[4.0, 0.0], [0.0, 4.0]]
+        assert type(model[1].weight) is ember_ml.backend.load(backend).tensor_type
+        assert ops.to_numpy(model[1].weight).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+    def fails(model: Any) -> Any:
+        model[1].weight = ops.multiply(model[0].weight, 5.0)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        ops.grad(fails)(model)
+    assert ops.to_numpy(model[1].weight).tolist() == [[2.0, 0.0], [0.0, 2.0]]

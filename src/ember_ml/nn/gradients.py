@@ -38,7 +38,8 @@ def differentiate(
     natives, before = values_of(variables), values_of(buffers) if buffers else []
     outputs = Outputs(backend) if has_aux else None
     recording = variables[0].recording if variables else None
-    kept, changed = keep([*variables, *buffers]), []
+    kept = keep([*variables, *buffers])
+    changed: list[Variable] = []
 
     def flat(*recorded: Any) -> tuple[Any, list[Any]]:
         for variable, x in zip(variables, recorded, strict=True):
@@ -53,18 +54,16 @@ def differentiate(
             if not buffers:
                 return value, rest
             # return the buffers as results: an engine's tensors may be invalid outside of the differentiated function
-            new = [buffer.held for buffer in buffers]
-            changed[:] = [x is not old for x, old in zip(new, before, strict=True)]
-            return value, [*rest, *new]
+            changed[:] = [buffer for buffer, old in zip(buffers, before, strict=True) if buffer.held is not old]
+            return value, [*rest, *(buffer.held for buffer in changed)]
         finally:
             put_back(kept)
 
     value, rest, gradients = run("value_and_gradients", flat, backend, natives)
-    if buffers:
-        count = len(rest) - len(buffers)
-        for buffer, is_new, new in zip(buffers, changed, rest[count:], strict=True):
-            if is_new:
-                buffer.assign(new)
+    if changed:
+        count = len(rest) - len(changed)
+        for buffer, new in zip(changed, rest[count:], strict=True):
+            buffer.assign(new)
         rest = rest[:count]
     return value, None if outputs is None else outputs.tree(rest), gradients
 
@@ -102,7 +101,9 @@ def value_and_grad(
             return value, rest
 
         variables = list(state.named.values())
-        value, rest, gradients = differentiate(function, variables, state.buffers, backend, has_aux)
+        trained = set(map(id, variables))
+        others = [x for x in state.variables if id(x) not in trained]  # buffers, and parameters that are frozen
+        value, rest, gradients = differentiate(function, variables, others, backend, has_aux)
         value = restore_kind(value, is_portable, backend)
         return ((value, rest) if has_aux else value), dict(zip(state.named, gradients, strict=True))
 

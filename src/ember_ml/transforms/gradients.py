@@ -87,10 +87,8 @@ def value_and_grad(
                 new_args, new_kwargs = arguments.put(leaves.tree(natives), args, kwargs)
                 value = f(*new_args, **new_kwargs)
             if outputs is not None:
-                if not (isinstance(value, tuple) and len(value) == 2):
-                    raise TypeError("with has_aux=True the function gives a pair: a number and anything else")
-                rest = outputs.take(value[1], strict=False)
-                value = value[0]
+                value, aux = _check_pair(value)
+                rest = outputs.take(aux, strict=False)
             is_portable = type(value) is EmberTensor
             return check_one_number(value, backend), rest
 
@@ -101,6 +99,13 @@ def value_and_grad(
     return value_and_gradients
 
 
+def _check_pair(result: Any) -> tuple[Any, Any]:
+    """Return the number and the rest that a function with ``has_aux`` gave."""
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise TypeError("with has_aux=True the function gives a pair: a number and anything else")
+    return result
+
+
 def _differentiate_modules(
     f: Callable[..., Any], arguments: Arguments, has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Any]:
@@ -109,10 +114,15 @@ def _differentiate_modules(
     picked = (found,) if arguments.is_single else found
     named = [x.trained_variables() if isinstance(x, Holder) else None for x in picked]
     backend = active()
+    trained = {id(x) for variables in named if variables for x in variables.values()}
+    held = [x.held() for x in picked if isinstance(x, Holder)]
+    others = {id(x): x for variables, _ in filter(None, held) for x in variables if id(x) not in trained}
+    assigned: list[Variable] = []
 
-    def of_tensors(*given: Any) -> Any:
-        """Call ``f`` while its modules hold the given tensors."""
+    def of_tensors(*given: Any) -> tuple[Any, Any]:
+        """Call ``f`` while its modules hold the given tensors; return also what it assigned to other variables."""
         kept = keep(x for variables in named if variables for x in variables.values())
+        kept_others = keep(others.values())
         values = list(given)
         for place, variables in enumerate(named):
             if variables is not None:
@@ -121,16 +131,22 @@ def _differentiate_modules(
                 values[place] = picked[place]
         try:
             new_args, new_kwargs = arguments.put(values[0] if arguments.is_single else values, args, kwargs)
-            return f(*new_args, **new_kwargs)
-        finally:
+            result = f(*new_args, **new_kwargs)
+            assigned[:] = [x for x, tensor, _ in kept_others if x.held is not tensor]
+            changes = values_of(assigned)
+        finally:  # no variable keeps a recorded tensor
             put_back(kept)
+            put_back(kept_others)
+        value, rest = _check_pair(result) if has_aux else (result, None)
+        return value, (rest, changes)
 
     tensors = [
         x if variables is None else {name: variable.value for name, variable in variables.items()}
         for x, variables in zip(picked, named, strict=True)
     ]
-    value, found = value_and_grad(of_tensors, tuple(range(len(picked))), has_aux)(*tensors)
-    return value, found[0] if arguments.is_single else found
+    (value, (rest, changes)), found = value_and_grad(of_tensors, tuple(range(len(picked))), has_aux=True)(*tensors)
+    assign_all(assigned, changes)
+    return (value, rest) if has_aux else value, found[0] if arguments.is_single else found
 
 
 @plain
