@@ -122,6 +122,13 @@ def test_an_empty_diagonal_has_a_gradient(shape: Any, backend: str) -> None:
     assert ops.to_numpy(found).tolist() == ops.to_numpy(ops.zeros(shape)).tolist()
 
 
+@pytest.mark.parametrize("indices", [[], [[]]])
+def test_nothing_taken_from_nothing_has_a_gradient(indices: Any, backend: str) -> None:
+    for take in (ops.take, lambda x, places: ops.get_item(x, places), lambda x, _: ops.get_item(x, x > 0.0)):
+        found = gradient_of_sum(lambda x, f=take: f(x[3:], ops.array(indices, dtype="int64")), ops.ones((2,)))
+        assert rows(found) == [0.0, 0.0]
+
+
 @pytest.mark.parametrize("x", [-0.5, -2.96, -3.0, -5.0, 1.0])
 def test_gelu_keeps_the_digits_of_small_results(x: float, backend: str) -> None:
     with mpmath.workdps(30):

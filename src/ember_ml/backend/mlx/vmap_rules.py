@@ -56,7 +56,9 @@ def _with_rule(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def mappable(found: mx.array) -> mx.array:
-    """Return ``found``, which an index made, such that its gradient can be mapped."""
+    """Return ``found``, which an index made, such that it has a gradient that can be mapped."""
+    if not found.size:  # MLX 0.32: fails in the gradient of an empty one
+        return mx.zeros(found.shape, dtype=found.dtype)
     # MLX 0.32: the gradient is a scatter, which writes to foreign memory where the mapped axis of the updates comes
     # behind those of the indices; reshape puts it first
     return mx.squeeze(mx.reshape(found, (1, *found.shape)), 0) if is_vectorizing() else found
