@@ -147,7 +147,7 @@ def test_the_first_of_nearly_equal_components_decides_the_sign(backend: str, nam
     size = 128
     places = numpy.arange(size)
     signs = numpy.where(numpy.bitwise_count(places[:, None] & places) % 2, -1.0, 1.0)  # orthogonal, of signs alone
-    x = signs * numpy.arange(1.0, size + 1) @ signs.T / size
+    x = numpy.matmul(signs * numpy.linspace(1.0 / size, 1.0, size), signs.T)
     vectors = _host(getattr(ops, name)(ops.asarray(x))[1 if name == "eigh" else 0])
     assert (vectors[0] > 0).all()
     y = random((size, size), "float64", 7)
