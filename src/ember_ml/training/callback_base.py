@@ -24,6 +24,16 @@ class Callback:
     def after_step(self, trainer: Trainer) -> None:
         """Run after each step; ``trainer.steps`` counts them."""
 
+    def after_gradients(self, trainer: Trainer, gradients: dict[str, Tensor]) -> None:
+        """Run before each update, with the gradients by the names of the parameters, before they are clipped.
+
+        They are those of the whole batch, and of all batches that are accumulated. A strategy that shares out the
+        parameters gives each process its own part.
+        """
+
+    def after_validation(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        """Run after each validation in the midst of an epoch, with its values; ``after_epoch`` has those at the end."""
+
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
         """Run after each epoch, with its loss, its metrics and those of the validation."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ember_ml import ops
 from ember_ml.training import shared_checkpoints
 from ember_ml.training.callback_base import Callback
+from ember_ml.training.loggers import CSVLog, JSONLog, Logger, MLflow, TensorBoard, WandB
 from ember_ml.training.progress_displays import Display, choose_display
 from ember_ml.training.rate_reduction import ReduceRateOnPlateau
 from ember_ml.training.state_checks import check_count, check_number, check_table
@@ -28,11 +27,16 @@ __all__ = [
     "Callback",
     "Checkpoint",
     "EarlyStopping",
+    "GradientNorms",
     "JSONLog",
+    "Logger",
+    "MLflow",
     "OnEpoch",
     "Progress",
     "ReduceRateOnPlateau",
     "StopOnNaN",
+    "TensorBoard",
+    "WandB",
     "WeightAverage",
 ]
 
@@ -222,65 +226,48 @@ def _read_best(state: dict[str, Any]) -> float:
     return math.inf if state["best"] is None else check_number(state, "best")
 
 
-class CSVLog(Callback):
-    """Writes a line of values after each epoch to a file, on the first process; a file that is there is continued."""
+class GradientNorms(Callback):
+    """Records the Euclidean norm of all gradients, before they are clipped, every so many updates.
 
-    path: Path
-
-    def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path)
-
-    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        if trainer.strategy is not None and not trainer.strategy.is_main:
-            return
-        row = {"epoch": trainer.epoch, "steps": trainer.steps, **values}
-        is_new = not self.path.exists()
-        with self.path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, list(row))
-            if is_new:
-                writer.writeheader()
-            writer.writerow(row)
-
-
-class JSONLog(Callback):
-    """Writes a JSON object after each epoch, a line each, to a file, on the first process; lines are added to it.
-
-    Every value is there, those of metrics whose result is a tensor as nested lists, and numbers that are not finite as
-    null.
+    ``norms`` has them by the number of batches before the update; with ``by_name`` each is a dict that has the norm of
+    each parameter as well. Reading them waits for the gradients. Loggers write them as ``gradient_norm`` and
+    ``gradient_norm/`` and a name.
 
     Args:
-        path: The file.
-        every_steps: Write the loss after so many steps as well; reading it waits for it.
+        every: The number of updates between two readings.
+        by_name: Whether the norm of each parameter's gradient is recorded too.
+
+    >>> from ember_ml import nn, ops
+    >>> from ember_ml.training import Trainer, callbacks
+    >>> norms = callbacks.GradientNorms()
+    >>> trainer = Trainer(nn.Linear(2, 1), "sgd", callbacks=[norms], progress=False)
+    >>> history = trainer.fit(ops.ones((8, 2)), ops.zeros((8, 1)), batch_size=4)
+    >>> sorted(norms.norms)
+    [0, 1]
     """
 
-    every_steps: int | None
-    path: Path
+    by_name: bool
+    every: int
+    norms: dict[int, Any]
 
-    def __init__(self, path: str | PathLike[str], every_steps: int | None = None) -> None:
-        if every_steps is not None and every_steps < 1:
-            raise ValueError(f"every_steps is at least 1, not {every_steps}")
-        self.path, self.every_steps = Path(path), every_steps
+    def __init__(self, every: int = 1, by_name: bool = False) -> None:
+        if every < 1:
+            raise ValueError(f"every is at least 1, not {every}")
+        self.every, self.by_name = every, by_name
+        self.norms = {}
+        self._updates = 0
 
-    def after_step(self, trainer: Trainer) -> None:
-        if self.every_steps and trainer.steps % self.every_steps == 0:
-            self._write(trainer, {"loss": trainer.history.last_loss, "rate": trainer.optimizer.rate})
-
-    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        self._write(trainer, {"epoch": trainer.epoch, **values})
-
-    def _write(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        if trainer.strategy is None or trainer.strategy.is_main:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(_replace_infinite({"steps": trainer.steps, **values})) + "\n")
-
-
-def _replace_infinite(value: Any) -> Any:
-    """Return plain data with None for floats that JSON has no number for."""
-    if isinstance(value, dict):
-        return {name: _replace_infinite(x) for name, x in value.items()}
-    if isinstance(value, list):
-        return [_replace_infinite(x) for x in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    def after_gradients(self, trainer: Trainer, gradients: dict[str, Tensor]) -> None:
+        self._updates += 1
+        if (self._updates - 1) % self.every:
+            return
+        squares = {name: ops.sum(ops.square(ops.cast(g, "float32"))) for name, g in gradients.items()}
+        read: list[float] = ops.to_numpy(ops.sqrt(ops.stack(list(squares.values())))).tolist()
+        found = {"gradient_norm": math.hypot(*read)}
+        if self.by_name:
+            found |= {f"gradient_norm/{name}": norm for name, norm in zip(squares, read, strict=True)}
+        self.norms[trainer.steps] = found if self.by_name else found["gradient_norm"]
+        trainer.step_values |= found
 
 
 class Progress(Callback):

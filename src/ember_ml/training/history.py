@@ -32,45 +32,52 @@ class Curve(list[Any]):
 class History(Mapping[str, Curve]):
     """Curves by name: ``history["loss"]`` has the loss of each step, ``history["loss"].epochs`` that of each epoch.
 
-    Metrics, and ``val_loss`` and other values of the validation, are known once an epoch: their curves have one value
-    for each.
+    So have the losses of the parts of a model that are trained against each other, ``history["generator_loss"]``.
+    Metrics are known once an epoch, ``val_loss`` and other values of the validation whenever that was done.
     """
 
     def __init__(self) -> None:
         self._curves: dict[str, Curve] = {}
-        self._pending: list[tuple[Any, int]] = []  # losses that nobody has read yet, and the sizes of their batches
-        self._sum, self._weight = 0.0, 0
+        # losses that nobody has read yet, and the sizes of their batches
+        self._pending: list[tuple[dict[str, Any], int]] = []
+        self._sums: dict[str, float] = {}  # of the losses in this epoch, each times the size of its batch
+        self._weight = 0
         self.switches: list[tuple[int, str]] = []
         """Where another backend began to compute: the number of steps before, and its name."""
         self.times: list[float] = []
         """The seconds that each epoch took."""
 
-    def add_step(self, loss: Any, size: int, backend: str) -> None:
-        """Note the loss of a step, which need not be computed yet, and which backend computed it."""
+    def add_step(self, loss: Any, size: int, backend: str, parts: Mapping[str, Any] | None = None) -> None:
+        """Note the loss of a step, which need not be computed yet, and which backend computed it.
+
+        ``parts`` are the losses of the parts of a model, by their names.
+        """
         if not self.switches or self.switches[-1][1] != backend:
             self.flush()  # read the pending losses before another backend's are added
             self.switches.append((len(self["loss"]), backend))
-        self._pending.append((loss, size))
+        self._pending.append(({"loss": loss, **{f"{name}_loss": x for name, x in (parts or {}).items()}}, size))
         if len(self._pending) >= _UNREAD:  # each is a tensor that takes memory
             self.flush()
 
     def begin_epoch(self) -> None:
         """Let the mean of the epoch begin with the next step."""
         self.flush()
-        self._sum, self._weight = 0.0, 0
+        self._sums, self._weight = {}, 0
 
     def flush(self) -> None:
         """Read the losses that are still to be read."""
-        curve = self._curves.setdefault("loss", Curve())
+        self._curves.setdefault("loss", Curve())
         if not self._pending:
             return
-        losses = [loss for loss, _ in self._pending]
-        sizes: list[int] = [size for _, size in self._pending]
-        numbers: list[float] = ops.to_numpy(ops.stack([ops.cast(x, "float32") for x in losses])).tolist()
+        names = [(name, size) for losses, size in self._pending for name in losses]
+        found = [ops.cast(x, "float32") for losses, _ in self._pending for x in losses.values()]
+        numbers: list[float] = ops.to_numpy(ops.stack(found)).tolist()
+        sizes = [size for _, size in self._pending]
         self._pending = []  # now that they have been read
-        for value, size in zip(numbers, sizes, strict=True):
-            curve.append(value)
-            self._sum, self._weight = self._sum + value * size, self._weight + size
+        for value, (name, size) in zip(numbers, names, strict=True):
+            self._curves.setdefault(name, Curve()).append(value)
+            self._sums[name] = self._sums.get(name, 0.0) + value * size
+        self._weight += sum(sizes)
 
     @property
     def last_loss(self) -> float | None:
@@ -82,15 +89,22 @@ class History(Mapping[str, Curve]):
     def end_epoch(self, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """Record the values of an epoch; return them with the mean loss."""
         self.flush()
-        mean = self._sum / self._weight if self._weight else float("nan")
-        self._curves["loss"].epochs.append(mean)
-        self._sum, self._weight = 0.0, 0
+        means = {"loss": float("nan")}
+        if self._weight:
+            means = {name: total / self._weight for name, total in self._sums.items()}
+        for name, mean in means.items():
+            self._curves[name].epochs.append(mean)
+        self._sums, self._weight = {}, 0
+        self.add_values(values)
         for name, value in values.items():
-            curve = self._curves.setdefault(name, Curve())
-            curve.append(value)
-            curve.epochs.append(value)
+            self._curves[name].epochs.append(value)
         self.times.append(seconds)
-        return {"loss": mean, **values}
+        return {**means, **values}
+
+    def add_values(self, values: Mapping[str, Any]) -> None:
+        """Add a value to each of these curves, such as those of a validation in the midst of an epoch."""
+        for name, value in values.items():
+            self._curves.setdefault(name, Curve()).append(value)
 
     def __getitem__(self, name: str) -> Curve:
         if name == "loss":
@@ -115,7 +129,13 @@ class History(Mapping[str, Curve]):
             for name, curve in self._curves.items()
         }
         switches = [list(pair) for pair in self.switches]
-        return {"curves": curves, "sum": self._sum, "weight": self._weight, "switches": switches, "times": self.times}
+        return {
+            "curves": curves,
+            "sums": self._sums,
+            "weight": self._weight,
+            "switches": switches,
+            "times": self.times,
+        }
 
     def tensors(self) -> dict[str, Any]:
         """Return the losses of all steps as a float32 vector, in which dtype they were read; nothing before the first.
@@ -129,7 +149,7 @@ class History(Mapping[str, Curve]):
     def from_state(cls, state: Mapping[str, Any], tensors: Mapping[str, Any]) -> History:
         """Return the history whose :meth:`state` and :meth:`tensors` are these."""
         made = cls()
-        check_table(state, "a history", "curves", "sum", "weight", "switches", "times")
+        check_table(state, "a history", "curves", "weight", "switches", "times")
         for name, curve in check_table(state["curves"], "curves").items():
             if name == "loss" and "values" not in check_table(curve, "the curve of losses"):
                 values = _read_losses(tensors)
@@ -137,7 +157,10 @@ class History(Mapping[str, Curve]):
                 check_table(curve, f"the curve {name!r:.60}", "values", "epochs")
                 values = check_measures(curve, "values")
             made._curves[name] = Curve(values, check_measures(curve, "epochs"))
-        made._sum, made._weight = check_number(state, "sum"), check_count(state, "weight")
+        made._weight = check_count(state, "weight")
+        # checkpoints of before have the sum of one loss
+        sums = check_table(state.get("sums", {"loss": state.get("sum", 0.0)}), "sums")
+        made._sums = {name: check_number(sums, name) for name in sums}
         made.switches = [_read_switch(pair) for pair in state["switches"]]
         made.times = check_numbers(state, "times")
         return made

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import ember_ml
@@ -29,44 +29,92 @@ __all__ = ["Objective", "TrainingStep"]
 class Objective:
     """The loss of a model on a batch, and its gradients, eager or compiled.
 
-    It knows nothing of the optimizer, so that a compiled program has none of its tensors as arguments.
+    It knows nothing of the optimizer, so that a compiled program has none of its tensors as arguments. A ``step`` of
+    one's own computes the loss in place of ``model`` and ``loss``. With ``parts``, names of modules of the model, it is
+    called for each of them, and the parameters of a part get the gradients of its loss.
     """
 
     gives_predictions: bool
     loss: Any
     model: Module
+    parts: tuple[str, ...]
     precision: Precision | None
+    step: Callable[..., Any] | None
 
-    def __init__(self, model: Module, loss: Any, precision: Precision | None = None) -> None:
-        self.model, self.loss, self.precision = model, loss, precision
+    def __init__(
+        self,
+        model: Module,
+        loss: Any,
+        precision: Precision | None = None,
+        step: Callable[..., Any] | None = None,
+        parts: Sequence[str] = (),
+    ) -> None:
+        self.model, self.loss, self.precision, self.step, self.parts = model, loss, precision, step, tuple(parts)
         self.gives_predictions = True
         """Whether the predictions are wanted as well as the loss."""
         self._compiled_loss = ember_ml.compile(self.loss_of)
         self._compiled_gradients = ember_ml.compile(self.gradients)
 
-    def loss_of(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any]:
-        """Return the loss of a batch, times ``scale`` if it is given, and the predictions if they are wanted."""
+    def compute(self, batch: Any) -> tuple[Tensor, Any]:
+        """Return the loss of a batch by ``model`` and ``loss``, and the predictions."""
+        x, y, weight = split_batch(batch)
+        prediction = apply_model(self.model, x)
+        if self.precision is not None:
+            prediction = widen(prediction)
+        return self.loss(y, prediction) if weight is None else self.loss(y, prediction, weight), prediction
+
+    def loss_of(self, part: str | None, scale: Any, used: Any, *batch: Any) -> tuple[Tensor, Any]:
+        """Return the loss of a batch, times ``scale`` if it is given, and the predictions if they are wanted.
+
+        ``used`` are the modules that a step of one's own uses: a compiled program must know of their tensors.
+        """
         with compute_in(self.precision):
-            prediction = widen(apply_model(self.model, x)) if self.precision is not None else apply_model(self.model, x)
-            value = self.loss(y, prediction) if weight is None else self.loss(y, prediction, weight)
+            if self.step is None:
+                value, prediction = self.compute(batch)
+            else:
+                found = self.step(batch) if part is None else self.step(batch, part)
+                value, prediction = found if isinstance(found, tuple) else (found, None)
         value = value if scale is None else ops.multiply(value, scale)
         return value, prediction if self.gives_predictions else None
 
-    def gradients(self, x: Any, y: Any, weight: Any, scale: Any = None) -> tuple[Tensor, Any, Sequence[Tensor]]:
-        """Return the loss, the predictions and the gradients as :meth:`differentiate` does, not compiled."""
-        return self.differentiate(active(), self.model.trained_state(), False, x, y, weight, scale)
+    def gradients(self, scale: Any, used: Any, *batch: Any) -> tuple[Tensor, Any, Any, Sequence[Tensor]]:
+        """Return what :meth:`differentiate` does, not compiled."""
+        return self.differentiate(active(), self.model.trained_state(), False, scale, used, batch)
 
     def differentiate(
-        self, backend: Backend, state: TrainedState, is_compiled: bool, x: Any, y: Any, weight: Any, scale: Any
-    ) -> tuple[Tensor, Any, Sequence[Tensor]]:
-        """Return the loss, the predictions and the gradients, in the order of the parameters in ``state``."""
+        self, backend: Backend, state: TrainedState, is_compiled: bool, scale: Any, used: Any, batch: Sequence[Any]
+    ) -> tuple[Tensor, Any, Any, Sequence[Tensor]]:
+        """Return the loss, that of each part, the predictions, the gradients in the order of ``state``'s parameters."""
         loss_of: Callable[..., tuple[Tensor, Any]] = self.loss_of
         if is_compiled and backend.compilation is not None:
             if not backend.compilation.differentiates_programs:
-                return self._compiled_gradients(x, y, weight, scale)
+                return self._compiled_gradients(scale, used, *batch)
             loss_of = self._compiled_loss
-        function, variables = partial(loss_of, x, y, weight, scale), list(state.named.values())
-        return differentiate(function, variables, state.buffers, backend, self.gives_predictions)
+        if not self.parts:
+            function, variables = partial(loss_of, None, scale, used, *batch), list(state.named.values())
+            value, prediction, gradients = differentiate(
+                function, variables, state.buffers, backend, self.gives_predictions
+            )
+            return value, None, prediction, gradients
+        found: dict[str, Tensor] = {}
+        losses: dict[str, Tensor] = {}
+        for part, names in split_names(state.named, self.parts).items():
+            function, variables = partial(loss_of, part, scale, used, *batch), [state.named[name] for name in names]
+            losses[part], _, gradients = differentiate(function, variables, state.buffers, backend, False)
+            found.update(zip(names, gradients, strict=True))
+        total = reduce(ops.add, losses.values())
+        return total, losses, None, [found[name] for name in state.named]
+
+
+def split_names(names: Iterable[str], parts: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names of the parameters of each part, a module's name; ``ValueError`` where one is in none."""
+    found: dict[str, list[str]] = {part: [] for part in parts}
+    for name in names:
+        part = next((part for part in parts if name.startswith(f"{part}.")), None)
+        if part is None:
+            raise ValueError(f"the parameter {name} belongs to none of the parts {', '.join(parts)}: freeze it")
+        found[part].append(name)
+    return {part: held for part, held in found.items() if held}
 
 
 class TrainingStep:
@@ -83,9 +131,11 @@ class TrainingStep:
     loss: Any
     model: Module
     objective: Objective
+    on_gradients: Callable[[dict[str, Tensor]], None] | None
     optimizer: Optimizer
     precision: Precision | None
     strategy: Any
+    used: tuple[Module, ...] | None
 
     def __init__(
         self,
@@ -96,8 +146,15 @@ class TrainingStep:
         precision: Precision | None = None,
         accumulate: int = 1,
         strategy: Any = None,
+        step: Callable[..., Any] | None = None,
+        parts: Sequence[str] = (),
     ) -> None:
-        self.model, self.optimizer, self.objective = model, optimizer, Objective(model, loss, precision)
+        self.model, self.optimizer = model, optimizer
+        self.objective = Objective(model, loss, precision, step, parts)
+        self.on_gradients = None
+        """Called with the gradients by name, before the update."""
+        self.used = None
+        """The modules, besides the model, that a step of one's own uses."""
         self.loss = loss  # an attribute of its own, since the compiled update looks here for the tensors of the loss
         self.is_compiled, self.precision, self.accumulate, self.strategy = compile, precision, accumulate, strategy
         self.collected: list[Tensor] | None = None
@@ -115,18 +172,23 @@ class TrainingStep:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_whole_for": None}
 
-    def __call__(self, batch: Any) -> tuple[Tensor, Any]:
-        """Return the loss of the batch before the update, a 0-d tensor, and the predictions if they are wanted.
+    def __call__(self, batch: Any) -> tuple[Tensor, dict[str, Tensor] | None, Any]:
+        """Return the loss of the batch before the update, a 0-d tensor, that of each part, and the predictions.
 
-        Where several processes share a batch, it is the loss of the whole batch.
+        The latter are None where there are no parts, or nobody wants predictions. Where several processes share a
+        batch, it is the loss of the whole batch.
         """
-        x, y, weight = split_batch(batch)
+        given = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
+        if self.objective.step is None:
+            given = split_batch(batch)
         backend = active()
         state = self.model.trained_state()
-        if (state, backend) == self._whole_for and self.optimizer.held() is not None:  # as the last step
-            return self._run_whole(backend, state, x, y, weight)
+        is_as_before = (state, backend) == self._whole_for and self.on_gradients is None
+        if is_as_before and self.optimizer.held() is not None:
+            return self._run_whole(backend, state, given)
         if not state.is_built:
-            build(self.model, self.objective.loss_of, (x, y, weight), {})
+            for part in self.objective.parts or (None,):
+                build(self.model, self.objective.loss_of, (part, None, self.used, *given), {})
             state = self.model.trained_state()
         if not self.is_prepared:
             self.prepare()
@@ -137,17 +199,17 @@ class TrainingStep:
         if is_compiled and self._is_whole(backend):
             self.optimizer.make_slots(state.named)  # which the program takes and gives
             self._whole_for = (state, backend)
-            return self._run_whole(backend, state, x, y, weight)
+            return self._run_whole(backend, state, given)
         if self.strategy is None:
-            result = self._step(backend, state, is_compiled, x, y, weight)
+            result = self._step(backend, state, is_compiled, given)
         else:
             with self.strategy.random_stream():
-                result = self._step(backend, state, is_compiled, x, y, weight)
+                result = self._step(backend, state, is_compiled, given)
         self._evaluate(backend, state, result[0])
         return result
 
-    def _run_whole(self, backend: Backend, state: TrainedState, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
-        result = self._compiled_update(x, y, weight)
+    def _run_whole(self, backend: Backend, state: TrainedState, batch: Sequence[Any]) -> tuple[Tensor, Any, Any]:
+        result = self._compiled_update(self.used, *batch)
         if backend.laziness is not None:
             self._evaluate(backend, state, result[0])
         return result
@@ -180,46 +242,53 @@ class TrainingStep:
         compiler knows nothing.
         """
         exchanges = self.strategy is not None and self.strategy.exchanges
-        simple = self.accumulate == 1 and not exchanges
+        simple = self.accumulate == 1 and not exchanges and self.on_gradients is None
         simple = simple and (self.precision is None or self.precision.scale is None)
         is_known = type(self.optimizer).apply is Optimizer.apply
         return simple and is_known and (backend.optimizer_kernels is None or not backend.optimizer_kernels.is_in_place)
 
-    def _update(self, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
-        value, prediction, gradients = self.objective.gradients(x, y, weight)
+    def _update(self, used: Any, *batch: Any) -> tuple[Tensor, Any, Any]:
+        value, losses, prediction, gradients = self.objective.gradients(None, used, *batch)
         self.optimizer.apply(self.model.trained_state().named, gradients)
-        return value, prediction
+        return value, losses, prediction
 
     def _step(
-        self, backend: Backend, state: TrainedState, is_compiled: bool, x: Any, y: Any, weight: Any
-    ) -> tuple[Tensor, Any]:
+        self, backend: Backend, state: TrainedState, is_compiled: bool, batch: Sequence[Any]
+    ) -> tuple[Tensor, Any, Any]:
         scale = self.precision.scale if self.precision is not None else None
         factor = None if scale is None else ops.asarray(scale, dtype="float32")
-        arguments = backend, state, is_compiled, x, y, weight, factor
+        arguments = backend, state, is_compiled, factor, self.used, batch
         if self.strategy is None:
-            value, prediction, gradients = self.objective.differentiate(*arguments)
+            value, losses, prediction, gradients = self.objective.differentiate(*arguments)
         else:
-            averaging = nullcontext() if self.accumulate > 1 else self.strategy.overlapping(self.weight)
-            with averaging, self._allow_compiling(is_compiled, (x, y, weight)):
-                value, prediction, gradients = self.objective.differentiate(*arguments)
+            is_one = self.accumulate == 1 and not self.objective.parts
+            averaging = self.strategy.overlapping(self.weight) if is_one else nullcontext()
+            with averaging, self._allow_compiling(is_compiled, batch):
+                value, losses, prediction, gradients = self.objective.differentiate(*arguments)
         if scale is not None:
             value = ops.divide(value, scale)
+            losses = losses and {part: ops.divide(x, scale) for part, x in losses.items()}
+        if losses and self.strategy is not None:
+            losses = self.strategy.mean(losses, self.weight)
         if self.accumulate > 1:
             gradients = self._accumulate(gradients)
             if gradients is None:
-                return value if self.strategy is None else self.strategy.mean(value, self.weight), prediction
+                value = value if self.strategy is None else self.strategy.mean(value, self.weight)
+                return value, losses, prediction
         if self.strategy is not None:
             gradients, value = self.strategy.average_with_loss(gradients, value, self.weight)
         if scale is not None:
             assert self.precision is not None
             gradients = self.precision.unscale(gradients, self.strategy)
             if gradients is None:  # an overflow: this batch is left out
-                return value, prediction
+                return value, losses, prediction
+        if self.on_gradients is not None:
+            self.on_gradients(dict(zip(state.named, gradients, strict=True)))
         if self.strategy is not None:
             self.strategy.apply(self.optimizer, state.named, gradients)
         else:
             self.optimizer.apply(state.named, gradients)
-        return value, prediction
+        return value, losses, prediction
 
     def _allow_compiling(self, is_compiled: bool, batch: Any) -> AbstractContextManager[Any]:
         """Return a block in which the launcher allows for the time that compiling for new shapes takes."""

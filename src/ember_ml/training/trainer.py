@@ -7,21 +7,30 @@ import math
 import operator
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ember_ml import ops
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.distributed import heartbeat
 from ember_ml.nn.modules.module import Module
-from ember_ml.training import checkpoints, losses, metrics, optimizers, shared_checkpoints, trainer_state
+from ember_ml.training import checkpoints, losses, optimizers, shared_checkpoints, trainer_state
 from ember_ml.training.batches import apply_model, count_samples, inputs_of, iterate_batches, split_batch
-from ember_ml.training.callbacks import Callback, Checkpoint, EarlyStopping, Progress, ReduceRateOnPlateau
+from ember_ml.training.callbacks import Callback, Checkpoint, Progress
 from ember_ml.training.data import DataLoader
+from ember_ml.training.evaluation import EvaluationMode, read_results, update_metrics
+from ember_ml.training.fit_arguments import (
+    check_callbacks,
+    check_monitors,
+    count_batches,
+    is_checkpoint,
+    name_metrics,
+    read_validation,
+)
 from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts
 from ember_ml.training.precision import Precision, compute_in, widen
@@ -34,6 +43,9 @@ __all__ = ["Trainer"]
 
 class Trainer:
     """Trains a model: the same steps, with the same numbers, on every backend, which may change between any two steps.
+
+    A subclass may compute the loss of a batch in another way (:meth:`training_step`, :meth:`validation_step`), and
+    train ``parts`` of the model against each other.
 
     ``optimizer``, ``loss`` and ``metrics`` are objects or their names. ``compile`` compiles the step where the backend
     can; by default on JAX, whose eager calls cost many times as much. ``precision`` "bfloat16" or "float16" computes by
@@ -68,6 +80,9 @@ class Trainer:
     (64, 1)
     """
 
+    parts: ClassVar[Sequence[str]] = ()
+    """The names of modules of the model that have losses of their own: see :meth:`training_step`."""
+
     accumulate: int
     callbacks: list[Callback]
     compile: bool | None
@@ -82,6 +97,7 @@ class Trainer:
     progress: bool
     seed: int
     should_stop: bool
+    step_values: dict[str, Any]
     steps: int
     steps_in_epoch: int
     strategy: Any
@@ -109,8 +125,8 @@ class Trainer:
         self.model = model
         self.optimizer = optimizers.get(optimizer)
         self.loss = losses.get(loss) if isinstance(loss, str) else loss
-        self.metrics = _name_metrics(metrics)
-        self.callbacks = _check_callbacks(callbacks)
+        self.metrics = name_metrics(metrics)
+        self.callbacks = check_callbacks(callbacks)
         self.precision = None if precision is None else Precision(precision)
         self.compile, self.accumulate, self.strategy, self.seed, self.progress = (
             compile,
@@ -136,7 +152,12 @@ class Trainer:
         self._data: DataLoader | None = None  # while it is trained on
         self._interrupts = Interrupts()
         self._termination: Termination
-        self._step = TrainingStep(self.model, self.optimizer, self.loss, compile, self.precision, accumulate, strategy)
+        self.step_values = {}
+        """What is known of the last step beside its loss, by name; callbacks may add to it, and loggers write it."""
+        step = None if type(self).training_step is Trainer.training_step else self.training_step
+        self._step = TrainingStep(
+            self.model, self.optimizer, self.loss, compile, self.precision, accumulate, strategy, step, self.parts
+        )
         self._step.objective.gives_predictions = bool(self.metrics)
         self._step.prepare()
 
@@ -153,33 +174,41 @@ class Trainer:
         validation: Any = None,
         weight: Any = None,
         max_steps: int | None = None,
+        validate_every: int | None = None,
     ) -> History:
         """Train until ``epochs`` epochs are done, those before this call included, and return the history.
 
         Training ends earlier when ``max_steps`` steps are done in all; a later call goes on in the midst of the epoch.
 
         The data are inputs and targets, with a ``weight`` for each sample perhaps, or a loader or iterable of batches.
-        ``validation`` is a tuple or loader of the same kind, evaluated after each epoch. Called again, or after
-        :meth:`restore`, it goes on where it was, in the midst of an epoch too: also after an error, or after Ctrl-C,
-        which waits for the end of the step. With a ``Checkpoint`` among the callbacks, ``SIGTERM`` ends it after a step
-        that all processes share, saves, and raises ``SystemExit`` with code 143.
+        ``validation`` is a tuple or loader of the same kind, or a dict of several, whose names stand before those of
+        their values, as "val" does for one. It is evaluated after each epoch, and after every ``validate_every`` steps.
+
+        Called again, or after :meth:`restore`, it goes on where it was, in the midst of an epoch too: also after an
+        error, or after Ctrl-C, which waits for the end of the step. With a ``Checkpoint`` among the callbacks,
+        ``SIGTERM`` ends it after a step that all processes share, saves, and raises ``SystemExit`` with code 143.
         """
         if not isinstance(epochs, int):
             raise TypeError(f"epochs is a whole number, not {epochs!r}")
         if max_steps is not None and not isinstance(max_steps, int):
             raise TypeError(f"max_steps is a whole number, not {max_steps!r}")
-        _check_validation(validation, epochs - self.epoch)
+        if validate_every is not None and (type(validate_every) is not int or validate_every < 1):
+            raise ValueError(f"validate_every is a number of steps from 1 up, not {validate_every!r}")
+        sets = read_validation(validation, 2 if validate_every else epochs - self.epoch)
         self.planned_epochs = epochs
         loader = self._loader(x, y, weight, batch_size, shuffle)
         callbacks = self._callbacks()
-        self._check_monitors(callbacks, validation is not None)
+        check_monitors(callbacks, ["loss", *self.metrics], self.parts, sets)
         self.should_stop = False
         with ExitStack() as ending:
             ending.callback(self._leave)
             # a checkpoint that resumes changes the state that the other callbacks see
-            for callback in sorted(callbacks, key=_is_checkpoint, reverse=True):
+            for callback in sorted(callbacks, key=is_checkpoint, reverse=True):
                 callback.begin(self)
                 ending.callback(callback.end, self)
+            self._step.used = self._find_modules()
+            if any(type(callback).after_gradients is not Callback.after_gradients for callback in callbacks):
+                self._step.on_gradients = partial(self._show_gradients, callbacks)
             self._data = loader
             if self.position is not None:
                 loader.restore(self.position)
@@ -189,37 +218,38 @@ class Trainer:
             while self.epoch < epochs and not (self.should_stop or self._termination.is_due):
                 if max_steps is not None and self.steps >= max_steps:
                     break
-                self._epoch(loader, callbacks, validation, batch_size, max_steps)
+                self._epoch(loader, callbacks, partial(self._validate, sets, batch_size), max_steps, validate_every)
             for callback in callbacks:
                 callback.after_fit(self)
             if self._termination.is_due:
                 raise SystemExit(128 + signal.SIGTERM)
         return self.history
 
-    def _check_monitors(self, callbacks: list[Callback], is_validated: bool) -> None:
-        """Find a misspelt monitor before the first epoch, unless another callback may add values of its own."""
-        names = ["loss", *self.metrics]
-        names += [f"val_{name}" for name in names] if is_validated else []
-        if all(type(callback).__module__.startswith("ember_ml.") for callback in callbacks):
-            for callback in callbacks:
-                if isinstance(callback, EarlyStopping | Checkpoint | ReduceRateOnPlateau):
-                    callback.check_monitor(names)
+    def _find_modules(self) -> tuple[Module, ...] | None:
+        """Return the modules, besides the model, that a step of one's own may use; None where there are none."""
+        if self._step.objective.step is None:
+            return None
+        return tuple([x for x in vars(self).values() if isinstance(x, Module) and x is not self.model]) or None
+
+    def _show_gradients(self, callbacks: list[Callback], gradients: dict[str, Tensor]) -> None:
+        for callback in callbacks:
+            callback.after_gradients(self, gradients)
 
     def _leave(self) -> None:
-        self._data = None
+        self._data = self._step.on_gradients = None
         self.model.train()
 
     def _epoch(
         self,
         loader: DataLoader,
         callbacks: list[Callback],
-        validation: Any,
-        batch_size: int,
+        validate: Callable[[], dict[str, Any]],
         max_steps: int | None,
+        validate_every: int | None,
     ) -> None:
         start = time.perf_counter()
         self.model.train()
-        self.steps_per_epoch = _count_batches(loader)
+        self.steps_per_epoch = count_batches(loader)
         if not self.steps_in_epoch:
             self.history.begin_epoch()
             for metric in self.metrics.values():
@@ -229,6 +259,11 @@ class Trainer:
         for batch in () if is_over else loader:
             with self._interrupts.held:
                 self._train_on(batch, loader)
+            if validate_every and self.steps % validate_every == 0 and self.steps_in_epoch != self.steps_per_epoch:
+                found = validate()
+                self.history.add_values(found)
+                for callback in callbacks:
+                    callback.after_validation(self, found)
             for callback in callbacks:
                 callback.after_step(self)
             is_last = self.steps == max_steps and self.steps_in_epoch != self.steps_per_epoch
@@ -236,11 +271,8 @@ class Trainer:
                 return
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
-        values = _read_results(self._merge_metrics(self.metrics))
-        if validation is not None:
-            found = self.evaluate(validation, batch_size=batch_size)
-            values |= {f"val_{name}": value for name, value in found.items()}
-            self.model.train()
+        values = read_results(self._merge_metrics(self.metrics))
+        values |= validate()
         with self._interrupts.held:
             values = self.history.end_epoch(values, time.perf_counter() - start)
             self.epoch += 1
@@ -248,21 +280,32 @@ class Trainer:
         for callback in callbacks:
             callback.after_epoch(self, values)
 
+    def _validate(self, sets: dict[str, Any], batch_size: int) -> dict[str, Any]:
+        """Return the values on each set of validation data, their names with the prefix of the set."""
+        values: dict[str, Any] = {}
+        for prefix, data in sets.items():
+            found = self.evaluate(data, batch_size=batch_size)
+            values |= {f"{prefix}_{name}": value for name, value in found.items()}
+        if sets:
+            self.model.train()
+        return values
+
     def _train_on(self, batch: Any, loader: DataLoader | None = None) -> Tensor:
         size = count_samples(batch)
         if self.strategy is not None:
-            _, _, weights = split_batch(batch)
+            weights = split_batch(batch)[2] if self._step.objective.step is None else None
             self._step.weight = size if weights is None else ops.item(ops.sum(weights))
         heartbeat.progress()
-        loss, prediction = self._step(batch)
-        self.history.add_step(loss, size if self.strategy is None else self._count_whole_batch(size), active().name)
+        self.step_values = {}
+        loss, parts, prediction = self._step(batch)
+        whole = size if self.strategy is None else self._count_whole_batch(size)
+        self.history.add_step(loss, whole, active().name, parts)
+        self.step_values |= {f"{part}_loss": value for part, value in (parts or {}).items()}
         self.steps += 1
         if loader is not None:
             self.steps_in_epoch += 1
             self.position = loader.state()
-        for metric in self.metrics.values():
-            _, target, weight = split_batch(batch)
-            metric.update(target, prediction, weight)
+        update_metrics(self.metrics, batch, prediction)
         return loss
 
     def _count_whole_batch(self, size: int) -> int:
@@ -285,8 +328,43 @@ class Trainer:
                 metric.merge(state)
         return merged
 
+    def training_step(self, batch: Any) -> Any:
+        """Return the loss of a batch, a 0-d tensor, and the predictions, which the metrics compare with the targets.
+
+        A subclass may define it anew, and return the loss alone where there are no metrics. ``batch`` is a tuple of
+        whatever the data give. Precision, accumulation, compilation, strategies and checkpoints are the trainer's
+        matter: the method only computes. A compiled one is traced once, and what it reads of the trainer, but for the
+        tensors of modules that are attributes, is a constant of the program.
+
+        Where ``parts`` names modules of the model, it is ``training_step(batch, part)``, called for each part: the
+        loss that it returns changes the parameters of that part alone, and all parts are updated together. A group of
+        the optimizer may give each part its own optimizer.
+
+        >>> from ember_ml import nn, ops
+        >>> from ember_ml.training import Trainer
+        >>> class Distillation(Trainer):
+        ...     teacher = None
+        ...     def training_step(self, batch):
+        ...         inputs, targets = batch
+        ...         return ops.mean(ops.square(self.model(inputs) - ops.stop_gradient(self.teacher(inputs))))
+        >>> trainer = Distillation(nn.Linear(2, 1), "sgd", progress=False)
+        >>> trainer.teacher = nn.Linear(2, 1)
+        >>> history = trainer.fit(ops.ones((8, 2)), ops.zeros((8, 1)), epochs=3)
+        >>> history["loss"][-1] < history["loss"][0]
+        True
+        """
+        return self._step.objective.compute(batch)
+
+    def validation_step(self, batch: Any) -> Any:
+        """Return the loss of a batch for ``evaluate``, a mean over its samples, and the predictions for the metrics.
+
+        A subclass may define it anew, and return the loss alone where there are no metrics.
+        """
+        return self._step.objective.compute(batch)
+
     def step(self, batch: Any) -> Tensor:
         """Train on one batch, a tuple of inputs and targets; return its loss before the update, a 0-d tensor."""
+        self._step.used = self._find_modules()
         if not self.model.trained_state().is_training:
             self.model.train()
         return self._train_on(batch)
@@ -295,7 +373,7 @@ class Trainer:
         is_main = self.strategy is None or self.strategy.is_main
         shows = is_main and self.progress
         # checkpoints come last, so that they save what the other callbacks changed
-        own = sorted(self.callbacks, key=_is_checkpoint)
+        own = sorted(self.callbacks, key=is_checkpoint)
         return [*own, Progress()] if shows else own
 
     def _loader(self, x: Any, y: Any, weight: Any, batch_size: int, shuffle: bool) -> DataLoader:
@@ -329,29 +407,29 @@ class Trainer:
         batches = iterate_batches(x, y, batch_size)
         if self.strategy is not None:
             batches = self.strategy.shard(batches)
+        is_usual = type(self).validation_step is Trainer.validation_step
         pending: list[tuple[Tensor, Any]] = []  # losses and their counts: read when all are computed
-        with _EvaluationMode(self.model):
+        with EvaluationMode(self.model):
             for batch in batches:
                 heartbeat.progress()
-                inputs, target, weight = split_batch(batch)
                 size = count_samples(batch)
                 if not size:  # a batch with fewer samples than processes
                     continue
                 with compute_in(self.precision):
-                    prediction = self._apply_model(inputs)
-                    loss = self.loss(target, prediction) if weight is None else self.loss(target, prediction, weight)
+                    found = self.validation_step(batch)
+                loss, prediction = found if isinstance(found, tuple) else (found, None)
+                weight = split_batch(batch)[2] if is_usual else None
                 pending.append((loss, size if weight is None else ops.sum(weight)))
-                for metric in kept.values():
-                    metric.update(target, prediction, weight)
+                update_metrics(kept, batch, prediction)
         counts = [count if type(count) is int else ops.item(count) for _, count in pending]
         total = math.fsum(map(operator.mul, [ops.item(loss) for loss, _ in pending], counts))
-        found = [[total, math.fsum(counts), len(pending)]]
+        sums = [[total, math.fsum(counts), len(pending)]]
         if self.strategy is not None:
-            found = self.strategy.gather_plain(found[0])
-        total, weights, number = (math.fsum(column) for column in zip(*found, strict=True))
+            sums = self.strategy.gather_plain(sums[0])
+        total, weights, number = (math.fsum(column) for column in zip(*sums, strict=True))
         if not number:
             raise ValueError("there is nothing to evaluate: the data are empty")
-        return {"loss": total / (weights or 1.0), **_read_results(self._merge_metrics(kept))}
+        return {"loss": total / (weights or 1.0), **read_results(self._merge_metrics(kept))}
 
     def predict(self, x: Any, *, batch_size: int = 32) -> Any:
         """Return the model's outputs for inputs, computed batch by batch and concatenated.
@@ -359,7 +437,7 @@ class Trainer:
         Several inputs are a tuple, or a dict by name. Of the batches of a loader the first part is the inputs.
         """
         parts = iterate_batches(x, None, batch_size)
-        with _EvaluationMode(self.model), compute_in(self.precision):
+        with EvaluationMode(self.model), compute_in(self.precision):
             found = [self._apply_model(part if isinstance(x, tuple) else inputs_of(part)) for part in parts]
         if not found:
             raise ValueError("there is nothing to predict: the data are empty")
@@ -416,73 +494,3 @@ class Trainer:
             tensors, state = shared_checkpoints.read(made.strategy, path)
         trainer_state.restore(made, path, tensors, state)
         return made
-
-
-def _name_metrics(given: Sequence[Any]) -> dict[str, Any]:
-    if isinstance(given, str):
-        raise TypeError(f"metrics is a list of metrics or names: [{given!r}]")
-    found: dict[str, Any] = {}
-    for metric in given:
-        made = metrics.get(metric)
-        if made.name in found:
-            raise ValueError(f"two metrics are called {made.name!r}: set the attribute name of one to another name")
-        found[made.name] = made
-    return found
-
-
-def _check_callbacks(given: Sequence[Callback]) -> list[Callback]:
-    if isinstance(given, Callback):
-        raise TypeError(f"callbacks is a list: [{type(given).__name__}(...)]")
-    for callback in given:
-        if not isinstance(callback, Callback):
-            raise TypeError(f"{callback!r:.60} is no callback: derive its class from callbacks.Callback")
-    return list(given)
-
-
-def _is_checkpoint(callback: Callback) -> bool:
-    return isinstance(callback, Checkpoint)
-
-
-def _check_validation(validation: Any, epochs: int) -> None:
-    """Raise now what would otherwise be raised after the first epochs."""
-    if isinstance(validation, tuple):
-        is_right = len(validation) in (2, 3)
-    elif isinstance(validation, list):
-        is_right = bool(validation) and isinstance(validation[0], tuple)
-    else:
-        is_right = validation is None or not (isinstance(validation, dict | str) or hasattr(validation, "shape"))
-    if not is_right:
-        raise ValueError("validation is a tuple of inputs and targets, with weights perhaps, or a loader of batches")
-    if epochs > 1 and isinstance(validation, Iterator):
-        raise ValueError("validation is an iterator, which can be read once: give a list or a DataLoader")
-
-
-def _read_results(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Return the results by name: numbers, and what is a tensor, such as a confusion matrix, as nested lists."""
-    found = {name: metric.result() for name, metric in metrics.items()}
-    return {
-        name: float(value) if isinstance(value, int | float) else ops.to_numpy(value).tolist()
-        for name, value in found.items()
-    }
-
-
-def _count_batches(loader: Any) -> int | None:
-    try:
-        return len(loader)
-    except TypeError:
-        return None
-
-
-class _EvaluationMode:
-    """A block in which all modules of a model are in evaluation mode."""
-
-    def __init__(self, model: Module) -> None:
-        self.model = model
-
-    def __enter__(self) -> None:
-        self.modes = [(module, module.training) for _, module in self.model.named_modules()]
-        self.model.eval()
-
-    def __exit__(self, *exception: object) -> None:
-        for module, mode in self.modes:
-            module.training = mode

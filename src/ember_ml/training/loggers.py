@@ -1,0 +1,219 @@
+"""Callbacks that write what training measures to a file or to a service."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import math
+import time
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ember_ml import ops
+from ember_ml.training.callback_base import Callback
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer import Trainer
+
+__all__ = ["CSVLog", "JSONLog", "Logger", "MLflow", "TensorBoard", "WandB"]
+
+
+class Logger(Callback):
+    """Writes the values of each epoch and of each validation, on the first process; subclasses define :meth:`write`.
+
+    Args:
+        every_steps: Write loss, rate and other values of a step after so many steps as well; reading them waits for
+            them.
+    """
+
+    every_steps: int | None
+
+    def __init__(self, every_steps: int | None = None) -> None:
+        if every_steps is not None and every_steps < 1:
+            raise ValueError(f"every_steps is at least 1, not {every_steps}")
+        self.every_steps = every_steps
+
+    def write(self, steps: int, values: dict[str, Any]) -> None:
+        """Write values, numbers or nested lists by name, that were known after so many steps."""
+        raise NotImplementedError
+
+    def after_step(self, trainer: Trainer) -> None:
+        if self.every_steps and trainer.steps % self.every_steps == 0:
+            values = {name: x if isinstance(x, int | float) else ops.item(x) for name, x in trainer.step_values.items()}
+            loss = trainer.history.last_loss
+            self._write_first(trainer, {"loss": loss, "rate": trainer.optimizer.rate, **values})
+
+    def after_validation(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        self._write_first(trainer, values)
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        self._write_first(trainer, {"epoch": trainer.epoch, **values})
+
+    def _write_first(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        if _is_first(trainer):
+            self.write(trainer.steps, values)
+
+
+def _is_first(trainer: Trainer) -> bool:
+    return trainer.strategy is None or trainer.strategy.is_main
+
+
+class CSVLog(Callback):
+    """Writes a line of values after each epoch to a file, on the first process; a file that is there is continued."""
+
+    path: Path
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
+        if not _is_first(trainer):
+            return
+        row = {"epoch": trainer.epoch, "steps": trainer.steps, **values}
+        is_new = not self.path.exists()
+        with self.path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, list(row))
+            if is_new:
+                writer.writeheader()
+            writer.writerow(row)
+
+
+class JSONLog(Logger):
+    """Writes a JSON object after each epoch, a line each, to a file, on the first process; lines are added to it.
+
+    Every value is there, those of metrics whose result is a tensor as nested lists, and numbers that are not finite as
+    null.
+
+    Args:
+        path: The file.
+        every_steps: Write loss, rate and other values of a step after so many steps as well; reading them waits for
+            them.
+    """
+
+    path: Path
+
+    def __init__(self, path: str | PathLike[str], every_steps: int | None = None) -> None:
+        super().__init__(every_steps)
+        self.path = Path(path)
+
+    def write(self, steps: int, values: dict[str, Any]) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(_replace_infinite({"steps": steps, **values})) + "\n")
+
+
+def _replace_infinite(value: Any) -> Any:
+    """Return plain data with None for floats that JSON has no number for."""
+    if isinstance(value, dict):
+        return {name: _replace_infinite(x) for name, x in value.items()}
+    if isinstance(value, list):
+        return [_replace_infinite(x) for x in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class TensorBoard(Logger):
+    """Writes event files for TensorBoard to a folder; needs the package ``tensorboard``. Matrices are left out.
+
+    Args:
+        path: The folder; ``tensorboard --logdir`` shows it.
+        every_steps: Write loss, rate and other values of a step after so many steps as well.
+    """
+
+    path: Path
+
+    def __init__(self, path: str | PathLike[str], every_steps: int | None = None) -> None:
+        super().__init__(every_steps)
+        self.path = Path(path)
+        self._events = _import("tensorboard.compat.proto.event_pb2", "TensorBoard", "tensorboard")
+        self._summaries = _import("tensorboard.compat.proto.summary_pb2", "TensorBoard", "tensorboard")
+        self._files = _import("tensorboard.summary.writer.event_file_writer", "TensorBoard", "tensorboard")
+        self._writer: Any = None
+
+    def begin(self, trainer: Trainer) -> None:
+        if _is_first(trainer):
+            self._writer = self._files.EventFileWriter(str(self.path))
+
+    def write(self, steps: int, values: dict[str, Any]) -> None:
+        kind = self._summaries.Summary
+        found = [kind.Value(tag=name, simple_value=x) for name, x in _numbers(values).items()]
+        event = self._events.Event(wall_time=time.time(), step=steps, summary=kind(value=found))
+        self._writer.add_event(event)
+
+    def end(self, trainer: Trainer) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+class MLflow(Logger):
+    """Logs to the active run of MLflow, or to one that is begun for the ``fit``; needs the package ``mlflow``.
+
+    Matrices are left out.
+
+    Args:
+        every_steps: Log loss, rate and other values of a step after so many steps as well.
+        **settings: For ``mlflow.start_run``, where no run is active.
+    """
+
+    settings: dict[str, Any]
+
+    def __init__(self, every_steps: int | None = None, **settings: Any) -> None:
+        super().__init__(every_steps)
+        self.settings = settings
+        self._library = _import("mlflow", "MLflow", "mlflow")
+        self._has_begun = False
+
+    def begin(self, trainer: Trainer) -> None:
+        if _is_first(trainer) and self._library.active_run() is None:
+            self._library.start_run(**self.settings)
+            self._has_begun = True
+
+    def write(self, steps: int, values: dict[str, Any]) -> None:
+        self._library.log_metrics(_numbers(values), step=steps)
+
+    def end(self, trainer: Trainer) -> None:
+        if self._has_begun:
+            self._library.end_run()
+            self._has_begun = False
+
+
+class WandB(Logger):
+    """Logs to a run of Weights & Biases, the active one or a new one; needs the package ``wandb``.
+
+    Args:
+        every_steps: Log loss, rate and other values of a step after so many steps as well.
+        **settings: For ``wandb.init``, where no run is active.
+    """
+
+    settings: dict[str, Any]
+
+    def __init__(self, every_steps: int | None = None, **settings: Any) -> None:
+        super().__init__(every_steps)
+        self.settings = settings
+        self._library = _import("wandb", "WandB", "wandb")
+        self._run: Any = None
+
+    def begin(self, trainer: Trainer) -> None:
+        if _is_first(trainer) and self._library.run is None:
+            self._run = self._library.init(**self.settings)
+
+    def write(self, steps: int, values: dict[str, Any]) -> None:
+        (self._run or self._library.run).log(values, step=steps)
+
+    def end(self, trainer: Trainer) -> None:
+        if self._run is not None:
+            self._run.finish()
+            self._run = None
+
+
+def _numbers(values: dict[str, Any]) -> dict[str, float]:
+    """Return the values that are numbers."""
+    return {name: float(x) for name, x in values.items() if isinstance(x, int | float)}
+
+
+def _import(module: str, logger: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"callbacks.{logger} needs the package {package}: pip install {package}") from error

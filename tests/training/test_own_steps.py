@@ -1,0 +1,245 @@
+"""Steps of one's own: distillation, adversaries, validation within an epoch, gradients that callbacks see, loggers."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ember_ml import nn, ops
+from ember_ml.training import DataLoader, Trainer, callbacks, optimizers
+from tests.reference import own_steps
+
+SETTINGS: list[dict[str, Any]] = [{}, {"compile": True}, {"accumulate": 2}, {"precision": "bfloat16"}]
+
+
+def data(rows: int = 24) -> tuple[Any, Any]:
+    return ops.random_normal((rows, 4), seed=1), ops.random_normal((rows, 1), seed=2)
+
+
+class Distillation(Trainer):
+    """Learns half from the targets, half from a teacher."""
+
+    def __init__(self, **settings: Any) -> None:
+        ops.random.seed(0)
+        super().__init__(nn.Linear(4, 1), optimizers.SGD(0.05), progress=False, **settings)
+        self.teacher = nn.Linear(4, 1)
+
+    def training_step(self, batch: Any) -> Any:
+        loss, prediction = super().training_step(batch)
+        taught = ops.mean(ops.square(ops.subtract(prediction, ops.stop_gradient(self.teacher(batch[0])))))
+        return ops.multiply(ops.add(loss, taught), 0.5), prediction
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_a_step_of_ones_own_is_trained_as_by_hand(backend: str, settings: dict[str, Any]) -> None:
+    trainer = Distillation(metrics=["mean_absolute_error"], **settings)
+    x, y = data()
+    model, teacher = ([ops.to_numpy(v.value).copy() for v in m.parameters()] for m in (trainer.model, trainer.teacher))
+    wanted, w = own_steps.distil(
+        ops.to_numpy(x), ops.to_numpy(y), model, teacher, 0.05, 8, settings.get("accumulate", 1)
+    )
+    history = trainer.fit(x, y, epochs=2, batch_size=8, shuffle=False)
+    near: dict[str, float] = {"rel": 0.03, "abs": 0.01} if "precision" in settings else {"rel": 1e-4}
+    assert history["loss"] == pytest.approx(wanted, **near)
+    assert ops.to_numpy(trainer.model.weight) == pytest.approx(w, **near)
+    assert len(history["mean_absolute_error"]) == 2
+    assert ops.to_numpy(trainer.teacher.weight).tolist() == teacher[0].tolist()
+
+
+def test_a_teacher_that_changes_is_seen_by_the_compiled_step(backend: str) -> None:
+    trainer = Distillation(compile=True)
+    batch = data(8)
+    first = ops.item(trainer.step(batch))
+    trainer.teacher.load_state_dict({"weight": ops.full((1, 4), 9.0), "bias": ops.full((1,), 9.0)})
+    assert ops.item(trainer.step(batch)) > first + 10
+
+
+class Pair(nn.Module):
+    def __init__(self) -> None:
+        self.left, self.right = nn.Linear(4, 1, bias=False), nn.Linear(4, 1, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        return self.left(x)
+
+
+class Adversaries(Trainer):
+    """One part makes the product of both small, the other one large."""
+
+    parts = ("left", "right")
+
+    def training_step(self, batch: Any, part: str = "") -> Any:
+        value = ops.mean(ops.multiply(self.model.left(batch[0]), self.model.right(batch[0])))
+        return value if part == "left" else ops.negative(value)
+
+
+def make_adversaries(**settings: Any) -> Adversaries:
+    ops.random.seed(0)
+    model = Pair()
+    groups = [{"match": model.right, "optimizer": optimizers.SGD(0.2)}]
+    return Adversaries(model, optimizers.SGD(0.1, groups=groups), progress=False, **settings)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_each_part_follows_its_own_loss_and_optimizer(backend: str, settings: dict[str, Any]) -> None:
+    trainer = make_adversaries(**settings)
+    x = data(4)[0]
+    start = [ops.to_numpy(v.value).copy() for v in trainer.model.parameters()]
+    count = settings.get("accumulate", 1)
+    history = trainer.fit([(x,)] * (3 * count))
+    values, right = own_steps.oppose(ops.to_numpy(x), *start, (0.1, 0.2), 3)
+    wanted = [value for value in values for _ in range(count)]
+    near = {"rel": 0.05, "abs": 0.02} if "precision" in settings else {"rel": 1e-4, "abs": 1e-5}
+    assert history["left_loss"] == pytest.approx(wanted, **near)
+    assert history["right_loss"] == pytest.approx([-value for value in wanted], **near)
+    assert history["loss"] == pytest.approx([0.0] * len(wanted), abs=1e-5)
+    assert ops.to_numpy(trainer.model.right.weight)[0] == pytest.approx(right, **near)
+    assert history["left_loss"].epochs == pytest.approx([math.fsum(values) / 3], **near)
+    assert trainer.optimizer.step == 3
+
+
+def test_parts_go_on_from_a_checkpoint(backend: str, tmp_path: Path) -> None:
+    x = data(8)[0]
+    loader = DataLoader((x,), batch_size=2, shuffle=True)
+    whole, part = make_adversaries(), make_adversaries()
+    whole.fit(DataLoader((x,), batch_size=2, shuffle=True), epochs=2)
+    part.fit(loader, epochs=2, max_steps=3)
+    part.save(tmp_path)
+    again = make_adversaries().restore(tmp_path)
+    again.fit(DataLoader((x,), batch_size=2, shuffle=True), epochs=2)
+    for name in ("loss", "left_loss"):
+        assert list(again.history[name]) == list(whole.history[name])
+        assert again.history[name].epochs == whole.history[name].epochs
+
+
+def test_a_parameter_of_no_part_is_an_error(backend: str) -> None:
+    trainer = make_adversaries()
+    trainer.model.extra = nn.Linear(4, 1)
+    with pytest.raises(ValueError, match=r"extra\.weight belongs to none of the parts left, right"):
+        trainer.step((data(4)[0],))
+
+
+def test_metrics_need_predictions(backend: str) -> None:
+    class Alone(Trainer):
+        def training_step(self, batch: Any) -> Any:
+            return ops.mean(self.model(batch[0]))
+
+    trainer = Alone(nn.Linear(4, 1), metrics=["mean_absolute_error"], progress=False)
+    with pytest.raises(ValueError, match="return both, the loss and the predictions"):
+        trainer.fit(*data())
+
+
+def test_validation_every_so_many_steps_and_of_several_sets(backend: str, tmp_path: Path) -> None:
+    seen: list[tuple[int, set[str]]] = []
+
+    class See(callbacks.Callback):
+        def after_validation(self, trainer: Trainer, values: dict[str, Any]) -> None:
+            seen.append((trainer.steps, set(values)))
+
+    x, y = data(24)
+    log = tmp_path / "log.jsonl"
+    trainer = Trainer(
+        nn.Linear(4, 1),
+        optimizers.SGD(0.05),
+        metrics=["mean_absolute_error"],
+        callbacks=[See(), callbacks.JSONLog(log, every_steps=5), callbacks.EarlyStopping("test_loss", patience=9)],
+        progress=False,
+    )
+    sets = {"val": (x[:8], y[:8]), "test": [(x[8:], y[8:])]}
+    history = trainer.fit(x, y, epochs=2, batch_size=4, validation=sets, validate_every=2)
+    names = {"val_loss", "val_mean_absolute_error", "test_loss", "test_mean_absolute_error"}
+    assert seen == [(steps, names) for steps in (2, 4, 8, 10)]
+    assert len(history["val_loss"]) == 6
+    assert len(history["test_loss"].epochs) == 2
+    assert history["test_loss"][-1] == pytest.approx(trainer.evaluate(x[8:], y[8:])["loss"], rel=1e-5)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["steps"] for line in lines] == [2, 4, 5, 6, 8, 10, 10, 12]
+    with pytest.raises(ValueError, match="watches 'tst_loss', and an epoch gives loss"):
+        Trainer(trainer.model, callbacks=[callbacks.EarlyStopping("tst_loss")], progress=False).fit(
+            x, y, validation=sets
+        )
+    for wrong in (0, 1.5):
+        with pytest.raises(ValueError, match="validate_every is a number of steps"):
+            trainer.fit(x, y, validate_every=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("settings", [{}, {"precision": "float16"}], ids=str)
+def test_callbacks_see_the_gradients_and_their_norms(backend: str, tmp_path: Path, settings: dict[str, Any]) -> None:
+    x, y = data(8)
+    norms = callbacks.GradientNorms(every=2, by_name=True)
+    log = tmp_path / "log.jsonl"
+    trainer = Trainer(
+        nn.Linear(4, 1),
+        optimizers.SGD(0.05, max_norm=0.01),
+        callbacks=[norms, callbacks.JSONLog(log, every_steps=1)],
+        progress=False,
+        **settings,
+    )
+    start = [ops.to_numpy(v.value).copy() for v in trainer.model.parameters()]
+    wanted = own_steps.find_norms(ops.to_numpy(x), ops.to_numpy(y), *start)
+    trainer.fit(x, y, epochs=3, batch_size=8)
+    assert sorted(norms.norms) == [0, 2]
+    near = 0.02 if "precision" in settings else 1e-4
+    found = norms.norms[0]
+    assert found["gradient_norm/weight"] == pytest.approx(wanted[0], rel=near)
+    assert found["gradient_norm"] == pytest.approx(math.hypot(*wanted), rel=near)
+    first = json.loads(log.read_text().splitlines()[0])
+    assert first["gradient_norm"] == found["gradient_norm"]
+
+
+def test_tensorboard_reads_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    x, y = data(8)
+    log = callbacks.TensorBoard(tmp_path, every_steps=1)
+    trainer = Trainer(nn.Linear(4, 1), optimizers.SGD(0.05), callbacks=[log], progress=False)
+    trainer.fit(x, y, epochs=2, batch_size=4, validation=(x, y))
+    read = EventAccumulator(str(tmp_path))
+    read.Reload()
+    assert {"loss", "rate", "val_loss"} <= set(read.Tags()["scalars"])
+    assert [event.step for event in read.Scalars("val_loss")] == [2, 4]
+    by_step = [event.value for event in read.Scalars("loss") if event.step in (1, 3)]
+    assert by_step == pytest.approx([trainer.history["loss"][0], trainer.history["loss"][2]])
+
+
+def test_loggers_name_the_package_that_they_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tensorboard", "tensorboard.compat.proto.event_pb2", "mlflow", "wandb"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match="TensorBoard needs the package tensorboard: pip install tensorboard"):
+        callbacks.TensorBoard(tmp_path)
+    with pytest.raises(ImportError, match="MLflow needs the package mlflow"):
+        callbacks.MLflow()
+    with pytest.raises(ImportError, match="WandB needs the package wandb"):
+        callbacks.WandB()
+
+
+def test_mlflow_and_wandb_get_every_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By stand-ins with the functions of those packages that are called."""
+    calls: list[tuple[str, Any]] = []
+    flow = SimpleNamespace(
+        active_run=lambda: None,
+        start_run=lambda **settings: calls.append(("start", settings)),
+        log_metrics=lambda values, step: calls.append(("mlflow", (step, values))),
+        end_run=lambda: calls.append(("end", None)),
+    )
+    run = SimpleNamespace(
+        log=lambda values, step: calls.append(("wandb", (step, values))), finish=lambda: calls.append(("finish", None))
+    )
+    wandb = SimpleNamespace(run=None, init=lambda **settings: calls.append(("init", settings)) or run)
+    monkeypatch.setitem(sys.modules, "mlflow", flow)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    loggers = [callbacks.MLflow(run_name="a"), callbacks.WandB(every_steps=1, project="b")]
+    x, y = data(8)
+    trainer = Trainer(nn.Linear(4, 1), "sgd", callbacks=loggers, progress=False)
+    history = trainer.fit(x, y, batch_size=4, validation=(x, y))
+    assert calls[:2] == [("start", {"run_name": "a"}), ("init", {"project": "b"})]
+    assert calls[-2:] == [("finish", None), ("end", None)]
+    (step, values), *_ = [found for name, found in calls if name == "mlflow"]
+    assert (step, values["epoch"], values["val_loss"]) == (2, 1, history["val_loss"][0])
+    assert [found[0] for name, found in calls if name == "wandb"] == [1, 2, 2]
