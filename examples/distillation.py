@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"computed by {ember_ml.get_backend()}\n")
     training, test = datasets.digits("training"), datasets.digits("test")
     loader = DataLoader(training, batch_size=BATCH_SIZE, shuffle=True)
-    shared = {"precision": options.precision, "progress": False}
+    shared: dict[str, Any] = {"precision": options.precision, "progress": False}
 
     teacher = Trainer(make_model(256), "adam", "sparse_categorical_crossentropy", ["accuracy"], **shared)
     teacher.fit(loader, epochs=1000, max_steps=options.steps)

@@ -93,7 +93,7 @@ class History(Mapping[str, Curve]):
         if self._weight:
             means = {name: total / self._weight for name, total in self._sums.items()}
         for name, mean in means.items():
-            self._curves[name].epochs.append(mean)
+            self._curves.setdefault(name, Curve()).epochs.append(mean)
         self._sums, self._weight = {}, 0
         self.add_values(values)
         for name, value in values.items():

@@ -11,6 +11,9 @@ import ember_ml
 from ember_ml import ops
 from tests.test_examples import EXAMPLES, load
 
+pytest.importorskip("torch")
+nanogpt: Any = pytest.importorskip("tests.reference.nanogpt")
+
 VOCABULARY, UPDATES = 29, 12
 
 
@@ -44,9 +47,6 @@ def train(precision: str | None) -> list[float]:
 
 @cache
 def wanted(precision: str | None) -> list[float]:
-    pytest.importorskip("torch")
-    from tests.reference import nanogpt
-
     batches = make_batches()
     return nanogpt.train(make_weights(), batches, UPDATES, recipe().ACCUMULATE, recipe().RATE, precision)
 
