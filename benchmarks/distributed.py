@@ -52,7 +52,7 @@ def ours(name: str) -> tuple[Step, Step]:
     )
 
     def step() -> Any:
-        loss, _ = made._step((x, y))
+        loss, _, _ = made._step((x, y))
         return loss
 
     return step, lambda: trainer.step((x, y))

@@ -22,7 +22,7 @@ class GPT(nn.Module):
         for name, parameter in self.named_parameters().items():
             scale = 0.02 / (2 * layers) ** 0.5 if name.endswith(("output.weight", "down.weight")) else 0.02
             if len(parameter.shape) > 1:
-                parameter.assign(ops.random_normal(parameter.shape, stddev=scale))
+                parameter.value = ops.random_normal(parameter.shape, stddev=scale)
 
     def forward(self, x: Any) -> Any:
         x = ops.add(self.tokens(x), self.positions(ops.arange(x.shape[1])))

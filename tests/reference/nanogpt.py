@@ -21,8 +21,8 @@ def _forward(p: Mapping[str, torch.Tensor], x: torch.Tensor, layers: int, heads:
         q = {name.split(".", 2)[2]: value for name, value in p.items() if name.startswith(f"blocks.{layer}.")}
         z = F.layer_norm(y, (width,), q["attention_norm.weight"], q["attention_norm.bias"])
         parts = F.linear(z, q["attention.qkv.weight"], q["attention.qkv.bias"]).chunk(3, -1)
-        split = [part.unflatten(-1, (heads, width // heads)).transpose(1, 2) for part in parts]
-        z = F.scaled_dot_product_attention(*split, is_causal=True).transpose(1, 2).flatten(-2)
+        query, key, value = (part.unflatten(-1, (heads, width // heads)).transpose(1, 2) for part in parts)
+        z = F.scaled_dot_product_attention(query, key, value, is_causal=True).transpose(1, 2).flatten(-2)
         y = y + F.linear(z, q["attention.output.weight"], q["attention.output.bias"])
         z = F.layer_norm(y, (width,), q["mlp_norm.weight"], q["mlp_norm.bias"])
         z = F.gelu(F.linear(z, q["mlp.up.weight"], q["mlp.up.bias"]), approximate="tanh")

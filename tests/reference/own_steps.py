@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ def _wide(*arrays: Any) -> list[Array]:
 
 
 def distil(
-    x: Any, y: Any, model: tuple[Any, Any], teacher: tuple[Any, Any], rate: float, size: int, accumulate: int
+    x: Any, y: Any, model: Sequence[Any], teacher: Sequence[Any], rate: float, size: int, accumulate: int
 ) -> tuple[list[float], Array]:
     """Return the losses of two epochs by gradient descent, and the weights of the linear model at the end.
 

@@ -107,9 +107,9 @@ class History(Mapping[str, Curve]):
             self._curves.setdefault(name, Curve()).append(value)
 
     def __getitem__(self, name: str) -> Curve:
+        if self._pending:
+            self.flush()
         if name == "loss":
-            if self._pending:
-                self.flush()
             return self._curves.setdefault("loss", Curve())
         if name not in self._curves:
             raise KeyError(f"the history has no {name!r}; it has {', '.join(self._curves)}")
