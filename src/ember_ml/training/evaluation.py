@@ -35,6 +35,9 @@ def read_results(metrics: dict[str, Any]) -> dict[str, Any]:
 class EvaluationMode:
     """A block in which all modules of a model are in evaluation mode."""
 
+    model: Module
+    modes: list[tuple[Module, bool]]
+
     def __init__(self, model: Module) -> None:
         self.model = model
 
