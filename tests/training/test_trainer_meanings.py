@@ -251,3 +251,21 @@ def test_a_long_epoch_holds_few_tensors_of_losses(backend: str) -> None:
         held.append(len(history._pending))
     assert max(held) <= 1024
     assert history["loss"] == [float(number) for number in range(3000)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_the_curve_in_half_precision_stays_within_2_percent_over_500_steps(backend: str, precision: str) -> None:
+    x = ops.random_normal((400, 8), seed=1)
+    y = ops.argmax(ops.matmul(x, ops.random_normal((8, 3), seed=2)), axis=-1)
+    means = {}
+    for chosen in (None, precision):
+        ops.random.seed(0)
+        model = nn.Sequential(nn.Linear(8, 32), nn.LayerNorm(32), ops.gelu, nn.Linear(32, 3))
+        trainer = Trainer(
+            model, optimizers.AdamW(0.002), "sparse_categorical_crossentropy", precision=chosen, progress=False
+        )
+        means[chosen] = trainer.fit(x, y, epochs=25, batch_size=20)["loss"].epochs
+        assert trainer.steps == 500
+    assert means[precision] == pytest.approx(means[None], rel=0.02)
+    assert means[None][-1] < 0.5 * means[None][0]
