@@ -6,6 +6,7 @@ tensors; ``--mode compiled`` compiles each of them as one function. A finding is
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from collections.abc import Callable, Iterable
@@ -22,6 +23,9 @@ DOCUMENTED = (ValueError, TypeError, IndexError, OverflowError, MemoryError, Not
 SHAPES = ((), (3,), (2, 3), (3, 2), (3, 3), (1, 3), (0, 3), (2, 1, 3), (4,), (2, 3, 3))
 DTYPES = ("float32", "float32", "float32", "float64", "float64", "int32", "int32", "int64", "uint8", "bool")
 VALUES = (-2.5, -1.0, -0.0, 0.0, 0.5, 1.0, 3.0, 2.0, -7.0, 0.001, 300.0)
+
+LARGEST_PRODUCT = 1e38
+"""Beyond this a product in float32 may overflow before a factor of 0 comes."""
 
 UNARY_OPS = (
     "abs negative square sign floor ceil trunc round exp expm1 log log1p log2 sqrt cbrt tanh sin cos sinh cosh arctan "
@@ -168,6 +172,12 @@ def compare(name: str, operands: list[Any], got: Any, want: Any) -> str | None:
         return None if isinstance(want, type) and isinstance(got, type) else f"{got!r} instead of {want!r}"
     if got.dtype == want.dtype and got.shape == want.shape and got.tobytes() == want.tobytes():
         return None
+    if name == "power" and operands[1].size == 1 and operands[1].item() == 0.5:
+        # documented: NumPy takes the square root of minus infinity, which is NaN, where the others give infinity
+        is_lowest = operands[0] + operands[1] == -math.inf
+        got, want = got[~is_lowest], want[~is_lowest]
+    if name == "prod" and math.prod(abs(float(x)) for x in operands[0].ravel() if x) > LARGEST_PRODUCT:
+        return None  # documented: the order of the factors decides
     fault = close_stack(got[None], [want])
     if fault is not None and name in SUMS and str(want.dtype) in EPS:
         fault = close_stack(got[None], [want], 64 * EPS[str(want.dtype)] * sum_of_sizes(operands))

@@ -71,10 +71,9 @@ def test_arguments_that_mean_nothing_are_refused(backend: str) -> None:
         ops.scatter([1.0], [0], aggr="median")
     with pytest.raises(ValueError, match="one dimension"):
         ops.scatter([[1.0]], [[0]])
-    with pytest.raises(ValueError, match="dimension"):
-        ops.scatter(1.0, [0])
-    with pytest.raises(IndexError):
-        ops.scatter([1.0], [0], axis=1)
+    for values, axis in ((1.0, 0), ([1.0], 1)):
+        with pytest.raises(IndexError, match=f"axis {axis} is out of range"):
+            ops.scatter(values, [0], axis=axis)
     with pytest.raises(IndexError):
         ops.scatter([1.0], [0.0])
     with pytest.raises(ValueError, match="row"):

@@ -55,7 +55,10 @@ class History(Mapping[str, Curve]):
         if not self.switches or self.switches[-1][1] != backend:
             self.flush()  # read the pending losses before another backend's are added
             self.switches.append((len(self["loss"]), backend))
-        self._pending.append(({"loss": loss, **{f"{name}_loss": x for name, x in (parts or {}).items()}}, size))
+        losses = {"loss": loss}
+        if parts:
+            losses |= {f"{name}_loss": x for name, x in parts.items()}
+        self._pending.append((losses, size))
         if len(self._pending) >= _UNREAD:  # each is a tensor that takes memory
             self.flush()
 

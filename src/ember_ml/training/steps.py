@@ -9,6 +9,7 @@ from typing import Any
 
 import ember_ml
 from ember_ml import ops
+from ember_ml.backend.capabilities import Laziness
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
@@ -55,9 +56,8 @@ class Objective:
         self._compiled_loss = ember_ml.compile(self.loss_of)
         self._compiled_gradients = ember_ml.compile(self.gradients)
 
-    def compute(self, batch: Any) -> tuple[Tensor, Any]:
-        """Return the loss of a batch by ``model`` and ``loss``, and the predictions."""
-        x, y, weight = split_batch(batch)
+    def compute(self, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
+        """Return the loss of inputs, targets and weights by ``model`` and ``loss``, and the predictions."""
         prediction = apply_model(self.model, x)
         if self.precision is not None:
             prediction = widen(prediction)
@@ -68,9 +68,9 @@ class Objective:
 
         ``used`` are the modules that a step of one's own uses: a compiled program must know of their tensors.
         """
-        with compute_in(self.precision):
+        with nullcontext() if self.precision is None else compute_in(self.precision):
             if self.step is None:
-                value, prediction = self.compute(batch)
+                value, prediction = self.compute(*batch)
             else:
                 found = self.step(batch) if part is None else self.step(batch, part)
                 value, prediction = found if isinstance(found, tuple) else (found, None)
@@ -195,7 +195,9 @@ class TrainingStep:
             state = self.model.trained_state()
         if not state.named:
             raise ValueError("there is nothing to train: the model has no parameters, or all of them are frozen")
-        is_compiled = self._compiles(backend)
+        is_compiled = self.is_compiled
+        if is_compiled is None:  # the user has not said it: where the backend gains most by it
+            is_compiled = backend.compilation is not None and backend.compilation.compiles_steps
         if is_compiled and self._is_whole(backend):
             self.optimizer.make_slots(state.named)  # which the program takes and gives
             self._whole_for = (state, backend)
@@ -205,20 +207,19 @@ class TrainingStep:
         else:
             with self.strategy.random_stream():
                 result = self._step(backend, state, is_compiled, given)
-        self._evaluate(backend, state, result[0])
+        if backend.laziness is not None:
+            self._evaluate(backend.laziness, state, result[0])
         return result
 
     def _run_whole(self, backend: Backend, state: TrainedState, batch: Sequence[Any]) -> tuple[Tensor, Any, Any]:
         result = self._compiled_update(self.used, *batch)
         if backend.laziness is not None:
-            self._evaluate(backend, state, result[0])
+            self._evaluate(backend.laziness, state, result[0])
         return result
 
-    def _evaluate(self, backend: Backend, state: TrainedState, loss: Tensor) -> None:
+    def _evaluate(self, laziness: Laziness, state: TrainedState, loss: Tensor) -> None:
         """Compute what a lazy backend has put off: otherwise the graphs of all steps would pile up."""
-        if backend.laziness is not None:
-            held = [*state.variables, *self.optimizer.slot_variables()]
-            backend.laziness.evaluate(loss, *values_of(held))
+        laziness.evaluate(loss, *values_of([*state.variables, *self.optimizer.slot_variables()]))
 
     def prepare(self) -> None:
         """Let the strategy make the models of all processes equal, once the model has all its parameters."""
@@ -228,12 +229,6 @@ class TrainingStep:
             raise ValueError("the loss of a batch that several processes share is a mean over its samples, not a sum")
         self.strategy.prepare(self.model, self.optimizer)
         self.is_prepared = True
-
-    def _compiles(self, backend: Backend) -> bool:
-        """Whether the step is compiled: as the user says, or else where the backend gains most by it."""
-        if self.is_compiled is not None:
-            return self.is_compiled
-        return backend.compilation is not None and backend.compilation.compiles_steps
 
     def _is_whole(self, backend: Backend) -> bool:
         """Return whether the update is part of the compiled program.

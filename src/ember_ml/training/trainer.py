@@ -300,12 +300,14 @@ class Trainer:
         loss, parts, prediction = self._step(batch)
         whole = size if self.strategy is None else self._count_whole_batch(size)
         self.history.add_step(loss, whole, active().name, parts)
-        self.step_values |= {f"{part}_loss": value for part, value in (parts or {}).items()}
+        if parts:
+            self.step_values |= {f"{part}_loss": value for part, value in parts.items()}
         self.steps += 1
         if loader is not None:
             self.steps_in_epoch += 1
             self.position = loader.state()
-        update_metrics(self.metrics, batch, prediction)
+        if self.metrics:
+            update_metrics(self.metrics, batch, prediction)
         return loss
 
     def _count_whole_batch(self, size: int) -> int:
@@ -353,18 +355,19 @@ class Trainer:
         >>> history["loss"][-1] < history["loss"][0]
         True
         """
-        return self._step.objective.compute(batch)
+        return self._step.objective.compute(*split_batch(batch))
 
     def validation_step(self, batch: Any) -> Any:
         """Return the loss of a batch for ``evaluate``, a mean over its samples, and the predictions for the metrics.
 
         A subclass may define it anew, and return the loss alone where there are no metrics.
         """
-        return self._step.objective.compute(batch)
+        return self._step.objective.compute(*split_batch(batch))
 
     def step(self, batch: Any) -> Tensor:
         """Train on one batch, a tuple of inputs and targets; return its loss before the update, a 0-d tensor."""
-        self._step.used = self._find_modules()
+        if self._step.objective.step is not None:
+            self._step.used = self._find_modules()
         if not self.model.trained_state().is_training:
             self.model.train()
         return self._train_on(batch)

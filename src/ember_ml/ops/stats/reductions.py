@@ -75,7 +75,8 @@ def prod(x: TensorLike, axis: AxisLike | None = None, dtype: DTypeLike | None = 
     """The product of the elements, 1 where there are none.
 
     Signed integers and bools are multiplied in int64, unsigned ones in uint64, and wrap beyond it. With ``dtype`` the
-    elements are cast first.
+    elements are cast first. The order of the factors is that of the backend, so that a part of them may overflow before
+    a 0 comes: then the product is NaN on one backend and 0 on another.
 
     >>> from ember_ml import ops
     >>> ops.prod([2.0, 3.0, 4.0]).item()

@@ -10,11 +10,12 @@ from itertools import count
 from typing import Any, ClassVar
 
 from ember_ml import ops
+from ember_ml.backend import selection
 from ember_ml.backend.capabilities import OptimizerKernels
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES
-from ember_ml.dispatch.autocast import outside_autocast
+from ember_ml.dispatch.autocast import autocast
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.training.optimizers.groups import Group, check_groups, find_groups, find_rate, make_member
@@ -127,12 +128,15 @@ class Optimizer(Holder):
             named = {name: named[name] for name in gradients}
         self.apply(named, [gradients[name] for name in named])
 
-    @outside_autocast
     def apply(self, named: Mapping[str, Variable], gradients: Sequence[Tensor], square: Tensor | None = None) -> None:
         """Change the variables by their gradients, which are native to the active backend and in the same order.
 
         Where ``gradients`` are only a part, ``square`` is the sum of :meth:`square_of` over all parts.
         """
+        if selection.has_scopes and selection.half_here() is not None:
+            with autocast(None):
+                self.apply(named, gradients, square)
+            return
         backend = active()
         is_traced = backend.is_tracing()
         parts = self._split(named)

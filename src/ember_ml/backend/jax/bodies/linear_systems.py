@@ -35,10 +35,12 @@ def _columns(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def _solve_columns(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the solutions, NaN for singular matrices, and which matrices are singular."""
+    is_known = ~jnp.isnan(a).any(axis=(-2, -1))  # JAX 0.10: factors of NaN may have zeros
     lu, _, order = lax.linalg.lu(a)
     b = jnp.take_along_axis(b, order[..., None], axis=-2)
     b = lax.linalg.triangular_solve(lu, b, left_side=True, lower=True, unit_diagonal=True)
-    return _solve_triangle(lu, b, lower=False)
+    result, singular = _solve_triangle(lu, b, lower=False)
+    return or_nan(result, is_known), singular & is_known
 
 
 def _solve_triangle(a: jax.Array, b: jax.Array, lower: bool) -> tuple[jax.Array, jax.Array]:
