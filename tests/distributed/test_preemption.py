@@ -93,7 +93,7 @@ print("steps", trainer.steps)
 """
 
 
-@pytest.mark.parametrize("work", ["save", "compile"])
+@pytest.mark.parametrize("work", ["save", pytest.param("compile", marks=pytest.mark.long)])  # each waits for 17 seconds
 def test_saving_and_compiling_are_not_standing_still(backend: str, work: str, tmp_path: Path) -> None:
     options = ("-n", "2", "--backend", backend, "--timeout", "16")
     shown = launch(tmp_path, LONG, *options, arguments=(str(tmp_path / "run"), work))
