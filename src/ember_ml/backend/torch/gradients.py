@@ -260,27 +260,35 @@ def vmap(
 def checkpoint(function: Callable[..., Any], leaves: Sequence[Any], is_complete: bool) -> Any:
     if _is_transformed():  # torch 2.13: checkpoint has no effect on torch.func
         return function(*leaves)
+    # torch 2.13: stops early by an exception inside an op, which the op would take for a failure of its hot path
+    with set_checkpoint_early_stop(False):
+        return _checkpoint(_keep_depth(function), *leaves, use_reentrant=False)
+
+
+def _keep_depth(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that runs inside as many gradients as now, also when a backward pass calls it.
+
+    The pass itself is outside of them, and torch runs it in another thread where the tensors are on CUDA.
+    """
     depth = getattr(_nesting, "depth", 0)
 
-    def nested(*again: Any) -> Any:
-        """Run the function inside as many gradients as the first time, also when it is repeated in a backward pass."""
+    def nested(*leaves: Any) -> Any:
         before = getattr(_nesting, "depth", 0)
         _nesting.depth = max(before, depth)
         try:
-            return function(*again)
+            return function(*leaves)
         finally:
             _nesting.depth = before
 
-    # torch 2.13: stops early by an exception inside an op, which the op would take for a failure of its hot path
-    with set_checkpoint_early_stop(False):
-        return _checkpoint(nested, *leaves, use_reentrant=False)
+    return nested
 
 
 class _Call:
-    """A function with its own vjp, and the vjp of its last run."""
+    """A function with its own vjp, the vjp of its last run, and how to compute both inside of the same gradients."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.pull = function, None
+        self.pull_again = _keep_depth(lambda leaves, gradients: function(*leaves)[1](gradients))
 
 
 class _Custom(torch.autograd.Function):
@@ -300,10 +308,9 @@ class _Custom(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        pull = ctx.call.pull
         if torch.is_grad_enabled() or _is_transformed():  # the rule needs inputs that belong to the graph
-            _, pull = ctx.call.function(*ctx.saved_tensors)
-        return (None, *pull(gradients))
+            return (None, *ctx.call.pull_again(ctx.saved_tensors, gradients))
+        return (None, *ctx.call.pull(gradients))
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
