@@ -70,11 +70,17 @@ def step(
     def loss_of(inputs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.cross_entropy(model(inputs).flatten(0, -2), target.flatten())
 
-    if compiled:
-        loss_of = torch.compile(loss_of)
+    return _step_of(loss_of, optimizer, (inputs, target), compiled)
+
+
+def _step_of(
+    loss_of: Callable[..., torch.Tensor], optimizer: torch.optim.Optimizer, batch: Any, compiled: bool
+) -> Callable[[], torch.Tensor]:
+    """Return a function that takes one step of the optimizer and returns the loss."""
+    run_loss = torch.compile(loss_of) if compiled else loss_of
 
     def run() -> torch.Tensor:
-        loss = loss_of(inputs, target)
+        loss = run_loss(*batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
@@ -104,16 +110,7 @@ def language_step(
     def loss_of(tokens: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.cross_entropy(model(tokens).flatten(0, 1).float(), target.flatten())
 
-    run_loss = torch.compile(loss_of) if compiled else loss_of
-
-    def run() -> torch.Tensor:
-        loss = run_loss(tokens, target)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    return run
+    return _step_of(loss_of, optimizer, (tokens, target), compiled)
 
 
 def keras_step(name: str, x: np.ndarray, y: np.ndarray, rate: float, compiled: bool) -> Callable[[], Any]:

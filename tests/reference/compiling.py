@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
 
 __all__ = ["SETTINGS", "share_context"]
 
@@ -14,8 +16,10 @@ SETTINGS = {
     "JAX_COMPILATION_CACHE_DIR": os.path.join(tempfile.gettempdir(), "ember_ml_jax_cache"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false",
+    "XLA_FLAGS": "--xla_backend_optimization_level=0",
 }
+if find_spec("jaxlib") and version("jaxlib").startswith("0.10."):  # jaxlib 0.11 ends at a flag that it does not know
+    SETTINGS["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
 
 
 @cache

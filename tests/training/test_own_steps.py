@@ -225,7 +225,7 @@ def test_mlflow_and_wandb_get_every_value(monkeypatch: pytest.MonkeyPatch) -> No
     calls: list[tuple[str, Any]] = []
     flow = SimpleNamespace(
         active_run=lambda: None,
-        start_run=lambda **settings: calls.append(("start", settings)),
+        start_run=lambda **settings: calls.append(("start", settings)) or "the run",
         log_metrics=lambda values, step: calls.append(("mlflow", (step, values))),
         end_run=lambda: calls.append(("end", None)),
     )

@@ -9,7 +9,7 @@ import math
 import time
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.training.callback_base import Callback
@@ -146,7 +146,41 @@ class TensorBoard(Logger):
             self._writer = None
 
 
-class MLflow(Logger):
+class _RunLogger(Logger):
+    """Logs to a run that a package keeps: the active one, or one that is begun for the ``fit``."""
+
+    package: ClassVar[str]
+    settings: dict[str, Any]
+
+    def __init__(self, every_steps: int | None = None, **settings: Any) -> None:
+        super().__init__(every_steps)
+        self.settings = settings
+        self._library = _import(self.package, type(self).__name__, self.package)
+        self._run: Any = None
+
+    def begin(self, trainer: Trainer) -> None:
+        if _is_first(trainer) and self._active() is None:
+            self._run = self._start()
+
+    def end(self, trainer: Trainer) -> None:
+        if self._run is not None:
+            self._finish()
+            self._run = None
+
+    def _active(self) -> Any:
+        """Return the active run, or None."""
+        raise NotImplementedError
+
+    def _start(self) -> Any:
+        """Begin a run and return it."""
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        """End the run that was begun."""
+        raise NotImplementedError
+
+
+class MLflow(_RunLogger):
     """Logs to the active run of MLflow, or to one that is begun for the ``fit``; needs the package ``mlflow``.
 
     Matrices are left out.
@@ -156,29 +190,22 @@ class MLflow(Logger):
         **settings: For ``mlflow.start_run``, where no run is active.
     """
 
-    settings: dict[str, Any]
-
-    def __init__(self, every_steps: int | None = None, **settings: Any) -> None:
-        super().__init__(every_steps)
-        self.settings = settings
-        self._library = _import("mlflow", "MLflow", "mlflow")
-        self._has_begun = False
-
-    def begin(self, trainer: Trainer) -> None:
-        if _is_first(trainer) and self._library.active_run() is None:
-            self._library.start_run(**self.settings)
-            self._has_begun = True
+    package = "mlflow"
 
     def write(self, steps: int, values: dict[str, Any]) -> None:
         self._library.log_metrics(_numbers(values), step=steps)
 
-    def end(self, trainer: Trainer) -> None:
-        if self._has_begun:
-            self._library.end_run()
-            self._has_begun = False
+    def _active(self) -> Any:
+        return self._library.active_run()
+
+    def _start(self) -> Any:
+        return self._library.start_run(**self.settings)
+
+    def _finish(self) -> None:
+        self._library.end_run()
 
 
-class WandB(Logger):
+class WandB(_RunLogger):
     """Logs to a run of Weights & Biases, the active one or a new one; needs the package ``wandb``.
 
     Args:
@@ -186,25 +213,19 @@ class WandB(Logger):
         **settings: For ``wandb.init``, where no run is active.
     """
 
-    settings: dict[str, Any]
-
-    def __init__(self, every_steps: int | None = None, **settings: Any) -> None:
-        super().__init__(every_steps)
-        self.settings = settings
-        self._library = _import("wandb", "WandB", "wandb")
-        self._run: Any = None
-
-    def begin(self, trainer: Trainer) -> None:
-        if _is_first(trainer) and self._library.run is None:
-            self._run = self._library.init(**self.settings)
+    package = "wandb"
 
     def write(self, steps: int, values: dict[str, Any]) -> None:
-        (self._run or self._library.run).log(values, step=steps)
+        self._active().log(values, step=steps)
 
-    def end(self, trainer: Trainer) -> None:
-        if self._run is not None:
-            self._run.finish()
-            self._run = None
+    def _active(self) -> Any:
+        return self._run or self._library.run
+
+    def _start(self) -> Any:
+        return self._library.init(**self.settings)
+
+    def _finish(self) -> None:
+        self._run.finish()
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, float]:
