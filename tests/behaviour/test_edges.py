@@ -54,6 +54,31 @@ def test_what_does_not_fit_into_memory_raises_memory_error(backend: str) -> None
     assert (done.returncode, done.stdout.strip()) == (0, "fine"), done.stderr
 
 
+HUGE = {
+    "bincount": lambda: ops.bincount([1, 2**62]),
+    "bincount, the largest int64": lambda: ops.bincount(ops.array([1, 2**63 - 1], dtype="int64")),
+    "bincount with minlength": lambda: ops.bincount([1], minlength=2**62),
+    "bincount with weights": lambda: ops.bincount([1, 2**62], [1.0, 2.0]),
+    "diag": lambda: ops.diag(ops.ones(3), k=2**62),
+    "diagflat": lambda: ops.diagflat(ops.ones(3), k=-(2**62)),
+    "fft": lambda: ops.fft(ops.ones(4), 2**62),
+    "irfftn": lambda: ops.irfftn(ops.ones((4, 4)), (2**40, 2**40)),
+    "linspace": lambda: ops.linspace(0.0, 1.0, 2**62),
+    "one_hot": lambda: ops.one_hot([1, 2], 2**62),
+    "pad": lambda: ops.pad(ops.ones(3), [(2**62, 2**62)]),
+    "repeat": lambda: ops.repeat(ops.ones(3), 2**62),
+    "segment_sum": lambda: ops.segment_sum(ops.ones(3), [0, 1, 2], 2**62),
+    "segment_max": lambda: ops.segment_max(ops.ones((3, 2**20)), [0, 1, 2], 2**42),
+    "tile": lambda: ops.tile(ops.ones(3), 2**62),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_result_beyond_every_memory_raises_and_writes_nowhere(backend: str, name: str) -> None:
+    with pytest.raises((MemoryError, ValueError, OverflowError, TypeError)):
+        HUGE[name]()
+
+
 def test_loaded_tensors_survive_a_file_that_is_rewritten(backend: str, tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
     ops.save(path, {"w": ops.ones(1_000_000), "b": ops.array([1, 2])})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
+from ember_ml.backend.common.shapes import as_shape
+
 __all__ = ["as_length", "check_length", "check_norm", "count_frames", "lengths_and_axes", "overhang"]
 
 _NORMS = frozenset({"backward", "ortho", "forward"})
@@ -51,7 +53,7 @@ def lengths_and_axes(
     lengths = tuple(mine if n == -1 else n for n, mine in zip(s, own, strict=True))
     for n in lengths:
         check_length(n)
-    return lengths, found
+    return as_shape(lengths), found
 
 
 def as_length(value: int, what: str) -> int:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from ember_ml.backend.common.axes import axis_of
 from ember_ml.backend.common.scatter import partial_sums, usable_ids
+from ember_ml.backend.common.shapes import as_shape
 from ember_ml.backend.contract import Body
 from ember_ml.backend.jax.bodies.indexing import readable
 from ember_ml.backend.jax.half_precision import widen
@@ -17,8 +18,10 @@ from ember_ml.backend.jax.jitting import static
 
 def _check_ids(data: jax.Array, ids: jax.Array, count: int | None) -> tuple[jax.Array, int]:
     """Return the segment ids, all in range, and the number of segments."""
-    # JAX 0.10: drops rows whose id is out of range
-    return usable_ids(data, ids, count, readable, lambda ids, last: jnp.clip(ids.astype(jnp.int64), 0, last))
+    # JAX 0.10: drops rows whose id is out of range, and ends the process at a shape that overflows
+    ids, count = usable_ids(data, ids, count, readable, lambda ids, last: jnp.clip(ids.astype(jnp.int64), 0, last))
+    as_shape((count, *data.shape[1:]))
+    return ids, count
 
 
 def _with_checked_ids(reduce: Any) -> Body:
@@ -83,6 +86,7 @@ segment_prod = _reducing("multiply")
 
 
 def one_hot(x: jax.Array, num_classes: int, axis: int, dtype: Any) -> jax.Array:
+    as_shape((*x.shape, num_classes))
     return _one_hot(x, num_classes, axis_of(axis, x.ndim + 1), jnp.dtype(jnp.float32) if dtype is None else dtype)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ember_ml.backend.common.shapes import as_shape
 from ember_ml.backend.common.unique import descends, unique_ops, unique_parts
 from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.backend.numpy.bodies.indexing import in_range
@@ -30,6 +31,8 @@ def digitize(x: np.ndarray, bins: np.ndarray, right: bool) -> np.ndarray:
 
 def bincount(x: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
     if weights is None:
+        if x.size and x.dtype.itemsize == 8:  # NumPy 2.4: writes before the result if the largest is 2**63 - 1
+            as_shape(max(int(x.max()), 0))
         return np.bincount(x.astype(np.int64, copy=False), minlength=minlength)
     if x.size and x.min() < 0:
         raise ValueError("bincount counts no negative integers")
