@@ -23,6 +23,7 @@ __all__ = [
     "check_close",
     "generate",
     "gradients",
+    "open_folder",
     "read_weights",
     "result_of_folder",
     "write",
@@ -280,12 +281,13 @@ def pooled(name: str, folder: Path, tokens: list[list[int]], types: list[list[in
     import torch
 
     with torch.no_grad():
-        found = _quietly(_open(CASES[name].kind, folder), torch.tensor(tokens), token_type_ids=torch.tensor(types))
+        found = _quietly(open_folder(name, folder), torch.tensor(tokens), token_type_ids=torch.tensor(types))
     return found.last_hidden_state.numpy(), found.pooler_output.numpy()
 
 
-def _open(kind: str, folder: Path) -> Any:
-    return _quietly(getattr(_transformers(), kind).from_pretrained, folder).eval()
+def open_folder(name: str, folder: Path) -> Any:
+    """Open a folder with the class of Transformers that a case names."""
+    return _quietly(getattr(_transformers(), CASES[name].kind).from_pretrained, folder).eval()
 
 
 def result_of_folder(name: str, folder: Path, tokens: list[list[int]]) -> np.ndarray:
@@ -295,7 +297,7 @@ def result_of_folder(name: str, folder: Path, tokens: list[list[int]]) -> np.nda
     with torch.no_grad():
         given = torch.tensor(tokens)
         more = {"decoder_input_ids": given} if name in TRANSLATORS else {}
-        return _quietly(_open(CASES[name].kind, folder), given, **more)[0].float().numpy()
+        return _quietly(open_folder(name, folder), given, **more)[0].float().numpy()
 
 
 def generate(name: str, folder: Path, tokens: list[list[int]], count: int, **settings: Any) -> list[list[int]]:
@@ -303,7 +305,7 @@ def generate(name: str, folder: Path, tokens: list[list[int]], count: int, **set
     import torch
 
     given = torch.tensor(tokens)
-    model = _open(CASES[name].kind, folder)
+    model = open_folder(name, folder)
     found = _quietly(
         model.generate, given, attention_mask=torch.ones_like(given), max_new_tokens=count, do_sample=False, **settings
     )
@@ -333,7 +335,7 @@ def gradients(name: str, folder: Path, tokens: list[list[int]]) -> dict[str, np.
     """Return the gradients of the mean square of the result, by the stored names of the parameters."""
     import torch
 
-    model, given = _open(CASES[name].kind, folder), torch.tensor(tokens)
+    model, given = open_folder(name, folder), torch.tensor(tokens)
     more = {"decoder_input_ids": given} if name in TRANSLATORS else {}
     _quietly(model, given, **more)[0].square().mean().backward()
     return {key: x.grad.numpy() for key, x in model.named_parameters() if x.grad is not None}

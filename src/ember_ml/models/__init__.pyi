@@ -1,10 +1,29 @@
 # Written by utils/make_tables.py: the public names, for editors and type checkers.
 
+from ember_ml.models.adapter_files import load_adapter as load_adapter
+from ember_ml.models.adapter_files import save_adapter as save_adapter
 from ember_ml.models.architectures import ARCHITECTURES as ARCHITECTURES
 from ember_ml.models.loading import from_config as from_config
 from ember_ml.models.loading import load as load
+from ember_ml.models.lora import add_lora as add_lora
+from ember_ml.models.lora import merge_adapter as merge_adapter
+from ember_ml.models.lora import remove_adapter as remove_adapter
+from ember_ml.models.lora import unmerge_adapter as unmerge_adapter
 from ember_ml.models.pretrained import PretrainedModel as PretrainedModel
 from ember_ml.models.tokenizers import Tokenizer as Tokenizer
 from ember_ml.models.tokenizers import tokenizer as tokenizer
 
-__all__ = ["ARCHITECTURES", "PretrainedModel", "Tokenizer", "from_config", "load", "tokenizer"]
+__all__ = [
+    "ARCHITECTURES",
+    "PretrainedModel",
+    "Tokenizer",
+    "add_lora",
+    "from_config",
+    "load",
+    "load_adapter",
+    "merge_adapter",
+    "remove_adapter",
+    "save_adapter",
+    "tokenizer",
+    "unmerge_adapter",
+]

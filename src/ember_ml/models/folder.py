@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Mapping
@@ -10,11 +11,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from ember_ml.backend.safetensors import MappedTensors
+from ember_ml.core.atomic_files import replaced
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import ConfigError
 from ember_ml.models.settings import parse_json
 
-__all__ = ["INDEX", "WEIGHTS", "Folder", "StoredTensors"]
+__all__ = ["INDEX", "WEIGHTS", "Folder", "StoredTensors", "write_json"]
 
 WEIGHTS: str = "model.safetensors"
 INDEX: str = "model.safetensors.index.json"
@@ -143,3 +145,9 @@ class StoredTensors:
     def read(self, name: str) -> Any:
         """Return the array of a tensor, on the host."""
         return self._owners[name].read(name)
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Write settings to a file, in one step."""
+    with replaced(path) as file:
+        file.write(json.dumps(values, indent=2, sort_keys=True).encode() + b"\n")

@@ -58,6 +58,7 @@ class Names:
 
     def find(self, name: str, count: int = 0) -> Stored:
         """Return how the parameter ``name`` is stored, whose first axis has ``count`` elements."""
+        name = name.replace(".base.", ".")  # of a linear map with an adapter
         numbers = re.findall(r"(?<=\.)\d+(?=\.|$)", name)
         key = re.sub(r"(?<=\.)\d+(?=\.|$)", "{}", name)
         module, _, last = key.rpartition(".")

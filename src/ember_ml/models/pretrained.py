@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from ember_ml.backend.selection import active
 from ember_ml.core.atomic_files import replaced
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.errors import ConfigError, UnsupportedDType
-from ember_ml.models.folder import INDEX, WEIGHTS, Folder, StoredTensors
+from ember_ml.models.folder import INDEX, WEIGHTS, Folder, StoredTensors, write_json
 from ember_ml.models.names import Names, Stored
 from ember_ml.models.settings import Settings
 from ember_ml.nn.model import Model
@@ -56,15 +55,22 @@ class PretrainedModel(Model):
     generation: dict[str, Any]
     """What ``generation_config.json`` says, empty where there is none."""
 
+    source: Folder | None
+    """Where it came from, None where it was made here."""
+    adapter: Any
+    """The settings of the adapter that ``models.add_lora`` or ``models.load_adapter`` gave it, or None."""
+
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        self.settings, self.adapter = settings, None
         self.__dict__["generation"] = {}
-        self._source: Folder | None = None
+        self.source = None
 
     def _slots(self) -> list[_Slot]:
         """Return where the parameters, and the buffers that are stored, come from."""
         found: dict[int, tuple[Variable, list[Stored]]] = {}
         for name, variable in self._all_names().items():
+            if ".lora." in name:  # in files of its own
+                continue
             try:
                 stored = self.names.find(name, variable.shape[0] if variable.shape else 0)
             except KeyError:
@@ -141,7 +147,7 @@ class PretrainedModel(Model):
 
     def remember(self, folder: Folder) -> Self:
         """Keep where the model came from, for the files that go with it; return the model itself."""
-        self._source = folder
+        self.source = folder
         self.__dict__["generation"] = folder.read_json(_GENERATION) if folder.has(_GENERATION) else {}
         return self
 
@@ -160,6 +166,11 @@ class PretrainedModel(Model):
         the settings, and the files of the tokenizer where the model came with them. Weights of another model in the
         folder are removed.
         """
+        if self.adapter is not None:
+            raise ValueError(
+                "the model has an adapter, which its own format does not hold: models.save_adapter(model, folder) "
+                "writes it; models.merge_adapter(model) and models.remove_adapter(model) make it part of the weights"
+            )
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         shards = list(self._shards(shard_bytes))
@@ -176,11 +187,11 @@ class PretrainedModel(Model):
         if len(shards) > 1:
             weight_map = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
             index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
-            _write_json(folder / INDEX, index)
+            write_json(folder / INDEX, index)
         self._remove_old(folder, {*files, INDEX} if len(shards) > 1 else {*files})
-        _write_json(folder / _CONFIG, self._config())
+        write_json(folder / _CONFIG, self._config())
         if self.generation:
-            _write_json(folder / _GENERATION, self.generation)
+            write_json(folder / _GENERATION, self.generation)
         self._copy_files(folder)
 
     def _shards(self, limit: int) -> Iterator[dict[str, tuple[Variable, Stored, int]]]:
@@ -213,12 +224,12 @@ class PretrainedModel(Model):
         return {**self.settings.values, **({key: dtypes.pop()} if len(dtypes) == 1 else {})}
 
     def _copy_files(self, folder: Path) -> None:
-        if self._source is None or os.path.realpath(folder) == os.path.realpath(self._source.path):
+        if self.source is None or os.path.realpath(folder) == os.path.realpath(self.source.path):
             return
         for name in _COPIED:
-            if self._source.has(name):
+            if self.source.has(name):
                 with replaced(folder / name) as file:
-                    file.write(self._source.read_bytes(name))
+                    file.write(self.source.read_bytes(name))
 
 
 def _list(names: list[str]) -> str:
@@ -259,8 +270,3 @@ def _assemble(parts: list[Tensor], stored: Stored) -> Tensor:
 def _stored_part(variable: Variable, stored: Stored, number: int) -> Tensor:
     value = variable.value if len(stored.names) == 1 else ops.get_item(variable.value, number)
     return ops.matrix_transpose(value) if stored.is_transposed else value
-
-
-def _write_json(path: Path, values: dict[str, Any]) -> None:
-    with replaced(path) as file:
-        file.write(json.dumps(values, indent=2, sort_keys=True).encode() + b"\n")
