@@ -135,7 +135,12 @@ def test_nan_statistics_pass_no_gradient_to_nan(backend: str) -> None:
 def test_roots_of_0_have_an_infinite_gradient(backend: str) -> None:
     assert _gradient(ops.sqrt, [0.0, 4.0]) == [math.inf, 0.25]
     assert _gradient(lambda x: ops.power(x, 0.5), [0.0, 4.0]) == [math.inf, 0.25]
-    assert _gradient(ops.cbrt, [0.0])[0] == math.inf
+    assert _gradient(ops.cbrt, [0.0, -0.0]) == [math.inf, math.inf]
+
+
+def test_the_cube_root_keeps_the_sign_of_zero(backend: str) -> None:
+    signs = [math.copysign(1.0, x) for x in ops.to_numpy(ops.cbrt([0.0, -0.0, 8.0, -8.0])).tolist()]
+    assert signs == [1.0, -1.0, 1.0, -1.0]
 
 
 def test_powers_of_0(backend: str) -> None:

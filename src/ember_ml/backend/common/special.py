@@ -270,14 +270,15 @@ def complex_tanh(xp: Any, parts: Any, x: Any) -> Any:
     return xp.where(xp.isinf(a), ends, xp.tanh(x))
 
 
-def cube_root(xp: Any, x: Any) -> Any:
+def cube_root(xp: Any, signbit: Any, x: Any) -> Any:
     """Return the cube root: a power, which errs by the rounding of 1/3, and one step of Newton's method."""
     is_end = xp.logical_or(x == 0, xp.isinf(x))
-    a = xp.where(x < 0, -x, x)  # unlike abs, its derivative at 0 is not 0
+    is_negative = signbit(x)  # also of -0.0, whose root it is
+    a = xp.where(is_negative, -x, x)  # unlike abs, its derivative at 0 is not 0
     power = a ** (1 / 3)
     y = xp.where(is_end, 1.0, power)
     y = xp.where(is_end, power, y - (y - xp.where(is_end, 1.0, a) / (y * y)) / 3)
-    return xp.where(x < 0, -y, y)
+    return xp.where(is_negative, -y, y)
 
 
 def sinc(xp: Any, sin: Any, x: Any) -> Any:

@@ -7,7 +7,7 @@ import mlx.core as mx
 from ember_ml.backend.common import special as formulas
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.mlx.bodies.complex import of_parts
-from ember_ml.backend.mlx.bodies.float_bits import power_of_two
+from ember_ml.backend.mlx.bodies.float_bits import power_of_two, signbit
 from ember_ml.backend.mlx.half_precision import in_float32
 from ember_ml.core import dtypes as dt
 
@@ -82,7 +82,7 @@ logaddexp2 = ByDType(_logaddexp2, in_float32(_logaddexp2))
 
 
 def _cbrt(x: mx.array) -> mx.array:
-    return formulas.cube_root(mx, x)
+    return formulas.cube_root(mx, signbit, x)
 
 
 cbrt = ByDType(_cbrt, in_float32(_cbrt))

@@ -87,7 +87,7 @@ log1p = ByDType(torch.log1p, dict.fromkeys(dt.COMPLEX, _complex_log1p))
 
 
 def _cbrt(x: torch.Tensor) -> torch.Tensor:
-    return formulas.cube_root(torch, x)
+    return formulas.cube_root(torch, torch.signbit, x)
 
 
 cbrt = ByDType(_cbrt, in_float32(_cbrt))
