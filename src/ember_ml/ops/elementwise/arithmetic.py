@@ -123,9 +123,9 @@ def divide_no_nan(x: TensorLike, y: TensorLike) -> Tensor:
 def floor_divide(x: TensorLike, y: TensorLike) -> Tensor:
     """The largest integers that are not above the exact quotients of ``x`` and ``y``.
 
-    Integers divided by zero give 0, and the smallest integer divided by -1 wraps around to itself. A float quotient with
-    more digits than its dtype has (above 2**24 in float32) is rounded. Floats follow the Array API standard: infinity
-    divided by a finite number is infinite, a finite number divided by infinity is a zero with the sign of the quotient.
+    Integers divided by zero give 0, and the smallest integer divided by -1 wraps around to itself. Floats follow the
+    Array API standard: infinity divided by a finite number is infinite, a finite number divided by infinity is a zero
+    with the sign of the quotient; a quotient with more digits than the dtype has (2**24 in float32) is rounded.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.floor_divide([7, -7, 7], [2, 2, 0])).tolist()
