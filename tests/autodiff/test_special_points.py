@@ -140,6 +140,30 @@ def test_gelu_keeps_the_digits_of_small_results(x: float, backend: str) -> None:
         assert all(abs(value - want) <= digits for value in found), (found, want)
 
 
+def _root_by_eigenvectors(a: Any) -> Any:
+    values, vectors = ops.eigh(a)
+    return (vectors * ops.sqrt(values)) @ ops.swapaxes(vectors, 0, 1)
+
+
+def _root_by_singular_vectors(a: Any) -> Any:
+    u, s, vh = ops.svd(a, full_matrices=False)
+    return (u * ops.sqrt(s)) @ vh
+
+
+@pytest.mark.parametrize("root", [_root_by_eigenvectors, _root_by_singular_vectors])
+def test_vectors_of_equal_values_have_no_gradient_rather_than_a_wrong_one(root: Any, backend: str) -> None:
+    """The derivative of a root at 1 is 1/2, in each direction; the terms of the two vectors cancel to 0 / 0."""
+    found = rows(ops.ravel(ops.grad(lambda a: root(a)[0, 1])(ops.eye(2))))
+    assert all(math.isnan(x) for x in found)
+
+
+def test_values_that_are_equal_have_a_gradient_and_no_second_one(backend: str) -> None:
+    cubes = lambda a: ops.sum(ops.eigvalsh(a) ** 3)  # noqa: E731
+    assert rows(ops.ravel(ops.grad(cubes)(ops.eye(2)))) == pytest.approx([3.0, 0.0, 0.0, 3.0], abs=1e-5)
+    second = rows(ops.ravel(ops.grad(lambda a: ops.grad(cubes)(a)[0, 1])(ops.eye(2))))
+    assert all(math.isnan(x) for x in second)
+
+
 # Powers
 
 

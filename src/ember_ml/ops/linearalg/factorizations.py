@@ -13,7 +13,8 @@ the rows of Vh beyond the smaller side.
 Gradients: of :func:`cholesky`, :func:`eigh` and :func:`eigvalsh` they are those of functions of symmetric (Hermitian)
 matrices, so that they are symmetric too, though only one triangle is read. Where vectors are used, the gradient is
 infinite or NaN at eigenvalues or singular values that are equal, since the vectors are then no function of the matrix;
-the values alone have a gradient there. A result that depends on the phases of complex vectors has no gradient.
+the values alone have a gradient there, but no second one. A derivative forward takes such vectors as constant, or is
+NaN. A result that depends on the phases of complex vectors has no gradient.
 """
 
 from __future__ import annotations
@@ -230,19 +231,20 @@ def _between(vectors: Tensor, values: Tensor) -> Tensor:
     return _scaled_product(vectors, values, adjoint(vectors))
 
 
-def _over_gaps(x: Tensor, gaps: Tensor) -> Tensor:
-    """Divide ``x`` by the gaps between values, off the diagonal; where no vector was used, gaps of 0 do not matter.
+def _over_gaps(x: Tensor, gaps: Tensor, used: Tensor) -> Tensor:
+    """Divide ``x`` by the gaps between values, off the diagonal; a gap of 0 only for pairs with a vector that is used.
 
-    Where there is a gap it divides zeros too: a derivative forward is the derivative of this by ``x``, taken at 0.
+    There even zeros are divided, to NaN: the terms of both vectors may cancel, but what they are the limit of is not 0.
+    Where there is a gap zeros are divided too: a derivative forward is the derivative of this by ``x``, taken at 0.
     """
-    is_divided = ops.logical_or(_is_used(x), ops.not_equal(gaps, 0))
+    is_divided = ops.logical_or(ops.logical_or(_columns(used), _rows(used)), ops.not_equal(gaps, 0))
     is_divided = ops.logical_and(is_divided, ops.equal(_identity(gaps), 0))
     return ops.where(is_divided, ops.divide(x, ops.where(is_divided, gaps, 1)), 0)
 
 
-def _is_used(x: Tensor) -> Tensor:
-    """Return for each matrix whether any of it is not 0."""
-    return ops.any(ops.not_equal(x, 0), axis=(-2, -1), keepdims=True)
+def _is_used(g: Tensor) -> Tensor:
+    """Return for each vector, a column of ``g``, whether its gradient has an element that is not 0."""
+    return ops.any(ops.not_equal(g, 0), axis=-2)
 
 
 def _check_phases(op: str, diagonal: Tensor) -> None:
@@ -271,7 +273,8 @@ def _svd_vjp(g: Any, r: Any) -> Tensor:
     # the difference of squares, as a product that keeps small gaps
     gaps = ops.multiply(ops.subtract(_columns(s), _rows(s)), ops.add(_columns(s), _rows(s)))
     inner = ops.add(ops.multiply(_skew(of_u), _columns(s)), ops.multiply(_rows(s), _skew(of_v)))
-    middle = ops.add(_over_gaps(inner, gaps), ops.multiply(_identity(s), _columns(gs)))
+    used = ops.logical_or(_is_used(gu), _is_used(gv))
+    middle = ops.add(_over_gaps(inner, gaps, used), ops.multiply(_identity(s), _columns(gs)))
     if as_dtype(u.dtype).kind == "complex":
         turned = _columns(ops.multiply(ops.imag(ops.diagonal(of_u)), 1j))
         middle = ops.add(middle, ops.multiply(_identity(u), _over(turned, s)))
@@ -287,7 +290,8 @@ def _svd_vjp(g: Any, r: Any) -> Tensor:
 
 def _over(x: Tensor, s: Tensor) -> Tensor:
     """Divide the columns of ``x`` by singular values; where no vector was used, values of 0 do not matter."""
-    is_divided = ops.logical_or(_is_used(x), ops.not_equal(_columns(s), 0))
+    is_used = ops.any(ops.not_equal(x, 0), axis=(-2, -1), keepdims=True)
+    is_divided = ops.logical_or(is_used, ops.not_equal(_columns(s), 0))
     return ops.where(is_divided, ops.divide(x, ops.where(is_divided, _columns(s), 1)), 0)
 
 
@@ -301,7 +305,7 @@ def _eigh_vjp(g: Any, r: Any) -> Tensor:
     inner = ops.matmul(adjoint(vectors), g_vectors)
     _check_phases("eigh", ops.diagonal(inner))
     gaps = ops.subtract(_columns(values), _rows(values))
-    between = _over_gaps(ops.multiply(_skew(inner), 0.5), gaps)
+    between = _over_gaps(ops.multiply(_skew(inner), 0.5), gaps, _is_used(g_vectors))
     middle = ops.add(between, ops.multiply(_identity(values), _rows(g_values)))
     return ops.matmul(ops.matmul(vectors, middle), adjoint(vectors))
 
@@ -315,7 +319,7 @@ def _eig_vjp(g: Any, r: Any) -> Tensor:
     # the vectors keep their length
     inner = ops.subtract(inner, ops.multiply(ops.matmul(turned, vectors), _columns(ops.real(diagonal))))
     gaps = ops.conj(ops.subtract(_columns(values), _rows(values)))
-    middle = ops.add(_over_gaps(inner, gaps), ops.multiply(_identity(values), _rows(g_values)))
+    middle = ops.add(_over_gaps(inner, gaps, _is_used(g_vectors)), ops.multiply(_identity(values), _rows(g_values)))
     return ops.solve(turned, ops.matmul(middle, turned))
 
 
