@@ -15,6 +15,7 @@ from ember_ml.backend.contract import Backend
 from ember_ml.core import trees
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.dispatch.autocast import autocast
+from ember_ml.dispatch.watching import watch_ops
 from ember_ml.tensor.var import Var
 
 __all__ = ["run", "while_on"]
@@ -32,6 +33,10 @@ def run(method: str, flat: Callable[..., Any], backend: Backend, natives: Sequen
     It is the backend's own engine where nothing is on the tape, else the tape. Without any tensors it is the tape too:
     libraries refuse to differentiate by nothing.
     """
+    if selection.watcher_here() is not None:  # of the function's ops; those of the backward pass are none of them
+        flat = watch_ops(selection.watcher_here())(flat)
+        with watch_ops(None):
+            return run(method, flat, backend, natives, *rest)
     own: Engine | None = backend.gradients if natives else None
     for x in natives:
         if type(x) is Var:

@@ -6,13 +6,16 @@ which every op records from then on.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from ember_ml.autodiff.reverse_pass import backpropagate
 from ember_ml.autodiff.tape import Tape, leaf, tape_for
 from ember_ml.backend.contract import Backend
+from ember_ml.backend.selection import watcher_here
 from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.slow_path import dispatch
+from ember_ml.dispatch.watching import watch_ops
 from ember_ml.tensor.ember_tensor import EmberTensor, record_with, wrap, wrap_native
 from ember_ml.tensor.kinds import kind_of
 from ember_ml.tensor.var import Node, Var
@@ -48,6 +51,11 @@ def _backward(self: EmberTensor, gradient: TensorLike | None = None) -> None:
         raise ValueError(f"backward() of a tensor of shape {self.shape} needs the gradient of that shape; or sum it")
     if gradient is None and self.dtype.kind == "complex":
         raise ValueError("backward() of a complex number needs its gradient; or take its real part or abs")
+    with nullcontext() if watcher_here() is None else watch_ops(None):  # ops are watched in the forward pass
+        _propagate(self, gradient)
+
+
+def _propagate(self: EmberTensor, gradient: TensorLike | None) -> None:
     array = self._array
     if type(array) is not Var:
         array.backward(None if gradient is None else _seed(gradient, self, self._kind.backend))

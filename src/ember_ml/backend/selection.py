@@ -54,6 +54,8 @@ __all__ = [
     "set_backend",
     "starting_backend",
     "use_backend",
+    "watched_key",
+    "watcher_here",
 ]
 
 VARIABLE = "EMBER_ML_BACKEND"
@@ -210,6 +212,12 @@ def half_here() -> EmberDType | None:
     return scopes[-1].half if scopes else None
 
 
+def watcher_here() -> Watcher | None:
+    """Return what the ops of this thread or task are handed to, inside of ``dispatch.watching.watch_ops``."""
+    scopes = scopes_here() if has_scopes else ()
+    return scopes[-1].watcher if scopes else None
+
+
 def is_active(backend: Backend) -> bool:
     """Whether ``backend`` computes for this thread or task; asking does not choose one."""
     scopes = scopes_here() if has_scopes else ()
@@ -298,6 +306,10 @@ def _write_file(backend: str) -> None:
     draft.replace(path)
 
 
+Watcher = Callable[[Any, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+"""Gets an op, its function and the arguments of a call; returns the result of the call."""
+
+
 class Scope(Protocol):
     """A block that changes how ops compute, for this thread or task: :class:`use_backend`, or ``autocast``.
 
@@ -321,14 +333,26 @@ class Scope(Protocol):
         ...
 
     @property
+    def watcher(self) -> Watcher | None:
+        """What every op inside the block is handed to, or None."""
+        ...
+
+    @property
     def target(self) -> Backend | None:
-        """The backend whose usual code serves the block; None inside ``autocast``."""
+        """The backend whose usual code serves the block; None inside ``autocast``, or where ops are watched."""
         ...
 
     @property
     def key(self) -> str:
         """The name under which ops have their functions for the block."""
         ...
+
+
+def watched_key(backend: Backend) -> str:
+    """Return the key of the scopes of a backend in which ops are watched, for which the ops are prepared now."""
+    key = f"{backend.name} watched"
+    _prepare(backend, key)
+    return key
 
 
 def key_of(backend: Backend, is_half: bool) -> str:
@@ -357,6 +381,7 @@ class use_backend(ContextDecorator):
     key: str
     name: str
     target: Backend | None
+    watcher: Watcher | None
 
     def __init__(self, backend: str) -> None:
         self.name = _checked(backend)
@@ -366,9 +391,10 @@ class use_backend(ContextDecorator):
 
     def __enter__(self) -> None:
         self.backend = self.chosen = load(self.name)
-        self.half = half_here()
-        self.target = self.backend if self.half is None else None
-        self.key = key_of(self.backend, self.half is not None)
+        self.half, self.watcher = half_here(), watcher_here()
+        self.target = self.backend if self.half is None and self.watcher is None else None
+        is_half = self.half is not None
+        self.key = key_of(self.backend, is_half) if self.watcher is None else watched_key(self.backend)
         prepare_scopes(self.backend, is_half=False)
         if self.half is not None:
             prepare_scopes(self.backend, is_half=True)
@@ -397,7 +423,12 @@ def close_scope(scope: Scope) -> None:
 def prepare_scopes(backend: Backend, is_half: bool) -> None:
     """Let the ops make what they need inside the scopes of ``backend``, with or without ``autocast``, once."""
     global _halves_were_open
-    key = key_of(backend, is_half)
+    _prepare(backend, key_of(backend, is_half))
+    if is_half:
+        _halves_were_open = True
+
+
+def _prepare(backend: Backend, key: str) -> None:
     if key in _with_scopes:
         return
     with _lock:
@@ -405,7 +436,6 @@ def prepare_scopes(backend: Backend, is_half: bool) -> None:
             for listener in _on_scope:
                 listener(backend, key)
             _with_scopes.add(key)
-            _halves_were_open |= is_half
 
 
 def recount_scopes() -> None:

@@ -37,6 +37,7 @@ class autocast(ContextDecorator):
 
     chosen: Backend | None
     half: EmberDType | None
+    watcher: selection.Watcher | None
 
     def __init__(self, dtype: DTypeLike | None) -> None:
         self.half = None if dtype is None else as_dtype(dtype)
@@ -56,17 +57,19 @@ class autocast(ContextDecorator):
     @property
     def target(self) -> Backend | None:
         """The backend whose usual code serves the block: none, unless autocast is off."""
-        return self.backend if self.half is None else None
+        return self.backend if self.half is None and self.watcher is None else None
 
     @property
     def key(self) -> str:
         """The name under which ops have their functions for the block."""
+        if self.watcher is not None:
+            return selection.watched_key(self.backend)
         return selection.key_of(self.backend, self.half is not None)
 
     def __enter__(self) -> None:
         backend = selection.active()
         scopes = selection.scopes_here()
-        self.chosen = scopes[-1].chosen if scopes else None
+        self.chosen, self.watcher = (scopes[-1].chosen, scopes[-1].watcher) if scopes else (None, None)
         if self.half is not None:
             selection.prepare_scopes(backend, is_half=True)
         selection.open_scope(self)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import FunctionType
+from typing import Any
 
 from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend
 from ember_ml.dispatch.codegen import code_for, complete_bound, install_code
 from ember_ml.dispatch.declare import OPS, Op
+from ember_ml.dispatch.watching import watched
 
 __all__ = ["start", "start_op"]
 
@@ -32,10 +35,12 @@ def _prepare_scope(backend: Backend, key: str) -> None:
             _function_for(op, backend, key)
 
 
-def _function_for(op: Op, backend: Backend, key: str) -> FunctionType:
+def _function_for(op: Op, backend: Backend, key: str) -> Callable[..., Any]:
     """Return the function of ``op`` for the scopes with this key, made at the first request."""
     table = op.namespace["_ON"]
     found = table.get(key)
+    if found is None and key not in (backend.name, selection.key_of(backend, is_half=True)):
+        found = table[key] = watched(op)
     if found is None:
         code = code_for(op, backend, is_half=key != backend.name)
         found = FunctionType(code, op.namespace, op.name, op.declaration.__defaults__)
@@ -50,7 +55,7 @@ def start() -> None:
     complete_bound()
 
 
-def start_op(op: Op) -> FunctionType:
+def start_op(op: Op) -> Callable[..., Any]:
     """Return the function that computes ``op``, which was called before a backend was chosen, or declared after."""
     backend = selection.active()
     scopes = selection.scopes_here()

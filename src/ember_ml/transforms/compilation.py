@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ember_ml.backend.capabilities import Compilation
 from ember_ml.backend.contract import Backend
-from ember_ml.backend.selection import active, backend_of, half_here, recount_scopes
+from ember_ml.backend.selection import active, backend_of, half_here, recount_scopes, watcher_here
 from ember_ml.core import trees
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.dispatch.arguments import bring
@@ -66,7 +66,7 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         backend = active()
         engine = backend.compilation
-        if engine is None or backend.is_tracing():
+        if engine is None or backend.is_tracing() or watcher_here() is not None:  # whose ops are watched runs as it is
             return self.function(*args, **kwargs)
         natives: list[Any] = []
         others: list[Any] = []

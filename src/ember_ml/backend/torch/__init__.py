@@ -211,7 +211,9 @@ class _Outer:
 
     def __init__(self, scope: selection.Scope) -> None:
         self.backend, self.chosen, self.half = scope.backend, scope.chosen, scope.half
-        self.target, self.key = scope.target, scope.key
+        self.watcher = None  # the ops of a program are not watched
+        self.target = scope.backend if scope.half is None else None
+        self.key = selection.key_of(scope.backend, scope.half is not None)
 
 
 @torch.compiler.substitute_in_graph(selection.scopes_here, skip_signature_check=True)
@@ -255,7 +257,8 @@ def is_traced(x: torch.Tensor) -> bool:
 
 
 def is_recorded(x: torch.Tensor) -> bool:
-    return x.requires_grad or (_is_wrapped(x) and _is_followed(x))
+    # torch 2.13: torch.compile breaks its program in two where it meets _is_wrapped
+    return x.requires_grad or (not torch.compiler.is_compiling() and _is_wrapped(x) and _is_followed(x))
 
 
 def _is_followed(x: torch.Tensor) -> bool:
