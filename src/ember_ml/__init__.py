@@ -23,6 +23,8 @@ _find, __dir__ = _lazy.attach(
         "autocast": "ember_ml.dispatch.autocast:autocast",
         "dtypes": "ember_ml.core.dtypes",
         "einops_support": "ember_ml.interop.einops",
+        "find_nan": "ember_ml.nn.inspection.nan_search:find_nan",
+        "profile": "ember_ml.nn.inspection.profiling:profile",
         "registry": "ember_ml.config.registry",
         "set_value_checks": "ember_ml.backend.value_checks:set_value_checks",
         "value_checks": "ember_ml.backend.value_checks:value_checks",

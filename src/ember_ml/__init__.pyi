@@ -22,6 +22,8 @@ from ember_ml.core import dtypes as dtypes
 from ember_ml.core.dtypes import EmberDType as EmberDType
 from ember_ml.dispatch.autocast import autocast as autocast
 from ember_ml.interop import einops as einops_support
+from ember_ml.nn.inspection.nan_search import find_nan as find_nan
+from ember_ml.nn.inspection.profiling import profile as profile
 from ember_ml.ops.arrays.conversion import stop_gradient as stop_gradient
 from ember_ml.tensor.ember_tensor import EmberTensor as EmberTensor
 from ember_ml.transforms.compilation import compile as compile
@@ -51,6 +53,7 @@ __all__ = [
     "einops_support",
     "errors",
     "features",
+    "find_nan",
     "get_backend",
     "get_backend_module",
     "grad",
@@ -61,6 +64,7 @@ __all__ = [
     "models",
     "nn",
     "ops",
+    "profile",
     "registry",
     "set_backend",
     "set_value_checks",

@@ -19,6 +19,7 @@ __all__ = [
     "LinAlgError",
     "LostGradient",
     "MissingBackend",
+    "NaNFound",
     "NotFitted",
     "PeerLost",
     "UnknownBackend",
@@ -79,6 +80,24 @@ class ConvergenceError(EmberError, ArithmeticError):
 
 class LostGradient(EmberError, RuntimeError, BufferError):
     """A tensor that is being differentiated would become plain data, and its gradient be lost without a word."""
+
+
+class NaNFound(EmberError, FloatingPointError):
+    """``ember_ml.find_nan`` has found where NaN begins."""
+
+    layer: str | None
+    """The path of the layer in the model; None outside of it."""
+    op: str | None
+    """The name of the op; None where no op gave it."""
+    phase: str
+    """The pass, "forward" or "backward"; "before" where a parameter or buffer had NaN already."""
+
+    def __init__(self, text: str, phase: str, layer: str | None, op: str | None) -> None:
+        super().__init__(text, phase, layer, op)
+        self.phase, self.layer, self.op = phase, layer, op
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class LinAlgError(EmberError, ValueError):

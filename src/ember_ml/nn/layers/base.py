@@ -9,6 +9,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn import initializers
+from ember_ml.nn.modules.error_paths import name_module
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.typing import DTypeLike, TensorLike
@@ -54,9 +55,13 @@ class Layer(Module):
         """Make the parameters for inputs of ``shape``."""
 
     def __call__(self, x: TensorLike, *args: Any, **kwargs: Any) -> Any:
-        if not self.is_built:
-            self.build_for(tuple(ops.shape(x)))
-        return self.forward(x, *args, **kwargs)
+        try:
+            if not self.is_built:
+                self.build_for(tuple(ops.shape(x)))
+            return self.forward(x, *args, **kwargs)
+        except Exception as error:
+            name_module(self, error)
+            raise
 
     def build_for(self, shape: tuple[int, ...]) -> None:
         """Make the parameters as the first call with an input of ``shape`` does."""

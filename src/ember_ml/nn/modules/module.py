@@ -12,6 +12,8 @@ from ember_ml.backend.selection import active
 from ember_ml.config.origin import ATTRIBUTE, Origin
 from ember_ml.nn.modules import change_counter, summary
 from ember_ml.nn.modules.containers import CONTAINERS, check_is_ours, find_contained
+from ember_ml.nn.modules.error_paths import name_module
+from ember_ml.nn.modules.hooks import Hookable, without_hooks
 from ember_ml.nn.modules.parameter import Buffer, Parameter
 from ember_ml.nn.modules.trained_state import TrainedState
 from ember_ml.tensor.variable import Variable
@@ -21,7 +23,7 @@ from ember_ml.typing import DeviceLike, DTypeLike, Tensor
 __all__ = ["Module"]
 
 
-class Module(Holder):
+class Module(Hookable, Holder):
     """A function with parameters: subclasses assign parameters and other modules to attributes and define ``forward``.
 
     Modules in lists, tuples and dicts are found as well. Reading an attribute that is a parameter or a buffer gives its
@@ -61,7 +63,11 @@ class Module(Holder):
         raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        try:
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            name_module(self, error)
+            raise
 
     def __getattr__(self, name: str) -> Any:
         variable = self.__dict__["_variables"].get(name)
@@ -92,7 +98,8 @@ class Module(Holder):
         change_counter.count_change()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in _OF_ONE_OBJECT}
+        state = without_hooks(self.__dict__)
+        return {name: value for name, value in state.items() if name not in _OF_ONE_OBJECT}
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._variables]
@@ -344,7 +351,7 @@ class Module(Holder):
         return {
             name: value.__name__ if isinstance(value, FunctionType) else value
             for name, value in self.__dict__.items()
-            if name not in ("training", "is_built")
+            if name not in ("training", "is_built", "forward")
             and not name.startswith("_")
             and isinstance(value, int | float | str | tuple | FunctionType | None)
         }
@@ -353,19 +360,41 @@ class Module(Holder):
         """Return the modules that ``repr`` shows inside of this one, with their names."""
         return self.children()
 
-    def summary(self) -> str:
+    def count_flops(self, *args: Any, **kwargs: Any) -> int | None:
+        """Return how many floating-point operations a call with these arguments takes, for :meth:`summary`.
+
+        None, unless a subclass defines it: then they are counted op by op.
+        """
+        return None
+
+    def summary(self, *args: Any, **kwargs: Any) -> str:
         """Return a table of the modules and parameters in this module: names, kinds, shapes, numbers of parameters.
 
+        With arguments for the model, of which a tuple of integers stands for a tensor of that shape, it has the outputs
+        of each layer in one forward pass in evaluation mode: their shapes, the floating-point operations in it, and the
+        bytes of its outputs, summed over calls. Products and convolutions are counted, a multiplication and an addition
+        as two.
+
         >>> from ember_ml import nn
-        >>> nn.Sequential(nn.Linear(2, 3)).summary()
+        >>> model = nn.Sequential(nn.Linear(2, 3))
+        >>> model.summary()
         name      kind        shape   parameters
                   Sequential                   9
         0         Linear                       9
         0.weight  Parameter   (3, 2)           6
         0.bias    Parameter   (3,)             3
         9 parameters, 9 trainable, 36 bytes
+        >>> model.summary((5, 2))
+        name  kind        output  parameters  FLOPs  output bytes
+              Sequential  (5, 3)           9     60            60
+        0     Linear      (5, 3)           9     60            60
+        9 parameters, 9 trainable, 36 bytes, 60 FLOPs
         """
-        return summary.tabulate(self)
+        if not args and not kwargs:
+            return summary.tabulate(self)
+        from ember_ml.nn.inspection.survey import survey  # it is written with modules
+
+        return survey(self, args, kwargs)
 
     def __repr__(self) -> str:
         return summary.describe(self)
@@ -397,4 +426,4 @@ def _are_equal(x: Any, y: Any) -> bool:
 
 _OF_ONE_OBJECT = ("_serial", "_walk", "_walked_parts")
 """Attributes that a copy does not share."""
-_METHODS = frozenset(name for base in (Module, Holder) for name, value in vars(base).items() if callable(value))
+_METHODS = frozenset(name for base in Module.__mro__[:-1] for name, value in vars(base).items() if callable(value))

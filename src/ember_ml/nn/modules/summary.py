@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ember_ml.nn.modules.module import Module
 
-__all__ = ["Summary", "describe", "tabulate"]
+__all__ = ["Summary", "count_in_words", "describe", "lay_out", "tabulate"]
 
 
 class Summary(str):
@@ -20,7 +21,7 @@ class Summary(str):
 def describe(module: Module) -> str:
     """Return the ``repr``: a module and the modules in it, one to a line, with the numbers of their parameters."""
     is_built = all(part.is_built for _, part in module.named_modules())
-    count = f"  # {_count_parameters(module)}" if is_built else "  # sizes unknown until the first call"
+    count = f"  # {count_in_words(module)}" if is_built else "  # sizes unknown until the first call"
     if is_built and not module.parameters() and not any(module.children()):  # such as an activation
         count = ""
     first, *others = _describe_part(module).split("\n")
@@ -38,7 +39,8 @@ def _describe_part(module: Any) -> str:
     return f"{type(module).__name__}(\n  {lines}\n)"
 
 
-def _count_parameters(module: Module) -> str:
+def count_in_words(module: Module) -> str:
+    """Return the number of parameters as a text."""
     count = module.num_parameters
     return f"{count:,} parameter{'' if count == 1 else 's'}"
 
@@ -51,15 +53,20 @@ def tabulate(module: Module) -> Summary:
         for name, variable in part.own_variables():
             full = f"{prefix}.{name}" if prefix else name
             rows.append((full, _name_kind(variable), str(variable.shape), f"{variable.size:,}"))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = [
-        f"{name:{widths[0]}}  {kind:{widths[1]}}  {shape:{widths[2]}}  {count:>{widths[3]}}"
-        for name, kind, shape, count in rows
-    ]
     variables = module.named_variables().values()
     trained = sum(parameter.size for parameter in module.trainable().values())
     size = sum(variable.nbytes for variable in variables)
-    return Summary("\n".join([*lines, f"{_count_parameters(module)}, {trained:,} trainable, {size:,} bytes"]))
+    return Summary("\n".join([*lay_out(rows, 3), f"{count_in_words(module)}, {trained:,} trainable, {size:,} bytes"]))
+
+
+def lay_out(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
+    """Return the rows of a table as lines; the first ``texts`` columns begin at the left, the others are numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = ["<" if place < texts else ">" for place in range(len(widths))]
+    return [
+        "  ".join([f"{cell:{side}{width}}" for cell, side, width in zip(row, aligned, widths, strict=True)]).rstrip()
+        for row in rows
+    ]
 
 
 def _name_kind(variable: Any) -> str:

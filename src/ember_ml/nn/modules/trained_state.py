@@ -119,4 +119,4 @@ def _settings_of(value: Any) -> Hashable:
     return (kind, value) if isinstance(value, _PLAIN) else kind
 
 
-_NOT_SETTINGS = ("_serial", "_variables", "_walk", "_walked_parts")
+_NOT_SETTINGS = ("_hooks", "_serial", "_variables", "_walk", "_walked_parts", "forward")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from ember_ml import ops
@@ -143,6 +144,11 @@ class _Recurrent(SequenceMixingLayer):
 
         return loop_over_time(step, carry, (projected,), reverse)
 
+    def count_flops(self, x: TensorLike, mask: TensorLike | None = None, state: Any = None) -> int | None:
+        """Return the floating-point operations of the products, which no op computes where the library runs them."""
+        matrices = [variable.size for _, variable in self.own_variables() if len(variable.shape) == 2]
+        return 2 * math.prod(ops.shape(x)[:-1]) * sum(matrices)
+
     def _split_biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
         """Return (recurrent bias, input bias); the input bias is folded into the projection of the inputs."""
         if not self.has_bias:
@@ -214,6 +220,11 @@ class GRU(_Recurrent):
 
     gates = 3
     kind = "gru"
+
+    def count_flops(self, x: TensorLike, mask: TensorLike | None = None, state: Any = None) -> int | None:
+        """Return the floating-point operations of the products, which no op computes where the library runs them."""
+        matrices = [variable.size for _, variable in self.own_variables() if len(variable.shape) == 2]
+        return 2 * math.prod(ops.shape(x)[:-1]) * sum(matrices)
 
     def _split_biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
         # the gate r multiplies the recurrent bias of n, so that it cannot be folded into the projection
