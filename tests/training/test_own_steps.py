@@ -193,6 +193,18 @@ def test_callbacks_see_the_gradients_and_their_norms(backend: str, tmp_path: Pat
     assert first["gradient_norm"] == found["gradient_norm"]
 
 
+def test_norms_of_the_gradients_by_layer(backend: str) -> None:
+    x, y = data(8)
+    model = nn.Sequential(nn.Linear(4, 3), nn.Sequential(ops.tanh, nn.Linear(3, 1)))
+    _, gradients = nn.value_and_grad(model, lambda x: ops.mean(ops.square(ops.subtract(model(x), y))))(x)
+    read = {name: ops.to_numpy(g).ravel().tolist() for name, g in gradients.items()}
+    layers = {path: [*read[f"{path}.weight"], *read[f"{path}.bias"]] for path in ("0", "1.1")}
+    wanted = {f"gradient_norm/{path}": math.hypot(*numbers) for path, numbers in layers.items()}
+    norms = callbacks.GradientNorms(by_layer=True)
+    Trainer(model, "sgd", callbacks=[norms], progress=False).fit(x, y, batch_size=8, shuffle=False)
+    assert norms.norms[0] == pytest.approx({"gradient_norm": math.hypot(*wanted.values()), **wanted}, rel=1e-4)
+
+
 def test_tensorboard_reads_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -230,12 +230,13 @@ class GradientNorms(Callback):
     """Records the Euclidean norm of all gradients, before they are clipped, every so many updates.
 
     ``norms`` has them by the number of batches before the update; with ``by_name`` each is a dict that has the norm of
-    each parameter as well. Reading them waits for the gradients. Loggers write them as ``gradient_norm`` and
-    ``gradient_norm/`` and a name.
+    each parameter as well, with ``by_layer`` that of all parameters of each layer. Reading them waits for the
+    gradients. Loggers write them as ``gradient_norm`` and ``gradient_norm/`` and a name.
 
     Args:
         every: The number of updates between two readings.
         by_name: Whether the norm of each parameter's gradient is recorded too.
+        by_layer: Whether that of each layer is, by the layer's path, without the layers in it.
 
     >>> from ember_ml import nn, ops
     >>> from ember_ml.training import Trainer, callbacks
@@ -246,14 +247,15 @@ class GradientNorms(Callback):
     [0, 1]
     """
 
+    by_layer: bool
     by_name: bool
     every: int
     norms: dict[int, Any]
 
-    def __init__(self, every: int = 1, by_name: bool = False) -> None:
+    def __init__(self, every: int = 1, by_name: bool = False, by_layer: bool = False) -> None:
         if every < 1:
             raise ValueError(f"every is at least 1, not {every}")
-        self.every, self.by_name = every, by_name
+        self.every, self.by_name, self.by_layer = every, by_name, by_layer
         self.norms = {}
         self._updates = 0
 
@@ -266,7 +268,13 @@ class GradientNorms(Callback):
         found = {"gradient_norm": math.hypot(*read)}
         if self.by_name:
             found |= {f"gradient_norm/{name}": norm for name, norm in zip(squares, read, strict=True)}
-        self.norms[trainer.steps] = found if self.by_name else found["gradient_norm"]
+        if self.by_layer:
+            layers: dict[str, float] = {}
+            for name, norm in zip(squares, read, strict=True):
+                path = name.rpartition(".")[0]
+                layers[path] = math.hypot(layers.get(path, 0.0), norm)
+            found |= {f"gradient_norm/{path}": norm for path, norm in layers.items() if path}
+        self.norms[trainer.steps] = found if self.by_name or self.by_layer else found["gradient_norm"]
         trainer.step_values |= found
 
 

@@ -8,7 +8,7 @@ import operator
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -17,6 +17,7 @@ from ember_ml import ops
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.distributed import heartbeat
+from ember_ml.nn.inspection.nan_search import find_nan
 from ember_ml.nn.modules.module import Module
 from ember_ml.training import checkpoints, losses, optimizers, shared_checkpoints, trainer_state
 from ember_ml.training.batches import apply_model, count_samples, inputs_of, iterate_batches, split_batch
@@ -65,6 +66,7 @@ class Trainer:
         strategy: How processes train together: a strategy of ``ember_ml.distributed``.
         seed: Decides the order of the data.
         progress: Whether the standard error stream shows how far training is.
+        debug: Whether steps look for NaN, and name the layer and op where it begins; see ``ember_ml.find_nan``.
 
     >>> from ember_ml import nn, ops
     >>> from ember_ml.training import Trainer
@@ -86,6 +88,7 @@ class Trainer:
     accumulate: int
     callbacks: list[Callback]
     compile: bool | None
+    debug: bool
     epoch: int
     history: History
     loss: Any
@@ -115,6 +118,7 @@ class Trainer:
         strategy: Any = None,
         seed: int = 0,
         progress: bool = True,
+        debug: bool = False,
     ) -> None:
         if not isinstance(model, Module):
             raise TypeError(f"a Trainer takes a module, not {type(model).__name__}")
@@ -128,13 +132,8 @@ class Trainer:
         self.metrics = name_metrics(metrics)
         self.callbacks = check_callbacks(callbacks)
         self.precision = None if precision is None else Precision(precision)
-        self.compile, self.accumulate, self.strategy, self.seed, self.progress = (
-            compile,
-            accumulate,
-            strategy,
-            seed,
-            progress,
-        )
+        self.compile, self.accumulate, self.strategy = compile, accumulate, strategy
+        self.seed, self.progress, self.debug = seed, progress, debug
         self.history = History()
         self.epoch = 0
         """How many epochs are done."""
@@ -297,7 +296,8 @@ class Trainer:
             self._step.weight = size if weights is None else ops.item(ops.sum(weights))
         heartbeat.progress()
         self.step_values = {}
-        loss, parts, prediction = self._step(batch)
+        with self._look_for_nan() if self.debug else nullcontext():
+            loss, parts, prediction = self._step(batch)
         whole = size if self.strategy is None else self._count_whole_batch(size)
         self.history.add_step(loss, whole, active().name, parts)
         if parts:
@@ -309,6 +309,10 @@ class Trainer:
         if self.metrics:
             update_metrics(self.metrics, batch, prediction)
         return loss
+
+    def _look_for_nan(self) -> find_nan:
+        is_scaled = self.precision is not None and self.precision.scale is not None  # then gradients may overflow
+        return find_nan(self.model, backward=not is_scaled)
 
     def _count_whole_batch(self, size: int) -> int:
         """Return the number of samples in the batch of which this process has a part."""
