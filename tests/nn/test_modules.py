@@ -13,6 +13,7 @@ import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
 from ember_ml.tensor import EmberTensor
+from ember_ml.training import Trainer
 
 
 def network() -> nn.Sequential:
@@ -26,6 +27,22 @@ def values(model: nn.Module) -> dict[str, Any]:
 
 def other_than(backend: str) -> str:
     return next((name for name in installed_backends() if name != backend), backend)
+
+
+def test_layers_made_empty_draw_no_numbers_and_are_filled_by_loading(backend: str) -> None:
+    source = network()
+    ops.random.seed(5)
+    wanted = ops.to_numpy(ops.random_normal((3,))).tolist()
+    ops.random.seed(5)
+    with nn.empty():
+        made = nn.Sequential(nn.Linear(3, 4), ops.tanh, nn.Linear(4, 2))
+    assert ops.to_numpy(ops.random_normal((3,))).tolist() == wanted
+    assert {*ops.to_numpy(made[0].weight).ravel().tolist()} == {0.0}
+    made.load_state_dict(source.state_dict())
+    assert values(made) == values(source)
+    Trainer(made, "adam", progress=False).step((ops.ones((5, 3)), ops.zeros((5, 2))))
+    assert values(made) != values(source)
+    assert any(ops.to_numpy(nn.Linear(3, 4).weight).ravel().tolist())  # outside of the block
 
 
 class Nested(nn.Module):

@@ -11,7 +11,7 @@ from ember_ml.models.architectures import find_class
 from ember_ml.models.folder import Folder
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.models.settings import Settings
-from ember_ml.nn.layers.base import without_values
+from ember_ml.nn.layers.base import empty
 from ember_ml.typing import DeviceLike, DTypeLike
 
 __all__ = ["from_config", "load"]
@@ -41,7 +41,7 @@ def load(
     """
     files = Folder(folder)
     settings = Settings(files.read_json("config.json"), str(files.path / "config.json"))
-    with without_values():
+    with empty():
         model = _make(settings)
     return model.fill(files, dtype, device).remember(files).eval()
 

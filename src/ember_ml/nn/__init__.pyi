@@ -7,6 +7,7 @@ from ember_ml.nn import layers as layers
 from ember_ml.nn import modules as modules
 from ember_ml.nn import tensor as tensor
 from ember_ml.nn.gradients import value_and_grad as value_and_grad
+from ember_ml.nn.layers.base import empty as empty
 from ember_ml.nn.layers.channel_mixing.base import ChannelMixingLayer as ChannelMixingLayer
 from ember_ml.nn.layers.channel_mixing.convolution import Conv1d as Conv1d
 from ember_ml.nn.layers.channel_mixing.convolution import Conv2d as Conv2d
@@ -216,6 +217,7 @@ __all__ = [
     "blocks",
     "celu",
     "elu",
+    "empty",
     "features",
     "gelu",
     "glu",

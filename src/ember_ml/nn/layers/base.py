@@ -14,20 +14,20 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.typing import DTypeLike, TensorLike
 
-__all__ = ["Layer", "without_values"]
+__all__ = ["Layer", "empty"]
 
 _has_values: ContextVar[bool] = ContextVar("ember_ml_has_values", default=True)
 
 
 @contextmanager
-def without_values() -> Iterator[None]:
+def empty() -> Iterator[None]:
     """Let layers that are made inside the block draw no first values: their parameters are zeros that take no memory.
 
-    For models whose values are read from a file directly after. Such a parameter is not to be changed in place.
+    For models whose values are loaded directly after, by ``load`` or ``load_state_dict``. Before that they must not be
+    trained: a parameter that takes no memory cannot be changed in place.
 
     >>> from ember_ml import nn
-    >>> from ember_ml.nn.layers.base import without_values
-    >>> with without_values():
+    >>> with nn.empty():
     ...     layer = nn.Linear(100_000, 100_000, bias=False)
     >>> layer.num_parameters
     10000000000
