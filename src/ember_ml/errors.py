@@ -26,6 +26,7 @@ __all__ = [
     "UnknownName",
     "UnsupportedDType",
     "UnsupportedOp",
+    "WorkerLost",
     "WrongData",
 ]
 
@@ -118,3 +119,7 @@ class LaunchError(EmberError, RuntimeError):
 
 class PeerLost(EmberError, ConnectionError):
     """Another rank of the job has died, hangs or cannot be reached; the message names it."""
+
+
+class WorkerLost(EmberError, RuntimeError):
+    """A worker process of a data loader has died; the message names it, how it died, and the batch that is missing."""

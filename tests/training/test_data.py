@@ -380,7 +380,7 @@ def test_other_dataframes(library: str, backend: str) -> None:
         ([1, 2], {"batch_size": 3, "drop_last": True}, ValueError, "2 rows make no batch of 3"),
         ([1, 2], {"seed": -1}, ValueError, "seed"),
         ([1, 2], {"prefetch": -1}, ValueError, "prefetch"),
-        (iter_of([]), {"shuffle": True}, ValueError, "only arrays can be shuffled"),
+        (iter_of([]), {"shuffle": True}, ValueError, "only arrays and datasets"),
         (3, {}, TypeError, "not int"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Data that come with the package, for first steps, examples and tests."""
+"""Data that come with the package, for first steps, examples and tests; samples in tar and Parquet files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ember_ml import ops
+from ember_ml.datasets.parquet_rows import ParquetRows
+from ember_ml.datasets.tar_shards import TarShards, stream_tar
 from ember_ml.typing import Tensor
 
-__all__ = ["DIGITS", "Digits", "digits"]
+__all__ = ["DIGITS", "Digits", "ParquetRows", "TarShards", "digits", "stream_tar"]
 
 DIGITS: Path = Path(__file__).with_name("digits.safetensors")
 """Images as bytes of two pixels each, and labels; ``utils/make_digits.py`` drew them."""

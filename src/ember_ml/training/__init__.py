@@ -2,7 +2,10 @@
 
 from ember_ml import _lazy
 
-_PARTS = ("callbacks", "checkpoints", "data", "losses", "metrics", "optimizers", "schedules", "trainer")
+_PARTS = (
+    *("callbacks", "checkpoints", "collation", "data", "losses", "metrics", "optimizers", "samplers", "schedules"),
+    "trainer",
+)
 
 __getattr__, __dir__ = _lazy.attach(
     __name__,

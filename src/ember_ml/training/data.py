@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.host_arrays import as_host
+from ember_ml.training.batch_making import BatchTask, compute_on_host
 from ember_ml.training.prefetching import prefetch_items
-from ember_ml.training.sources import make_source
+from ember_ml.training.sample_sources import Samples, SampleStreamSource
+from ember_ml.training.sample_streams import sampler_generator
+from ember_ml.training.samplers import Sampler
+from ember_ml.training.source_choice import make_source
+from ember_ml.training.workers import WorkerPool
 
 __all__ = ["DataLoader"]
 
@@ -19,24 +25,40 @@ class DataLoader:
 
     The data are arrays or tensors of any library, or dataframes (a matrix of the columns) and series, with as many rows
     each: one of them, or several in a tuple or dict, as which the batches come out. They stay where they are until a
-    batch of ``batch_size`` rows, by default 32, is made of them. Or the data are an iterable, or a function that
-    returns one: PyTorch's ``DataLoader``, a generator function. Its items are batches; with ``batch_size`` they are
-    samples, of which batches are made.
+    batch of ``batch_size`` rows, by default 32, is made of them. Or they are a dataset with ``len(data)`` samples
+    ``data[index]``. Or they are an iterable, or a function that returns one: PyTorch's ``DataLoader``, a generator
+    function. Its items are batches; with ``batch_size`` they are samples, of which batches are made.
 
-    ``shuffle`` puts the rows of arrays into another order in each epoch, the same for equal seeds on every backend; the
-    random numbers of the program neither change it nor are changed. ``drop_last`` leaves out a last batch that is
-    smaller than the others. ``prefetch`` is the number of batches that a thread makes ahead.
+    ``shuffle`` puts rows and samples into another order in each epoch, the same for equal seeds on every backend; the
+    random numbers of the program neither change it nor are changed. A ``sampler`` decides the order itself, see
+    ``ember_ml.training.samplers``. ``drop_last`` leaves out a last batch that is smaller than the others. ``prefetch``
+    is the number of batches that a thread makes ahead.
+
+    ``transform`` is called with each sample, or each row, and ``collate`` with the list of the samples of a batch:
+    :func:`ember_ml.training.collation.stack` unless told otherwise. ``workers`` is the number of processes that read,
+    transform and collate; any number gives the same batches in the same order. For that, samples are made on NumPy,
+    whatever backend is active, and random numbers without a seed, as of ``ops.random_uniform(3)``, come from a stream
+    of the loader's seed, the epoch and the sample's place in it. With any of the three a list is one of samples.
+
+    Workers start with the first loop, and stay until :meth:`close` or until the loader is gone. They are new
+    processes: data and functions are pickled, with one copy of their arrays for all of them; a script that uses workers
+    does so below ``if __name__ == "__main__":``. What a worker raises is raised here, its traceback as a note; a worker
+    that dies is a ``WorkerLost``.
 
     A loop that ends early leaves its epoch unfinished, and the next one starts that epoch again; :meth:`state` and
     :meth:`restore` go on from within it. A batch may share memory with the data.
 
     Args:
-        data: Arrays, tables, an iterable, or a function that returns one.
+        data: Arrays, tables, a dataset, an iterable, or a function that returns one.
         batch_size: The number of rows or samples of a batch.
         shuffle: Whether each epoch has another order.
         drop_last: Whether a smaller last batch is left out.
         seed: Decides the orders.
         prefetch: The number of batches that a thread prepares ahead.
+        transform: What is done to each sample.
+        collate: What makes a batch of a list of samples.
+        sampler: Decides which samples an epoch has, and their order.
+        workers: The number of worker processes.
 
     >>> from ember_ml import ops
     >>> from ember_ml.training import DataLoader
@@ -56,15 +78,31 @@ class DataLoader:
         drop_last: bool = False,
         seed: int = 0,
         prefetch: int = 0,
+        *,
+        transform: Callable[[Any], Any] | None = None,
+        collate: Callable[[list[Any]], Any] | None = None,
+        sampler: Sampler | None = None,
+        workers: int = 0,
     ) -> None:
         if batch_size is not None and operator.index(batch_size) < 1:
             raise ValueError(f"batch_size is at least 1, not {batch_size}")
         if operator.index(prefetch) < 0:
             raise ValueError(f"prefetch is a number of batches, not {prefetch}")
+        if operator.index(workers) < 0:
+            raise ValueError(f"workers is a number of processes, not {workers}")
         ops.Generator(seed)  # raises where ``seed`` is not a valid seed
-        self._source = make_source(data, batch_size, drop_last)
+        if shuffle and sampler is not None:
+            raise ValueError("shuffle and sampler both decide the order: give one of them")
+        by_samples = transform is not None or collate is not None or workers > 0
+        length = None if sampler is None else len(sampler)
+        self._source = make_source(data, batch_size, drop_last, transform, collate, by_samples, length)
         if shuffle and self._source.length is None:
-            raise ValueError("only arrays can be shuffled: let the iterable itself give its items in random order")
+            raise ValueError(
+                "only arrays and datasets with indices can be shuffled: let the iterable itself give its items in "
+                "random order"
+            )
+        self._sampler, self._workers = sampler, workers
+        self._pool: WorkerPool | None = None
         self._shuffle, self._prefetch, self._seed = bool(shuffle), prefetch, seed
         self._rank, self._ranks = 0, 1
         self._check: Callable[[str], None] | None = None
@@ -80,9 +118,9 @@ class DataLoader:
         source, epoch, number = self._source, self._epoch, self._resumed
         first = number
         self._batch, self._resumed = number, 0
-        fetched = source.fetch(self._order(epoch), number, self._rank, self._ranks)
+        fetched = self._fetch(epoch, number, self._order(epoch))
         if self._prefetch:
-            fetched = prefetch_items(map(source.compute, fetched), self._prefetch)
+            fetched = prefetch_items(fetched, self._prefetch)
         try:
             for parts in fetched:
                 if self._check is not None and number == first and source.digest is not None:
@@ -94,13 +132,65 @@ class DataLoader:
         finally:
             fetched.close()
 
+    def _fetch(self, epoch: int, number: int, order: Any) -> Generator[Any, None, None]:
+        """Yield what is needed of each batch, from that number on: the work that a thread may do ahead."""
+        source = self._source
+        if isinstance(source, Samples | SampleStreamSource):
+            tasks = source.tasks(self._seed, epoch, order, number, self._rank, self._ranks)
+            yield from self._make(source, tasks, number)
+            return
+        for parts in source.fetch(order, number, self._rank, self._ranks):
+            yield source.compute(parts) if self._prefetch else parts
+
+    def _make(
+        self, source: Samples | SampleStreamSource, tasks: Generator[BatchTask, None, None], first: int
+    ) -> Generator[Any, None, None]:
+        """Yield batches that are made sample by sample, here or by workers."""
+        if not self._workers:
+            for task in tasks:
+                with compute_on_host():
+                    batch = source.maker.make(task)
+                yield batch
+            return
+        pool, self._pool = self._pool, None  # a second loop beside this one has workers of its own
+        if pool is None or pool.is_closed:
+            pool = WorkerPool(source.maker, self._workers)
+        try:
+            yield from pool.make(tasks, first)
+        finally:
+            tasks.close()
+            if self._pool is None:
+                self._pool = pool
+            else:
+                pool.close()
+
     def _order(self, epoch: int) -> Any:
         """Return the order of the rows in an epoch, as an array of the host; None where they stay in theirs."""
+        if self._sampler is not None:
+            order = self._sampler.order(sampler_generator(self._seed, epoch), self._source.batch_size or 1)
+            found = as_host(order)
+            if found.shape != (self._source.length,) or found.dtype.kind not in "iu":
+                raise ValueError(
+                    f"the sampler has {self._source.length} samples in an epoch, and its order is no vector of as many "
+                    f"indices, but {found.dtype} of shape {found.shape}"
+                )
+            return found
         if not self._shuffle:
             return None
         generator = ops.Generator(self._seed)
         generator.skip(epoch)
         return ops.to_numpy(ops.random_permutation(self._source.length, seed=generator))
+
+    def close(self) -> None:
+        """End the worker processes, if there are any; the next loop starts new ones.
+
+        >>> from ember_ml.training import DataLoader
+        >>> loader = DataLoader([1.0, 2.0])
+        >>> loader.close()
+        """
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
     def state(self) -> dict[str, int | None]:
         """Return where the loader stands, after the last batch that it gave: plain data for :meth:`restore`.
@@ -156,5 +246,5 @@ class DataLoader:
         if not 0 <= operator.index(rank) < operator.index(world_size):
             raise ValueError(f"rank is a number from 0 to world_size - 1, not {rank} of {world_size}")
         part = copy.copy(self)
-        part._rank, part._ranks, part._check = rank, world_size, check
+        part._rank, part._ranks, part._check, part._pool = rank, world_size, check, None
         return part

@@ -7,7 +7,7 @@ with the next batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -17,45 +17,39 @@ from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.selection import active, backend_of
 from ember_ml.core import trees
 from ember_ml.tensor import EmberTensor
+from ember_ml.training.sample_trees import map_arrays, merge_samples
 from ember_ml.typing import Tensor
 
-__all__ = ["Rows", "Stream", "make_source"]
+__all__ = ["Rows", "Stream", "count_batches", "is_table"]
 
 _TABLES = ("cudf", "modin", "narwhals", "pandas", "polars", "pyarrow")
 
 
-def make_source(data: Any, batch_size: int | None, drop_last: bool) -> Rows | Stream:
-    """Return the source that reads arrays and tables, alone or in tuples and dicts, or an iterable."""
-    if isinstance(data, tuple | dict | list) or _is_array(data):
-        return Rows(data, 32 if batch_size is None else batch_size, drop_last)
-    if _is_torch_loader(data) and batch_size is not None:
-        raise ValueError("PyTorch's DataLoader makes batches itself: leave batch_size out")
-    if callable(data) or isinstance(data, Iterable):
-        return Stream(data, batch_size, drop_last)
-    raise TypeError(f"data are arrays, a table, an iterable or a function that gives one, not {type(data).__name__}")
-
-
-def _is_array(data: Any) -> bool:
-    return hasattr(data, "shape") or _is_table(data)
-
-
-def _is_table(data: Any) -> bool:
+def is_table(data: Any) -> bool:
+    """Whether the data are a dataframe or a series."""
     return type(data).__module__.partition(".")[0] in _TABLES
 
 
-def _is_torch_loader(data: Any) -> bool:
-    return any(
-        base.__name__ == "DataLoader" and base.__module__.startswith("torch.utils.data") for base in type(data).__mro__
-    )
+def count_batches(length: int, batch_size: int, drop_last: bool) -> int:
+    """Return the number of batches that so many rows make; raise where they make none."""
+    if not length:
+        raise ValueError("the data have no rows")
+    count = length // batch_size if drop_last else -(-length // batch_size)
+    if not count:
+        raise ValueError(f"{length} rows make no batch of {batch_size}, and drop_last drops the rest")
+    return count
 
 
 class Rows:
-    """Arrays and tables with the same number of rows, which are their first axis."""
+    """Arrays and tables with the same number of rows, which are their first axis.
+
+    ``length`` is the number of rows of an epoch, where a sampler decides it.
+    """
 
     digest: None = None
     """All ranks order rows by the loader's seed."""
 
-    def __init__(self, data: Any, batch_size: int, drop_last: bool) -> None:
+    def __init__(self, data: Any, batch_size: int, drop_last: bool, length: int | None = None) -> None:
         self._fields, self._assemble = trees.flatten(_fields(data, ""))
         lengths = {field.place: field.length for field in self._fields}
         if not lengths:
@@ -63,13 +57,9 @@ class Rows:
         if len({*lengths.values()}) > 1:
             listed = ", ".join(f"{length} at {place}" for place, length in lengths.items())
             raise ValueError(f"the parts of the data must have the same number of rows, and have {listed}")
-        self.length: int = self._fields[0].length
+        self.length: int = self._fields[0].length if length is None else length
         self.batch_size = batch_size
-        self.count: int = self.length // batch_size if drop_last else -(-self.length // batch_size)
-        if not self.length:
-            raise ValueError("the data have no rows")
-        if not self.count:
-            raise ValueError(f"{self.length} rows make no batch of {batch_size}, and drop_last drops the rest")
+        self.count: int = count_batches(self.length, batch_size, drop_last)
 
     def fetch(self, order: Any, start: int, rank: int, ranks: int) -> Generator[list[Any], None, None]:
         """Yield the fields of this rank's part of each batch, from batch ``start``; ``order`` is on the host."""
@@ -79,6 +69,10 @@ class Rows:
             low, high = first + size * rank // ranks, first + size * (rank + 1) // ranks
             rows = slice(low, high) if order is None else order[low:high]
             yield [field.fetch(rows) for field in self._fields]
+
+    def on_host(self) -> Any:
+        """Return all the data as arrays of the host, in their structure."""
+        return self._assemble([field.on_host() for field in self._fields])
 
     def compute(self, parts: list[Any]) -> list[Any]:
         """Return the parts, which need no computation."""
@@ -130,9 +124,12 @@ class _Field:
         (rows,) = part
         if self._owner is active():
             return self._on_device[rows] if type(rows) is slice else ops.take(self._on_device, rows, 0)
-        if self._on_host is None:  # the backend was switched
+        return ops.convert_to_tensor(_take_rows(self.on_host(), rows))  # the backend was switched
+
+    def on_host(self) -> Any:
+        if self._on_host is None:
             self._on_host = as_host(self._on_device)
-        return ops.convert_to_tensor(_take_rows(self._on_host, rows))
+        return self._on_host
 
 
 def _take_rows(array: Any, rows: Any) -> Any:
@@ -140,7 +137,7 @@ def _take_rows(array: Any, rows: Any) -> Any:
 
 
 def _host_rows(data: Any) -> Any:
-    return as_host(_table_as_array(data) if _is_table(data) else data)
+    return as_host(_table_as_array(data) if is_table(data) else data)
 
 
 def _table_as_array(data: Any) -> Any:
@@ -188,9 +185,9 @@ class Stream:
         is_empty = True
         for batch in islice(self._batches(), start, None):
             if is_empty and ranks > 1:
-                self.digest = digest_of(_map_arrays(_compute, batch))
+                self.digest = digest_of(map_arrays(_compute, batch))
             is_empty = False
-            yield batch if ranks == 1 else _map_arrays(lambda x: _take_share(x, rank, ranks), batch)
+            yield batch if ranks == 1 else map_arrays(lambda x: _take_share(x, rank, ranks), batch)
         if is_empty and not start:
             raise ValueError("the iterable gave no batch")
 
@@ -201,7 +198,7 @@ class Stream:
             return
         while samples := list(islice(items, self.batch_size)):
             if len(samples) == self.batch_size or not self._drop_last:
-                yield _collate(samples)
+                yield merge_samples(samples, _Column)
 
     def _open(self) -> Iterator[Any]:
         items = self._data() if callable(self._data) else self._data
@@ -219,17 +216,17 @@ class Stream:
 
     def compute(self, parts: Any) -> Any:
         """Evaluate lazy tensors and convert columns, as far as this thread can; return the parts."""
-        return _map_arrays(_compute, parts)
+        return map_arrays(_compute, parts)
 
     def deliver(self, parts: Any) -> Any:
         """Return the batch as tensors of the active backend."""
-        return _map_arrays(lambda x: ops.convert_to_tensor(as_host(x.values) if type(x) is _Column else x), parts)
+        return map_arrays(lambda x: ops.convert_to_tensor(as_host(x.values) if type(x) is _Column else x), parts)
 
 
 class _Column:
     """The values of one part of a sample, for all samples of a batch."""
 
-    def __init__(self, values: list[Any]) -> None:
+    def __init__(self, values: list[Any], key: Any) -> None:
         self.values = values
 
 
@@ -245,38 +242,7 @@ def _compute(x: Any) -> Any:
     return x
 
 
-def _map_arrays(function: Callable[[Any], Any], batch: Any) -> Any:
-    """Apply ``function`` to each array in the dicts and tuples of a batch; lists of arrays count as tuples."""
-    if isinstance(batch, Mapping):
-        return {key: _map_arrays(function, value) for key, value in batch.items()}
-    if isinstance(batch, tuple) or (type(batch) is list and any(map(_is_part, batch))):
-        parts = [_map_arrays(function, value) for value in batch]
-        return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
-    return function(batch)
-
-
-def _is_part(value: Any) -> bool:
-    return isinstance(value, Mapping) or hasattr(value, "shape")
-
-
 def _take_share(x: Any, rank: int, ranks: int) -> Any:
     rows = x if hasattr(x, "shape") else as_host(x.values if type(x) is _Column else x)
     count = rows.shape[0]
     return rows[count * rank // ranks : count * (rank + 1) // ranks]
-
-
-def _collate(samples: list[Any]) -> Any:
-    """Return a batch of samples: for each part of a sample, the column of its values in all samples."""
-    first = samples[0]
-    if any(type(sample) is not type(first) for sample in samples) and isinstance(first, Mapping | tuple):
-        raise ValueError("the samples of a batch must be alike: some are tuples or dicts, others are not")
-    if isinstance(first, Mapping):
-        if any(sample.keys() != first.keys() for sample in samples):
-            raise ValueError(f"the samples of a batch must have the same keys, here {', '.join(map(str, first))}")
-        return {key: _collate([sample[key] for sample in samples]) for key in first}
-    if isinstance(first, tuple):
-        if any(len(sample) != len(first) for sample in samples):
-            raise ValueError(f"the samples of a batch must have the same number of parts, here {len(first)}")
-        parts = [_collate([sample[number] for sample in samples]) for number in range(len(first))]
-        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
-    return _Column(samples)

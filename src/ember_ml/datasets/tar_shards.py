@@ -1,0 +1,151 @@
+"""Samples in tar files, laid out as WebDataset does: files of one sample have one name and several endings.
+
+``000/cat.jpg`` and ``000/cat.cls`` are one sample with the key ``000/cat``: a dict of bytes by ending.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+__all__ = ["TarShards", "stream_tar"]
+
+KEY = "__key__"
+
+
+class _Member(NamedTuple):
+    """Where a file of a sample lies in its tar file."""
+
+    ending: str
+    start: int
+    size: int
+
+
+class _Sample(NamedTuple):
+    shard: int
+    key: str
+    members: tuple[_Member, ...]
+
+
+class TarShards:
+    """The samples of tar files as a dataset with indices: dicts of bytes by ending, and the text ``__key__``.
+
+    The files are not compressed; their tables of contents are read once, the samples when they are asked for. The
+    transform of a loader decodes them. :func:`stream_tar` reads compressed files, and what can only be read in order.
+
+    Args:
+        paths: The tar files, in order.
+
+    >>> import io, os, tarfile, tempfile
+    >>> from ember_ml import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "0.tar")
+    ...     with tarfile.open(path, "w") as tar:
+    ...         for name, content in (("a.txt", b"first"), ("a.cls", b"0"), ("b.txt", b"second"), ("b.cls", b"1")):
+    ...             entry = tarfile.TarInfo(name)
+    ...             entry.size = len(content)
+    ...             tar.addfile(entry, io.BytesIO(content))
+    ...     shards = datasets.TarShards([path])
+    ...     len(shards), shards[1]
+    (2, {'__key__': 'b', 'txt': b'second', 'cls': b'1'})
+    """
+
+    block_lengths: list[int]
+    """The number of samples in each file, for ``samplers.BlockSampler``."""
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
+        self._paths = _list_paths(paths)
+        self._samples: list[_Sample] = []
+        self.block_lengths = []
+        for shard, path in enumerate(self._paths):
+            before = len(self._samples)
+            try:
+                with tarfile.open(path, "r:") as tar:
+                    for key, group in _group(tar):
+                        members = [_Member(ending, entry.offset_data, entry.size) for ending, entry in group]
+                        self._samples.append(_Sample(shard, key, tuple(members)))
+            except tarfile.ReadError as error:
+                raise ValueError(
+                    f"{path} is no tar file that can be read at any place ({error}): uncompress it, or read it in "
+                    "order with datasets.stream_tar"
+                ) from error
+            self.block_lengths.append(len(self._samples) - before)
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        shard, key, members = self._samples[index]
+        sample: dict[str, Any] = {KEY: key}
+        with open(self._paths[shard], "rb") as file:
+            for ending, start, size in members:
+                file.seek(start)
+                content = file.read(size)
+                if len(content) < size:
+                    raise ValueError(f"{self._paths[shard]} has become shorter: {key}.{ending} is not whole")
+                sample[ending] = content
+        return sample
+
+
+def stream_tar(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str, Any]]:
+    """Yield the samples of tar files in order, each file read once from its start; compressed ones too.
+
+    For a loader, which reads them again in each epoch: ``DataLoader(lambda: stream_tar(paths), batch_size=32)``.
+
+    >>> from ember_ml import datasets
+    >>> list(datasets.stream_tar([]))
+    []
+    """
+    for path in _list_paths(paths):
+        with tarfile.open(path, "r|*") as tar:
+            for key, group in _group(tar):
+                sample: dict[str, Any] = {KEY: key}
+                for ending, entry in group:
+                    content = tar.extractfile(entry)
+                    sample[ending] = b"" if content is None else content.read()
+                yield sample
+
+
+def _list_paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    if isinstance(paths, str | os.PathLike):
+        raise TypeError(f"shards are a list of paths, not the one path {os.fspath(paths)!r}")
+    return [os.fspath(path) for path in paths]
+
+
+def _group(tar: tarfile.TarFile) -> Iterator[tuple[str, Iterator[tuple[str, tarfile.TarInfo]]]]:
+    """Yield each sample of a tar file: its key, and the entries of its files by ending, to be read before the next."""
+    entries = _Entries(tar)
+    while entries.key is not None:
+        key = entries.key
+        yield key, entries.of_one_sample()
+
+
+class _Entries:
+    """The files in a tar file, one ahead."""
+
+    def __init__(self, tar: tarfile.TarFile) -> None:
+        self._tar = tar
+        self._found = iter(tar)
+        self.key: str | None = None
+        self._ending = ""
+        self._advance()
+
+    def _advance(self) -> None:
+        for entry in self._found:
+            folder, slash, name = entry.name.rpartition("/")
+            stem, _, ending = name.partition(".")
+            if entry.isfile() and stem and ending and not (name.startswith("__") and name.endswith("__")):
+                self.key, self._ending, self._entry = f"{folder}{slash}{stem}", ending.lower(), entry
+                return
+        self.key = None
+
+    def of_one_sample(self) -> Iterator[tuple[str, tarfile.TarInfo]]:
+        key, seen = self.key, set()
+        while self.key == key and key is not None:
+            if self._ending in seen:
+                raise ValueError(f"{self._tar.name} has {key}.{self._ending} twice in one sample")
+            seen.add(self._ending)
+            yield self._ending, self._entry
+            self._advance()

@@ -1,0 +1,64 @@
+"""Choose the source of a data loader by the kind of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ember_ml.training.sample_sources import RowSamples, Samples, SampleStreamSource
+from ember_ml.training.sources import Rows, Stream, is_table
+
+__all__ = ["make_source"]
+
+
+def make_source(
+    data: Any,
+    batch_size: int | None,
+    drop_last: bool,
+    transform: Callable[[Any], Any] | None,
+    collate: Callable[[list[Any]], Any] | None,
+    by_samples: bool,
+    length: int | None,
+) -> Rows | Stream | Samples | SampleStreamSource:
+    """Return the source that reads arrays and tables, a map-style dataset or an iterable.
+
+    ``by_samples``: batches are made sample by sample; a list is then one of samples. ``length`` is the number of
+    samples of an epoch, where a sampler decides it.
+    """
+    size = 32 if batch_size is None else batch_size
+    if isinstance(data, tuple | dict) or hasattr(data, "shape") or is_table(data):
+        rows = Rows(data, size, drop_last, length)
+        if not by_samples:
+            return rows
+        return Samples(RowSamples(rows.on_host()), size, drop_last, transform, collate, rows.length)
+    if type(data) is list and not by_samples:
+        return Rows(data, size, drop_last, length)
+    if _is_torch_loader(data) and batch_size is not None:
+        raise ValueError("PyTorch's DataLoader makes batches itself: leave batch_size out")
+    if type(data) is list or _is_map_style(data, batch_size):
+        return Samples(data, size, drop_last, transform, collate, len(data) if length is None else length)
+    if length is not None:
+        raise ValueError("a sampler is for data with indices: arrays, or a dataset with a length, and a batch_size")
+    if not (callable(data) or isinstance(data, Iterable)):
+        raise TypeError(
+            "data are arrays, a table, a dataset with a length and indices, an iterable or a function that gives one, "
+            f"not {type(data).__name__}"
+        )
+    if not by_samples:
+        return Stream(data, batch_size, drop_last)
+    if batch_size is None:
+        raise ValueError("transform, collate and workers are for samples: give the batch_size that they are put into")
+    return SampleStreamSource(data, batch_size, drop_last, transform, collate)
+
+
+def _is_map_style(data: Any, batch_size: int | None) -> bool:
+    """Whether the data are a dataset of samples: with indices and a length, and no iterable of batches."""
+    if isinstance(data, str | bytes | Mapping) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        return False
+    return batch_size is not None or not isinstance(data, Iterable)
+
+
+def _is_torch_loader(data: Any) -> bool:
+    return any(
+        base.__name__ == "DataLoader" and base.__module__.startswith("torch.utils.data") for base in type(data).__mro__
+    )
