@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 SMALL, WIDTH, BATCH = 100_000, 32, 64
-HEAVY, SIDE = 400, 128
+HEAVY, SIDE = 160, 128
 
 
 class Rows:
@@ -83,7 +83,7 @@ def theirs(dataset: Any, batch_size: int, workers: int, start: str) -> Any:
     """Return PyTorch's loader."""
     from torch.utils.data import DataLoader
 
-    more = {"persistent_workers": True, "multiprocessing_context": start} if workers else {}
+    more: dict[str, Any] = {"persistent_workers": True, "multiprocessing_context": start} if workers else {}
     return DataLoader(dataset, batch_size=batch_size, shuffle=True, num_workers=workers, **more)
 
 

@@ -76,7 +76,7 @@ def test_compressed_and_broken_tar_files(tmp_path: Path, backend: str) -> None:
     with pytest.raises(ValueError, match=r"twice\.tar has pictures/n000\.cls twice"):
         datasets.TarShards([twice])
     with pytest.raises(TypeError, match="a list of paths"):
-        datasets.TarShards(str(twice))  # type: ignore[arg-type]
+        datasets.TarShards(str(twice))
     cut = datasets.TarShards([_write(tmp_path / "cut.tar", [("a.bin", b"x" * 5000)])])
     (tmp_path / "cut.tar").write_bytes((tmp_path / "cut.tar").read_bytes()[:2000])
     with pytest.raises(ValueError, match=r"a\.bin is not whole"):
@@ -116,7 +116,7 @@ def test_rows_of_parquet_files(tmp_path: Path, backend: str) -> None:
     with pytest.raises(ValueError, match="no column 'z'"):
         datasets.ParquetRows(paths, ["z"])
     with pytest.raises(TypeError, match="a list of paths"):
-        datasets.ParquetRows(paths[0])  # type: ignore[arg-type]
+        datasets.ParquetRows(paths[0])
 
 
 def test_datasets_of_hugging_face(backend: str) -> None:

@@ -95,7 +95,7 @@ def test_a_sampler_of_ones_own_with_ranks_and_positions(backend: str) -> None:
     assert [ops.to_numpy(batch).tolist() for batch in loader] == [[5, 4], [2, 1], [0]]
     loader.restore(loader.state() | {"epoch": 0, "batch": 1})
     assert [ops.to_numpy(batch).tolist() for batch in loader] == [[2, 1], [0]]
-    Backwards.order = lambda self, generator, batch_size: [1, 2]  # type: ignore[method-assign,assignment]
+    Backwards.order = lambda self, generator, batch_size: [1, 2]
     with pytest.raises(ValueError, match="7 samples in an epoch"):
         _batches(Backwards(), 3, 7)
 
