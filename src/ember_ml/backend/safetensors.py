@@ -64,10 +64,13 @@ class Contents:
     """Whether one tensor without a name was saved."""
 
 
-def write_tensors(path: str | os.PathLike[str], contents: Contents) -> None:
-    """Write a file in one step: whoever reads ``path`` finds the old file or the new one, never a part of it."""
+def write_tensors(path: str | os.PathLike[str], contents: Contents, follow_links: bool = True) -> None:
+    """Write a file in one step: whoever reads ``path`` finds the old file or the new one, never a part of it.
+
+    A symbolic link stays and what it names is replaced, unless ``follow_links`` is False: then the link itself is.
+    """
     header, tensors = _describe(contents)
-    with replaced(path) as file:
+    with replaced(path, follow_links) as file:
         file.write(len(header).to_bytes(8, "little"))
         file.write(header)
         for tensor in tensors:

@@ -16,10 +16,16 @@ from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import ConfigError
 from ember_ml.models.settings import parse_json
 
-__all__ = ["INDEX", "WEIGHTS", "Folder", "StoredTensors", "write_json"]
+__all__ = ["COMPANIONS", "INDEX", "WEIGHTS", "Folder", "StoredTensors", "write_json"]
 
 WEIGHTS: str = "model.safetensors"
 INDEX: str = "model.safetensors.index.json"
+COMPANIONS: tuple[str, ...] = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
+    *("merges.txt", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "chat_template.jinja"),
+    *("preprocessor_config.json", "processor_config.json"),
+)
+"""Files that belong to a model and that it does not read itself: a saved model gets copies of them."""
 _MOST_JSON = 1 << 24
 """Bytes of a file with settings; the index of a model with 100,000 tensors has about 10 million."""
 _MOST_TEXT = 1 << 29
@@ -149,5 +155,5 @@ class StoredTensors:
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
     """Write settings to a file, in one step."""
-    with replaced(path) as file:
+    with replaced(path, follow_links=False) as file:
         file.write(json.dumps(values, indent=2, sort_keys=True).encode() + b"\n")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any
 
 from ember_ml.errors import ConfigError
 from ember_ml.models.architectures import find_class
-from ember_ml.models.folder import Folder
+from ember_ml.models.hub import open_folder
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.models.settings import Settings
 from ember_ml.nn.layers.base import empty
@@ -18,7 +18,12 @@ __all__ = ["from_config", "load"]
 
 
 def load(
-    folder: str | PathLike[str], *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+    folder: str | PathLike[str],
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    revision: str | None = None,
+    on_progress: Callable[[int, int], Any] | None = None,
 ) -> PretrainedModel:
     """Return the model in a folder as Transformers writes it, for the active backend and in the mode of use.
 
@@ -26,6 +31,14 @@ def load(
     ``device`` one after the other, in the dtype that they are stored in, or in ``dtype``. What does not fit
     together raises ``ConfigError``, which names the tensor or the key. Nothing in the folder is executed: no pickle is
     opened, and settings that ask for code of the folder are refused.
+
+    Args:
+        folder: The path of a folder, or the id of a model on the Hub, as ``"organization/name"``. Such a model is
+            taken from the cache of huggingface_hub, or downloaded to it; ``HF_HUB_OFFLINE=1`` forbids that.
+        dtype: The dtype of all parameters; None: each as it is stored.
+        device: Where the parameters are; None: the default device.
+        revision: The branch, tag or commit of a model on the Hub; None: the newest.
+        on_progress: Called after each parameter with the number of parameters that are there, and of all.
 
     >>> import tempfile
     >>> from ember_ml import models, ops
@@ -39,11 +52,11 @@ def load(
     >>> bool(ops.all(ops.equal(model([[7, 3]]), same([[7, 3]]))))
     True
     """
-    files = Folder(folder)
+    files = open_folder(folder, revision)
     settings = Settings(files.read_json("config.json"), str(files.path / "config.json"))
     with empty():
         model = _make(settings)
-    return model.fill(files, dtype, device).remember(files).eval()
+    return model.fill(files, dtype, device, on_progress).remember(files).eval()
 
 
 def from_config(config: Mapping[str, Any]) -> PretrainedModel:

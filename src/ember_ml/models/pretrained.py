@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -18,7 +18,7 @@ from ember_ml.backend.selection import active
 from ember_ml.core.atomic_files import replaced
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.errors import ConfigError, UnsupportedDType
-from ember_ml.models.folder import INDEX, WEIGHTS, Folder, StoredTensors, write_json
+from ember_ml.models.folder import COMPANIONS, INDEX, WEIGHTS, Folder, StoredTensors, write_json
 from ember_ml.models.names import Names, Stored
 from ember_ml.models.settings import Settings
 from ember_ml.nn.model import Model
@@ -29,12 +29,6 @@ from ember_ml.typing import DeviceLike, DTypeLike, Tensor
 __all__ = ["PretrainedModel"]
 
 _CONFIG, _GENERATION = "config.json", "generation_config.json"
-_COPIED = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
-    *("merges.txt", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "chat_template.jinja"),
-    *("preprocessor_config.json", "processor_config.json"),
-)
-"""Files that belong to a model and that it does not read itself: a saved model gets copies of them."""
 _SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 
 
@@ -82,7 +76,13 @@ class PretrainedModel(Model):
 
     # from a folder
 
-    def fill(self, folder: Folder, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Self:
+    def fill(
+        self,
+        folder: Folder,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        on_progress: Callable[[int, int], Any] | None = None,
+    ) -> Self:
         """Take the values of all parameters from the weight files of a folder; return the model itself.
 
         Nothing is changed where a tensor is missing, unknown or of another shape.
@@ -96,10 +96,12 @@ class PretrainedModel(Model):
             known = {name for slot in slots for name in (*slot.stored.names, *slot.other_names)}
             sources = self.names.match(tensors.shapes, known)
             self._check(folder, tensors, slots, sources)
-            for slot in slots:
+            for count, slot in enumerate(slots, 1):
                 parts = [tensors.read(sources[name]) for name in _choose_names(slot, sources)]
                 natives = [_bring(backend, part, place, wanted) for part in parts]
                 slot.variable.value = _assemble(natives, slot.stored)
+                if on_progress is not None:
+                    on_progress(count, len(slots))
         return self
 
     def _check(self, folder: Folder, tensors: StoredTensors, slots: list[_Slot], sources: dict[str, str]) -> None:
@@ -164,7 +166,7 @@ class PretrainedModel(Model):
 
         It gets the weights, in files of at most ``shard_bytes`` each with an index where one does not hold them all,
         the settings, and the files of the tokenizer where the model came with them. Weights of another model in the
-        folder are removed.
+        folder are removed. Links in it are replaced by files, so that nothing outside of it is written.
         """
         if self.adapter is not None:
             raise ValueError(
@@ -183,7 +185,7 @@ class PretrainedModel(Model):
         for file, shard in zip(files, shards, strict=True):
             hosts = {name: as_host(_stored_part(x, stored, i), detach=True) for name, (x, stored, i) in shard.items()}
             total += sum(host.nbytes for host in hosts.values())
-            write_tensors(folder / file, Contents(hosts, {"format": "pt"}, False))
+            write_tensors(folder / file, Contents(hosts, {"format": "pt"}, False), follow_links=False)
         if len(shards) > 1:
             weight_map = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
             index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
@@ -226,9 +228,9 @@ class PretrainedModel(Model):
     def _copy_files(self, folder: Path) -> None:
         if self.source is None or os.path.realpath(folder) == os.path.realpath(self.source.path):
             return
-        for name in _COPIED:
+        for name in COMPANIONS:
             if self.source.has(name):
-                with replaced(folder / name) as file:
+                with replaced(folder / name, follow_links=False) as file:
                     file.write(self.source.read_bytes(name))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ember_ml.errors import ConfigError
 from ember_ml.models.folder import Folder
+from ember_ml.models.hub import open_folder
 
 __all__ = ["Tokenizer", "tokenizer"]
 
@@ -105,9 +106,12 @@ class Tokenizer:
         return self.encode(self.render_chat(messages, add_generation_prompt, **values), add_special_tokens=False)
 
 
-def tokenizer(folder: str | PathLike[str]) -> Tokenizer:
-    """Return the tokenizer in the folder of a model: ``tokenizer.json``, its special tokens and its chat template."""
-    return Tokenizer(Folder(folder))
+def tokenizer(folder: str | PathLike[str], *, revision: str | None = None) -> Tokenizer:
+    """Return the tokenizer in the folder of a model: ``tokenizer.json``, its special tokens and its chat template.
+
+    ``folder`` and ``revision`` are those of :func:`ember_ml.models.load`.
+    """
+    return Tokenizer(open_folder(folder, revision))
 
 
 def _text_of(token: Any) -> str:
