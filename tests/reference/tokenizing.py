@@ -9,7 +9,7 @@ from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-__all__ = ["TEMPLATE", "chat_of_transformers", "tokens_of_transformers", "write_tokenizer"]
+__all__ = ["TEMPLATE", "chat_of_transformers", "tokens_of_transformers", "write_tokenizer", "write_word_tokenizer"]
 
 TEMPLATE = """{{ bos_token }}{% for message in messages %}
 {% if message.role not in ['user', 'assistant'] %}{{ raise_exception('unknown role ' + message.role) }}{% endif %}
@@ -41,6 +41,18 @@ def write_tokenizer(folder: Path, template: str | None = TEMPLATE) -> None:
         whole = PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>")
         whole.chat_template = template
         whole.save_pretrained(folder)
+
+
+def write_word_tokenizer(folder: Path) -> None:
+    """Train a tokenizer whose tokens begin with their blank, which its decoder drops before the first."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    inner = Tokenizer(models.BPE(unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.Metaspace()
+    inner.decoder = decoders.Metaspace()
+    trainer = trainers.BpeTrainer(vocab_size=200, special_tokens=["<unk>", "</s>"], show_progress=False)
+    inner.train_from_iterator(["the hat and the cat sat on the mat"] * 9, trainer)
+    inner.save(str(folder / "tokenizer.json"))
 
 
 def _open(folder: Path) -> Any:
