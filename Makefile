@@ -8,7 +8,7 @@ STAMP := $(VENV)/.set-up
 DOCS_STAMP := $(VENV)/.set-up-docs
 BENCH_STAMP := $(VENV)/.set-up-bench
 # MLX has wheels for Linux and for Macs with Apple silicon; its extra is empty elsewhere
-EXTRAS := dev,torch,mlx,jax,lsp,mpi,tables,plot,models
+EXTRAS := dev,torch,mlx,jax,lsp,mpi,tables,plot,models,serve
 FAST := tests/tensor tests/test_face.py tests/test_imports.py tests/test_trees.py tests/test_declarations.py \
 	tests/test_registry.py tests/lint/test_guidelines.py tests/autodiff/test_backward.py tests/behaviour/test_promotion.py
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt

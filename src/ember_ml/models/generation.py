@@ -9,7 +9,7 @@ from ember_ml import ops
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
-__all__ = ["TextGenerator", "choose_token"]
+__all__ = ["TextGenerator", "choose_token", "find_ends"]
 
 Prompt = Sequence[int] | Sequence[Sequence[int]] | Tensor
 
@@ -72,7 +72,7 @@ class TextGenerator(PretrainedModel):
         """
         rows, is_single = _read_prompts(tokens)
         _check_choices(max_new_tokens, temperature, top_k, top_p)
-        ends = _find_ends(self, stop)
+        ends = find_ends(self, stop)
         stream = None if temperature == 0 else ops.random.Generator(seed)
         width, batch = max(map(len, rows)), len(rows)
         padded = ops.array([[0] * (width - len(row)) + row for row in rows], dtype="int64")
@@ -126,7 +126,8 @@ def _check_choices(count: int, temperature: float, top_k: int | None, top_p: flo
         raise ValueError(f"top_p is above 0 and at most 1, not {top_p!r}")
 
 
-def _find_ends(model: PretrainedModel, stop: int | Iterable[int] | None) -> set[int]:
+def find_ends(model: PretrainedModel, stop: int | Iterable[int] | None) -> set[int]:
+    """Return the tokens that end a text: those of ``stop``, or where it is None those that the model's files name."""
     if stop is None:
         stop = model.generation.get("eos_token_id")
         stop = model.settings.get("eos_token_id", []) if stop is None else stop
