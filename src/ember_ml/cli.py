@@ -24,13 +24,14 @@ from ember_ml.backend.built_in import BUILT_IN
 from ember_ml.backend.devices import default_device
 from ember_ml.core import dtypes as dt
 from ember_ml.errors import BackendError, EmberError
+from ember_ml.models.cli import app as models_app
 
 __all__ = ["app", "main"]
 
 app: typer.Typer = typer.Typer(
     name="ember-ml",
     help="Run the same machine-learning code on NumPy, PyTorch or MLX.",
-    epilog="Examples: ember-ml doctor; ember-ml ops conv; ember-ml use torch; ember-ml launch -n 4 train.py",
+    epilog="Examples: ember-ml doctor; ember-ml ops conv; ember-ml launch -n 4 train.py; ember-ml chat FOLDER",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -435,6 +436,9 @@ def launch(
     if not backends.is_installed(_choice(name, backends.backend_names(), "backend")):
         backends.load(name)  # says what to install
     raise typer.Exit(run(script, arguments or [], name, ranks, hosts, timeout, restarts, log_dir, as_json))
+
+
+app.add_typer(models_app)
 
 
 if __name__ == "__main__":
