@@ -6,6 +6,8 @@ import json
 import os
 import random
 import shutil
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,12 @@ import pytest
 
 from ember_ml import models
 from ember_ml.errors import ConfigError, EmberError
+from tests.models.hostile import DAMAGES, ESCAPES, escape_by_template
+from tests.reference import tokenizing
 from tests.reference.pretrained import Written
 
 Writing = Callable[[str], Written]
+Damage = Callable[[Path, random.Random], None]
 
 
 @pytest.fixture
@@ -187,3 +192,90 @@ def test_five_hundred_damaged_files(folder: Path) -> None:
         (folder / name).write_bytes(whole[name])
     assert errors > 400
     assert models.load(folder).num_parameters
+
+
+def _check_harmless(damage: Damage, number: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damage a model and open it: that must raise an error that names the folder, and leave all else as it was."""
+    outside, inside = folder.parent / "outside", folder.parent / "cwd"
+    for made in (outside, inside):
+        made.mkdir()
+    monkeypatch.chdir(inside)
+    damage(folder, random.Random(number))
+    before = {path: path.read_bytes() for path in outside.iterdir()}
+    listed = sorted(path.name for path in folder.iterdir())
+    start = time.process_time()
+    try:
+        tokenizer = models.tokenizer(folder)
+        models.load(folder)
+        rendered = tokenizer.render_chat([{"role": "user", "content": "hello"}])
+    except (EmberError, FileNotFoundError, ValueError) as error:
+        message = str(error)
+    else:  # Jinja shows some of what is forbidden as nothing
+        assert damage is escape_by_template, (damage.__name__, number)
+        assert not any(word in rendered for word in ("class", "module", "function"))
+        message = str(folder)
+    assert str(folder) in message, (damage.__name__, number, message[:300])
+    assert len(message) < 3000
+    assert time.process_time() - start < 20
+    assert {path: path.read_bytes() for path in outside.iterdir()} == before
+    assert sorted(path.name for path in folder.iterdir()) == listed
+    assert not list(inside.iterdir())
+
+
+@pytest.fixture
+def whole(written: Writing, tmp_path: Path) -> Path:
+    """A model with a tokenizer and a template, to be damaged."""
+    copied = Path(shutil.copytree(written("llama").folder, tmp_path / "whole"))
+    tokenizing.write_tokenizer(copied)
+    return copied
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_hostile_folders_do_no_harm(
+    damage: Damage, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models.load(whole)
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        folder = Path(shutil.copytree(whole, tmp_path / str(number) / "model"))
+        _check_harmless(damage, number, folder, monkeypatch)
+
+
+@pytest.mark.long
+def test_a_thousand_hostile_folders_do_no_harm(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(1000):
+        damage = DAMAGES[number % len(DAMAGES)]
+        with tempfile.TemporaryDirectory(dir=tmp_path) as place:
+            folder = Path(shutil.copytree(whole, Path(place).resolve() / "model"))
+            _check_harmless(damage, number, folder, monkeypatch)
+            monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("template", ESCAPES)
+def test_every_template_that_tries_to_escape_fails(
+    template: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.models.hostile.ESCAPES", [template])
+    _check_harmless(escape_by_template, 0, whole, monkeypatch)
+
+
+def test_saving_writes_nothing_through_links(whole: Path, tmp_path: Path) -> None:
+    """Links with names that a model is stored under, which loading did not look at."""
+    (tmp_path / "target").write_bytes(b"kept")
+    for name in (
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+    ):
+        os.symlink(tmp_path / "target", whole / name)
+    model = models.load(whole)
+    model.save(whole, shard_bytes=model.num_parameters * 4 * 2 // 3)
+    assert (tmp_path / "target").read_bytes() == b"kept"
+    assert models.load(whole).num_parameters == model.num_parameters
+
+
+@pytest.mark.parametrize("value", ["evil", {"a": 1}, 1.5, [1, "x"], True])
+def test_a_wrong_end_token_is_named(value: Any, folder: Path) -> None:
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": value}))
+    with pytest.raises(ConfigError, match="eos_token_id"):
+        models.load(folder).generate([5], 1)

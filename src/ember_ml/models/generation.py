@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.errors import ConfigError
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
@@ -131,6 +132,11 @@ def find_ends(model: PretrainedModel, stop: int | Iterable[int] | None) -> set[i
     if stop is None:
         stop = model.generation.get("eos_token_id")
         stop = model.settings.get("eos_token_id", []) if stop is None else stop
+        if not all(type(token) is int for token in (stop if isinstance(stop, list) else [stop])):
+            raise ConfigError(
+                f"{model.settings.where}, or generation_config.json, has eos_token_id = {stop!r:.80}; it must be a "
+                "token or a list of tokens"
+            )
     return {stop} if isinstance(stop, int) else set(stop or [])
 
 

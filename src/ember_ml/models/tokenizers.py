@@ -7,7 +7,8 @@ template can neither reach Python's objects nor change what it gets.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from typing import Any
@@ -19,6 +20,7 @@ from ember_ml.models.hub import open_folder
 __all__ = ["Tokenizer", "tokenizer"]
 
 _LONGEST_TEMPLATE = 1 << 20
+_MOST_STEPS = 100_000
 _SPECIAL = ("bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 
 
@@ -79,14 +81,21 @@ class Tokenizer:
         try:
             from jinja2 import TemplateError
             from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+            class Sandbox(ImmutableSandboxedEnvironment):
+                """Jinja's sandbox, with products and powers that cannot fill the memory."""
+
+                intercepted_binops = frozenset(["*", "**"])
+
+                def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+                    return _multiply(operator, left, right)
+
         except ImportError as error:
             raise ImportError("chat templates need the package jinja2: pip install 'ember-ml[models]'") from error
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-        )
+        environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
         environment.filters["tojson"] = _to_json
         more: dict[str, Any] = {"raise_exception": _refuse, "strftime_now": lambda form: datetime.now().strftime(form)}
-        environment.globals.update(more)
+        environment.globals.update(more, range=_limited_range())
         names = {
             **{"tools": None, "documents": None},  # templates ask whether they are none
             **self.special,
@@ -96,7 +105,15 @@ class Tokenizer:
         }
         try:
             return environment.from_string(self._template).render(**names)
-        except (TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+        except (
+            TemplateError,
+            ArithmeticError,
+            LookupError,
+            MemoryError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise ConfigError(f"the chat template in {self._where} cannot be used: {error}") from error
 
     def encode_chat(
@@ -124,7 +141,10 @@ def _text_of(token: Any) -> str:
 
 def _find_template(folder: Folder, config: Mapping[str, Any]) -> str | None:
     if folder.has("chat_template.jinja"):
-        return folder.read_bytes("chat_template.jinja", _LONGEST_TEMPLATE).decode()
+        try:
+            return folder.read_bytes("chat_template.jinja", _LONGEST_TEMPLATE).decode()
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{folder.path / 'chat_template.jinja'} is not text: {error}") from error
     found = config.get("chat_template")
     if isinstance(found, list):  # several, by name
         named = {entry.get("name"): entry.get("template") for entry in found if isinstance(entry, dict)}
@@ -137,6 +157,33 @@ def _find_template(folder: Folder, config: Mapping[str, Any]) -> str | None:
 def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **more: Any) -> str:
     """Return JSON as the templates expect it, without Jinja's escapes for web pages."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **more)
+
+
+def _multiply(operator: str, left: Any, right: Any) -> Any:
+    """Return a product or a power of a template, unless it is out of all proportion."""
+    sizes = [len(side) if isinstance(side, str | bytes | list | tuple) else side for side in (left, right)]
+    if operator == "*" and any(isinstance(side, str | bytes | list | tuple) for side in (left, right)):
+        is_large = math.prod(sizes) > _LONGEST_TEMPLATE
+    else:
+        is_large = any(isinstance(side, int) and abs(side) > (1000 if operator == "**" else 2**64) for side in sizes)
+    if is_large:
+        raise ValueError(f"{operator} of a text or number that is too large")
+    return left * right if operator == "*" else left**right
+
+
+def _limited_range() -> Callable[..., range]:
+    """Return a ``range`` for one rendering, in which all loops over ranges together have a limited number of steps."""
+    left = _MOST_STEPS
+
+    def limited(*bounds: int) -> range:
+        nonlocal left
+        found = range(*bounds)
+        left -= len(found)
+        if left < 0:
+            raise ValueError(f"its ranges have more than {_MOST_STEPS} numbers")
+        return found
+
+    return limited
 
 
 def _refuse(message: str) -> None:
