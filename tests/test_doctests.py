@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ def _modules() -> list[str]:
     found = [name for name in found if not name.endswith("__main__")]  # importing one runs the command
     own = tuple(f"ember_ml.backend.{name}" for name in backend_names())
     own += tuple(f"ember_ml.array_api.{name}" for name in backend_names() if name not in installed_backends())
+    own += () if find_spec("starlette") else ("ember_ml.models.serving.app",)
     return ["ember_ml", *(name for name in found if not name.startswith(own))]
 
 
