@@ -58,7 +58,7 @@ def save_adapter(model: PretrainedModel, folder: str | PathLike[str]) -> None:
     hosts = {name: as_host(x.value, detach=True) for name, x in parameters.items()}
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    write_tensors(target / _WEIGHTS, Contents(hosts, {"format": "pt"}, False))
+    write_tensors(target / _WEIGHTS, Contents(hosts, {"format": "pt"}, False), follow_links=False)
     is_transposed = any(
         model.names.find(f"{name}.weight").is_transposed
         for name, module in model.named_modules()
