@@ -95,7 +95,8 @@ class Tokenizer:
         environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
         environment.filters["tojson"] = _to_json
         more: dict[str, Any] = {"raise_exception": _refuse, "strftime_now": lambda form: datetime.now().strftime(form)}
-        environment.globals.update(more, range=_limited_range())
+        more["range"] = _limited_range()
+        environment.globals.update(more)
         names = {
             **{"tools": None, "documents": None},  # templates ask whether they are none
             **self.special,
