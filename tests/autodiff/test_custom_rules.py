@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import ember_ml
 from ember_ml import ops
 
 
@@ -45,3 +46,13 @@ def test_a_rule_may_take_gradients_itself(backend: str) -> None:
 
     assert ops.item(ops.grad(inverse)(0.5)) == pytest.approx(-4.0, rel=1e-6)
     assert ops.item(ops.grad(ops.grad(inverse))(0.5)) == pytest.approx(16.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("transform", [ops.grad, ops.jacobian])
+def test_a_compiled_gradient_follows_the_rule(transform: Any, backend: str) -> None:
+    @ops.custom_gradient
+    def double(x: Any) -> Any:
+        return x * 2.0, lambda g: g * 5.0
+
+    program = ember_ml.compile(lambda x: transform(lambda v: ops.sum(double(v) * 3.0))(x))
+    assert ops.to_numpy(program(ops.ones(2))).tolist() == [15.0, 15.0]

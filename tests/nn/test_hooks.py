@@ -155,7 +155,6 @@ def test_backward_hooks_of_portable_tensors(backend: str) -> None:
 
 
 # torch 2.13: torch.compile reads this attribute where it breaks a program in two, as at a gradient of one's own
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize("is_backward", [False, True])
 def test_compiled_functions_follow_hooks(backend: str, is_backward: bool) -> None:
     model = network()

@@ -62,6 +62,8 @@ def build(function: FunctionType, donated: int = 0) -> Callable[..., Any]:
                 warnings.filterwarnings("ignore", message="TensorFloat32")  # it is off for accuracy
                 # torch 2.13: warns of a gradient inside a loop before it refuses it
                 warnings.filterwarnings("ignore", message=".*_top_saved_tensors_default_hooks")
+                # torch 2.13: reads .grad of tensors that have none where it leaves a rule of one's own untraced
+                warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
                 program = torch.compile(function)
                 result = program(*tensors)
         except Exception as error:
