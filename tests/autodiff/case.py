@@ -13,7 +13,7 @@ __all__ = ["CASES", "NOT_DIFFERENTIABLE", "Case", "Numbers", "binary", "case", "
 
 @dataclass(frozen=True)
 class Numbers:
-    """A tensor argument: values in a row, its shape, and whether they are real, complex or integer."""
+    """A tensor argument: values in a row, its shape, and whether they are real, complex, integer or uint32."""
 
     values: tuple[Any, ...]
     shape: tuple[int, ...]
@@ -63,7 +63,7 @@ def numbers(
     if kind == "complex":
         values = tuple(complex(rng.uniform(low, high), rng.uniform(low, high)) for _ in range(size))
         return Numbers(values, shape, kind)
-    if kind == "int":
+    if kind in ("int", "uint32"):
         return Numbers(tuple(rng.randint(int(low), int(high)) for _ in range(size)), shape, kind)
     if apart:
         places = list(range(size))

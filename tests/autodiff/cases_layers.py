@@ -70,5 +70,9 @@ case(
 )
 _EVEN = {name: numbers(2, 4, 2, 4, seed=place) for place, name in enumerate(names)}
 case("dot_product_attention", names, label="self", **_EVEN, is_causal=True)
+_WORDS = numbers(2, 4, kind="uint32", low=0, high=2**32 - 1)
+_PACKED = {"scales": numbers(2, 1, seed=1), "biases": numbers(2, 1, seed=2), "bits": 4, "group_size": 32}
+case("dequantize", ("scales", "biases"), weight=_WORDS, **_PACKED)
+case("quantized_linear", ("x", "scales", "biases"), x=numbers(3, 32), weight=_WORDS, **_PACKED)
 case("rotary_embedding", x=numbers(2, 3, 2, 4))
 case("rotary_embedding", x=numbers(2, 3, 4), interleaved=True, offset=5, label="interleaved")

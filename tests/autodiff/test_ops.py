@@ -25,7 +25,7 @@ STEP = 1e-6
 def _dtype(kind: str, precision: str) -> str:
     if kind == "complex":
         return "complex128" if precision == "float64" else "complex64"
-    return "int64" if kind == "int" else precision
+    return {"int": "int64", "uint32": "uint32"}.get(kind, precision)
 
 
 def _tensor(x: Any, precision: str, shift: dict[int, Any] | None = None) -> Any:

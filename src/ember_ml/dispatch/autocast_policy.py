@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 
 
 TABLE: tuple[Entry, ...] = (
-    Entry(HALF, "matrix products", ("matmul", "linear", "einsum", "vecdot")),
+    Entry(HALF, "matrix products", ("matmul", "linear", "quantized_linear", "einsum", "vecdot")),
     Entry(HALF, "convolutions", ("conv", "depthwise_conv", "separable_conv", "conv_transpose")),
     Entry(HALF, "attention", ("dot_product_attention",)),
     Entry(HALF, "learned slopes", ("prelu",)),

@@ -10,10 +10,10 @@ binary_crossentropy bincount binomial bitwise_and bitwise_invert bitwise_left_sh
 bitwise_right_shift bitwise_xor blackman blackman_window broadcast_to cast categorical categorical_crossentropy cbrt
 cdist ceil celu choice cholesky cholesky_inverse clip column_stack concat concatenate conj conjugate conv
 conv_transpose convert_to_tensor convolve copy copysign corrcoef correlate cos cosh cosine_similarity count_nonzero
-cov cross ctc_loss cumprod cumsum cumulative_prod cumulative_sum deg2rad depthwise_conv det diag diagflat diagonal
-diff digamma digitize divide divide_no_nan dot dot_product_attention dropout dstack eigvals eigvalsh einsum elu
-empty empty_like equal erf erfc erfinv euclidean_distance exp exp2 expand_dims expm expm1 exponential eye fabs fft
-fft2 fftconvolve fftfreq fftn fftshift flatten flip fliplr flipud floor floor_divide fmax fmin fmod frame
+cov cross ctc_loss cumprod cumsum cumulative_prod cumulative_sum deg2rad depthwise_conv dequantize det diag diagflat
+diagonal diff digamma digitize divide divide_no_nan dot dot_product_attention dropout dstack eigvals eigvalsh einsum
+elu empty empty_like equal erf erfc erfinv euclidean_distance exp exp2 expand_dims expm expm1 exponential eye fabs
+fft fft2 fftconvolve fftfreq fftn fftshift flatten flip fliplr flipud floor floor_divide fmax fmin fmod frame
 from_dlpack full full_like gamma gather gaussian gaussian_window gcd gelu geomspace get_item glu greater
 greater_equal group_normalization gumbel hamming hamming_window hann_window hanning hard_shrink hard_sigmoid
 hard_silu hard_tanh heaviside hfft hstack huber_loss hypot i0 identity ifft ifft2 ifftn ifftshift ihfft imag
@@ -25,18 +25,18 @@ matrix_rank matrix_transpose max max_pool maximum mean mean_absolute_error mean_
 min minimum mish mod moveaxis multi_hot multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean
 nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar negative nextafter norm normal normalize
 not_equal one_hot ones ones_like outer overlap_add pad percentile permutation permute_dims pinv poisson polar
-positive pow power prelu prod ptp put_along_axis quantile rad2deg randint random_bernoulli random_beta
-random_binomial random_categorical random_choice random_exponential random_gamma random_gumbel random_integers
-random_laplace random_normal random_permutation random_poisson random_truncated_normal random_uniform ravel
-ravel_multi_index real reciprocal reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_var
-relu relu6 remainder repeat resample reshape rfft rfft2 rfftfreq rfftn rms_normalization roll rot90 rotary_embedding
-round rsqrt saturate_cast scatter scatter_add scatter_max scatter_mean scatter_min scatter_update searchsorted
-segment_max segment_mean segment_min segment_prod segment_sum select selu separable_conv shuffle sigmoid sign
-signbit silu sin sinc sinh slice slice_update soft_shrink softmax softplus softsign solve solve_triangular sort
-sparse_categorical_crossentropy sparsemax spectrogram sqrt square squareplus squeeze stack std stft stop_gradient
-subtract sum svdvals swapaxes swish take take_along_axis tan tanh tanh_shrink tensordot threshold tile to_device
-trace transpose trapezoid tri tril triu true_divide trunc truncated_normal uniform unique unique_values vander var
-vdot vecdot vector_norm view vstack where xlogy zeros zeros_like
+positive pow power prelu prod ptp put_along_axis quantile quantized_linear rad2deg randint random_bernoulli
+random_beta random_binomial random_categorical random_choice random_exponential random_gamma random_gumbel
+random_integers random_laplace random_normal random_permutation random_poisson random_truncated_normal
+random_uniform ravel ravel_multi_index real reciprocal reduce_max reduce_mean reduce_min reduce_prod reduce_std
+reduce_sum reduce_var relu relu6 remainder repeat resample reshape rfft rfft2 rfftfreq rfftn rms_normalization roll
+rot90 rotary_embedding round rsqrt saturate_cast scatter scatter_add scatter_max scatter_mean scatter_min
+scatter_update searchsorted segment_max segment_mean segment_min segment_prod segment_sum select selu separable_conv
+shuffle sigmoid sign signbit silu sin sinc sinh slice slice_update soft_shrink softmax softplus softsign solve
+solve_triangular sort sparse_categorical_crossentropy sparsemax spectrogram sqrt square squareplus squeeze stack std
+stft stop_gradient subtract sum svdvals swapaxes swish take take_along_axis tan tanh tanh_shrink tensordot threshold
+tile to_device trace transpose trapezoid tri tril triu true_divide trunc truncated_normal uniform unique
+unique_values vander var vdot vecdot vector_norm view vstack where xlogy zeros zeros_like
 """)
 
 RETURNS_TENSORS = words("""

@@ -10,6 +10,8 @@ from ember_ml.models.lora import merge_adapter as merge_adapter
 from ember_ml.models.lora import remove_adapter as remove_adapter
 from ember_ml.models.lora import unmerge_adapter as unmerge_adapter
 from ember_ml.models.pretrained import PretrainedModel as PretrainedModel
+from ember_ml.models.quantization import dequantize as dequantize
+from ember_ml.models.quantization import quantize as quantize
 from ember_ml.models.tokenizers import Tokenizer as Tokenizer
 from ember_ml.models.tokenizers import tokenizer as tokenizer
 
@@ -18,10 +20,12 @@ __all__ = [
     "PretrainedModel",
     "Tokenizer",
     "add_lora",
+    "dequantize",
     "from_config",
     "load",
     "load_adapter",
     "merge_adapter",
+    "quantize",
     "remove_adapter",
     "save_adapter",
     "tokenizer",

@@ -15,6 +15,7 @@ from ember_ml.errors import ConfigError
 from ember_ml.models.folder import Folder, write_json
 from ember_ml.models.lora import AdaptedLinear, AdapterSettings, adapt, find_adapted, find_linear
 from ember_ml.models.pretrained import PretrainedModel
+from ember_ml.models.quantization import dense_weight
 from ember_ml.models.settings import Settings
 from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.typing import Tensor
@@ -114,13 +115,13 @@ def load_adapter(model: PretrainedModel, folder: str | PathLike[str]) -> Pretrai
         )
     with MappedTensors(files.find(_WEIGHTS)) as tensors:
         shapes = tensors.shapes()
-        linear = find_linear(model)
+        linear, modules = find_linear(model), dict[str, Any](model.named_modules())
         names = _find_adapted_names(files, shapes, linear)
         for path in names:
-            weight = model._all_names()[f"{linear[path]}.weight"]
-            _check_shapes(files, weight.shape, path, shapes, settings)
+            module = modules[linear[path]]
+            _check_shapes(files, (module.outputs, module.inputs), path, shapes, settings)
             copy = _PREFIX + path + _COPY
-            if copy in shapes and not _equals(tensors.read(copy), weight.value):
+            if copy in shapes and not _equals(tensors.read(copy), dense_weight(module)):
                 raise ConfigError(f"{files.path / _WEIGHTS} is the adapter of a model with another {path}.weight")
         adapt(model, [linear[path] for path in names], settings)
         backend = active()

@@ -55,9 +55,11 @@ _USUAL = {
 def find_class(settings: Settings) -> type[PretrainedModel]:
     """Return the class of the model that the settings describe; raise where there is none."""
     _refuse_code(settings)
-    if settings.get("quantization_config") is not None or settings.get("quantization") is not None:
+    ours, others = settings.table("quantization"), settings.get("quantization_config")
+    if others is not None and others != ours:
         raise ConfigError(
-            f"{settings.where} describes quantized weights, which Ember ML does not read; use the originals"
+            f"{settings.where} describes quantized weights in quantization_config that Ember ML does not read; it "
+            "reads those of mlx-lm, and originals"
         )
     kind = settings.get("model_type")
     if not isinstance(kind, str) or kind not in _USUAL:

@@ -10,11 +10,15 @@ from ember_ml.errors import ConfigError
 from ember_ml.models.architectures import find_class
 from ember_ml.models.hub import open_folder
 from ember_ml.models.pretrained import PretrainedModel
+from ember_ml.models.quantization import prepare_quantized
+from ember_ml.models.quantization import quantize as quantize_weights
 from ember_ml.models.settings import Settings
 from ember_ml.nn.layers.base import empty
 from ember_ml.typing import DeviceLike, DTypeLike
 
 __all__ = ["from_config", "load"]
+
+_BITS = {"int4": 4, "int8": 8}
 
 
 def load(
@@ -24,6 +28,7 @@ def load(
     device: DeviceLike | None = None,
     revision: str | None = None,
     on_progress: Callable[[int, int], Any] | None = None,
+    quantize: str | None = None,
 ) -> PretrainedModel:
     """Return the model in a folder as Transformers writes it, for the active backend and in the mode of use.
 
@@ -39,6 +44,8 @@ def load(
         device: Where the parameters are; None: the default device.
         revision: The branch, tag or commit of a model on the Hub; None: the newest.
         on_progress: Called after each parameter with the number of parameters that are there, and of all.
+        quantize: "int4" or "int8": weights are rounded to that in groups of 64, as :func:`quantize` does; None: they
+            stay as they are, also those of 4 or 8 bits that mlx-lm wrote.
 
     >>> import tempfile
     >>> from ember_ml import models, ops
@@ -52,11 +59,16 @@ def load(
     >>> bool(ops.all(ops.equal(model([[7, 3]]), same([[7, 3]]))))
     True
     """
+    if quantize is not None and quantize not in _BITS:
+        raise ValueError(f"quantize is one of {', '.join(_BITS)}, or None, not {quantize!r}")
     files = open_folder(folder, revision)
     settings = Settings(files.read_json("config.json"), str(files.path / "config.json"))
     with empty():
         model = _make(settings)
-    return model.fill(files, dtype, device, on_progress).remember(files).eval()
+    if settings.get("quantization") is not None:
+        prepare_quantized(model, files)
+    model.fill(files, dtype, device, on_progress).remember(files)
+    return (model if quantize is None else quantize_weights(model, _BITS[quantize])).eval()
 
 
 def from_config(config: Mapping[str, Any]) -> PretrainedModel:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from ember_ml import ops
 from ember_ml.models.pretrained import PretrainedModel
+from ember_ml.models.quantization import QuantizedLinear, dense_weight
 from ember_ml.nn.layers.channel_mixing import Dropout, Linear
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
@@ -64,14 +65,14 @@ class LowRank(Module):
     magnitude: Any
     """The length of each row of the weight, where it is learned."""
 
-    def __init__(self, base: Linear, settings: AdapterSettings) -> None:
-        weight = base.variable("weight")
-        dtype = "float64" if weight.dtype.name == "float64" else "float32"
-        self.down = Linear(weight.shape[1], settings.rank, bias=False, dtype=dtype)
-        self.up = Linear(settings.rank, weight.shape[0], bias=False, initializer="zeros", dtype=dtype)
-        self.to_device(ops.get_device(weight.value))
+    def __init__(self, base: Linear | QuantizedLinear, settings: AdapterSettings) -> None:
+        inputs, outputs = base.inputs or 0, base.outputs
+        dtype = "float64" if base.variable("weight").dtype.name == "float64" else "float32"
+        self.down = Linear(inputs, settings.rank, bias=False, dtype=dtype)
+        self.up = Linear(settings.rank, outputs, bias=False, initializer="zeros", dtype=dtype)
+        self.to_device(ops.get_device(base.weight))
         if settings.is_dora:
-            self.magnitude = Parameter(_row_lengths(ops.cast(weight.value, dtype)))
+            self.magnitude = Parameter(_row_lengths(ops.cast(dense_weight(base), dtype)))
 
     def delta(self, scale: float) -> Tensor:
         """Return what is added to the weight."""
@@ -81,13 +82,13 @@ class LowRank(Module):
 class AdaptedLinear(Module):
     """A linear map whose weight is frozen, with an adapter."""
 
-    base: Linear
+    base: Linear | QuantizedLinear
     lora: LowRank
     drop: Dropout
     is_dora: bool
     is_merged: bool
 
-    def __init__(self, base: Linear, settings: AdapterSettings) -> None:
+    def __init__(self, base: Linear | QuantizedLinear, settings: AdapterSettings) -> None:
         self.base, self.lora, self.drop = base, LowRank(base, settings), Dropout(settings.dropout)
         self.is_dora, self.is_merged, self._scale = settings.is_dora, False, settings.scale
 
@@ -107,11 +108,13 @@ class AdaptedLinear(Module):
 
     def _factor(self) -> Tensor:
         """Return the factor of each output; no gradient goes through the length of a row (section 4.3 of the paper)."""
-        weight = ops.add(self.base.weight, self.lora.delta(self._scale))
+        weight = ops.add(dense_weight(self.base), self.lora.delta(self._scale))
         return ops.divide(self.lora.magnitude, ops.stop_gradient(_row_lengths(weight)))
 
     def merge(self) -> None:
         """Put what the adapter adds into the weight; the weight before is kept."""
+        if isinstance(self.base, QuantizedLinear):
+            raise ValueError("an adapter is not merged into quantized weights; give it to models.dequantize(model)")
         before = self.base.variable("weight")
         wide = ops.add(before.value, self.lora.delta(self._scale))
         if self.is_dora:
@@ -146,7 +149,7 @@ def add_lora(
     """Give linear maps of a model adapters of low rank, which training changes alone; return the model itself.
 
     All other parameters are frozen. What an adapter adds is zero at first. Its parameters are float32, or float64
-    beside such weights, and start as those of PEFT do.
+    beside such weights, and start as those of PEFT do. Quantized weights may have adapters (QLoRA).
 
     Args:
         model: A model without an adapter.
@@ -190,7 +193,7 @@ def adapt(model: PretrainedModel, names: Iterable[str], settings: AdapterSetting
     model.freeze()
     for name in names:
         parent, _, last = name.rpartition(".")
-        base = cast("Linear", modules[name])
+        base = cast("Linear | QuantizedLinear", modules[name])
         setattr(modules[parent], last, AdaptedLinear(base, settings).train(model.training))
     model.adapter = settings
     return model
@@ -201,7 +204,7 @@ def find_linear(model: PretrainedModel) -> dict[str, str]:
     return {
         model.names.find(f"{name}.weight").names[0].removesuffix(".weight"): name
         for name, module in model.named_modules()
-        if type(module) is Linear and ".lora." not in name
+        if isinstance(module, Linear | QuantizedLinear) and ".lora." not in name
     }
 
 

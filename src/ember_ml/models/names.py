@@ -64,6 +64,8 @@ class Names:
         module, _, last = key.rpartition(".")
         if key in self._table:
             pattern = self._table[key]
+        elif last in ("scales", "biases") and f"{module}.weight" in self._table:  # of quantized weights
+            pattern = self._table[f"{module}.weight"].removesuffix("weight") + last
         elif module in self._table:
             pattern = f"{self._table[module]}.{last}"
         else:

@@ -71,6 +71,8 @@ class PretrainedModel(Model):
                 if isinstance(variable, Buffer):  # such as the load of a mixture of experts
                     continue
                 raise
+            if variable.dtype.kind != "float":  # packed words have the axes of our modules
+                stored = stored._replace(is_transposed=False)
             found.setdefault(id(variable), (variable, []))[1].append(stored)
         return [_Slot(x, s[0], tuple(other.names[0] for other in s[1:])) for x, s in found.values()]
 
@@ -98,7 +100,8 @@ class PretrainedModel(Model):
             self._check(folder, tensors, slots, sources)
             for count, slot in enumerate(slots, 1):
                 parts = [tensors.read(sources[name]) for name in _choose_names(slot, sources)]
-                natives = [_bring(backend, part, place, wanted) for part in parts]
+                cast_to = wanted if slot.variable.dtype.kind == "float" else None
+                natives = [_bring(backend, part, place, cast_to) for part in parts]
                 slot.variable.value = _assemble(natives, slot.stored)
                 if on_progress is not None:
                     on_progress(count, len(slots))
@@ -124,7 +127,12 @@ class PretrainedModel(Model):
                         f"the tensor {sources[name]!r} in {folder.path} has the shape {found}, and {self._describe()} "
                         f"has {shape} there; {self._sizes()}"
                     )
-                if dtype.kind != "float":
+                if slot.variable.dtype.kind != "float":
+                    if dtype is not slot.variable.dtype:
+                        raise ConfigError(
+                            f"the tensor {sources[name]!r} in {folder.path} is {dtype}, not {slot.variable.dtype}"
+                        )
+                elif dtype.kind != "float":
                     raise ConfigError(f"the tensor {sources[name]!r} in {folder.path} is {dtype}, not floating-point")
             for name in slot.other_names:
                 if name in sources and name != chosen[slot.variable][0]:
@@ -221,7 +229,7 @@ class PretrainedModel(Model):
 
     def _config(self) -> dict[str, Any]:
         """Return the settings with the dtype that the parameters have now."""
-        dtypes = {slot.variable.dtype.name for slot in self._slots()}
+        dtypes = {slot.variable.dtype.name for slot in self._slots() if slot.variable.dtype.kind == "float"}
         key = "torch_dtype" if "torch_dtype" in self.settings.values else "dtype"
         return {**self.settings.values, **({key: dtypes.pop()} if len(dtypes) == 1 else {})}
 

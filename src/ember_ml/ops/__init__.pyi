@@ -367,6 +367,8 @@ from ember_ml.ops.neural.pooling import adaptive_average_pool as adaptive_averag
 from ember_ml.ops.neural.pooling import adaptive_max_pool as adaptive_max_pool
 from ember_ml.ops.neural.pooling import average_pool as average_pool
 from ember_ml.ops.neural.pooling import max_pool as max_pool
+from ember_ml.ops.neural.quantization import dequantize as dequantize
+from ember_ml.ops.neural.quantization import quantized_linear as quantized_linear
 from ember_ml.ops.random.choices import random_categorical as random_categorical
 from ember_ml.ops.random.choices import random_choice as random_choice
 from ember_ml.ops.random.choices import random_permutation as random_permutation
@@ -599,6 +601,7 @@ __all__ = [
     "custom_gradient",
     "deg2rad",
     "depthwise_conv",
+    "dequantize",
     "det",
     "diag",
     "diagflat",
@@ -828,6 +831,7 @@ __all__ = [
     "put_along_axis",
     "qr",
     "quantile",
+    "quantized_linear",
     "rad2deg",
     "randint",
     "random",

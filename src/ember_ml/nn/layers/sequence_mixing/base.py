@@ -42,10 +42,10 @@ class SequenceMixingLayer(Layer):
 
     def zeros(self, *shape: int) -> Tensor:
         """Zeros of the dtype, and on the device, of the layer's parameters."""
-        parameters = self.parameters()
-        if not parameters:
+        floats = [x for x in self.named_variables().values() if x.dtype.kind in ("float", "complex")]
+        if not floats:
             raise ValueError(f"{type(self).__name__} has no parameters yet; call it, or build it, before this")
-        like = parameters[0].value
+        like = floats[0].value
         return ops.zeros(shape, dtype=like.dtype, device=ops.get_device(like))
 
 
