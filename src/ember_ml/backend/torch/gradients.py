@@ -331,7 +331,8 @@ def custom(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> Sequ
     """Return the outputs of ``function``, which also returns its own vjp."""
     if _is_transformed() and (torch.compiler.is_compiling() or "_dynamo" in vars(torch)):
         # torch 2.13: its compiler ignores the rule inside torch.func and differentiates the function itself
-        return torch.compiler.disable(_Custom.apply)(_Call(function), *leaves)
+        apply: Any = torch.compiler.disable(_Custom.apply)
+        return apply(_Call(function), *leaves)
     return _Custom.apply(_Call(function), *leaves)
 
 
