@@ -33,8 +33,10 @@ def run(method: str, flat: Callable[..., Any], backend: Backend, natives: Sequen
     It is the backend's own engine where nothing is on the tape, else the tape. Without any tensors it is the tape too:
     libraries refuse to differentiate by nothing.
     """
-    if selection.watcher_here() is not None:  # of the function's ops; those of the backward pass are none of them
-        flat = watch_ops(selection.watcher_here())(flat)
+    # of the function's ops; those of the backward pass are none of them
+    watcher = selection.watcher_here() if selection.has_scopes else None
+    if watcher is not None:
+        flat = watch_ops(watcher)(flat)
         with watch_ops(None):
             return run(method, flat, backend, natives, *rest)
     own: Engine | None = backend.gradients if natives else None

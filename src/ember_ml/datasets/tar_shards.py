@@ -90,7 +90,7 @@ class TarShards:
 
 
 def stream_tar(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str, Any]]:
-    """Yield the samples of tar files in order, each file read once from its start; compressed ones too.
+    """Yield the samples of the tar files at ``paths`` in order, each read once from its start; compressed ones too.
 
     For a loader, which reads them again in each epoch: ``DataLoader(lambda: stream_tar(paths), batch_size=32)``.
 

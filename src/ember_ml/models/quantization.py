@@ -131,7 +131,7 @@ def _replace_layers(model: PretrainedModel, pack: Callable[[str, Module], tuple[
 
 
 def quantize(model: PretrainedModel, bits: int = 4, group_size: int = 64) -> PretrainedModel:
-    """Give linear maps and embeddings of a model weights of 4 or 8 bits; return the model itself.
+    """Give linear maps and embeddings of a model weights of ``bits``, 4 or 8; return the model itself.
 
     ``group_size`` numbers of a row, 32, 64 or 128, share a scale and an offset of the dtype that the weight had.
     Weights whose rows are no multiple of it stay as they are, as do norms and biases. The rounding is MLX's, to the

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
+from ember_ml.backend.built_in import HOST
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.random.generator import streaming
 from ember_ml.backend.selection import is_active, load, use_backend
@@ -56,7 +57,7 @@ class BatchMaker:
 
 def compute_on_host() -> AbstractContextManager[None]:
     """A block in which ops compute on NumPy, as they do in workers: samples do not depend on who makes them."""
-    return nullcontext() if is_active(load("numpy")) else use_backend("numpy")
+    return nullcontext() if is_active(load(HOST)) else use_backend(HOST)
 
 
 def _as_host(x: Any) -> Any:

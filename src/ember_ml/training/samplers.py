@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ember_ml import ops
+from ember_ml.backend.built_in import HOST
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.selection import use_backend
 from ember_ml.typing import DataLike
@@ -77,7 +78,7 @@ class WeightedSampler:
 
     def order(self, generator: ops.Generator, batch_size: int) -> Any:
         """Return the indices that were drawn."""
-        with use_backend("numpy"):
+        with use_backend(HOST):
             return ops.random_choice(
                 len(self._shares), (self._count,), replace=self._replace, p=self._shares, seed=generator
             )
@@ -105,7 +106,7 @@ class StratifiedSampler:
 
     def order(self, generator: ops.Generator, batch_size: int) -> Any:
         """Return the indices of all samples."""
-        with use_backend("numpy"):
+        with use_backend(HOST):
             shuffled = _permute(len(self), generator)
             by_class = shuffled[ops.argsort(self._labels[shuffled], stable=True)]
             classes, counts = ops.unique(self._labels[by_class], return_counts=True)
@@ -145,7 +146,7 @@ class LengthSampler:
 
     def order(self, generator: ops.Generator, batch_size: int) -> Any:
         """Return the indices of all samples; a smaller last batch stays the last one, and is of mixed lengths."""
-        with use_backend("numpy"):
+        with use_backend(HOST):
             shuffled = _permute(len(self), generator)
             batches = len(self) // batch_size
             whole, rest = shuffled[: batches * batch_size], shuffled[batches * batch_size :]
@@ -191,7 +192,7 @@ class BlockSampler:
         for length in self._lengths:
             end += length
             ends.append(end)
-        with use_backend("numpy"):
+        with use_backend(HOST):
             blocks = ops.to_numpy(_permute(len(ends), generator)).tolist()
             parts = []
             for start in range(0, len(blocks), self._window):

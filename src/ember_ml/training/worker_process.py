@@ -13,6 +13,7 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
+from ember_ml.backend.built_in import HOST
 from ember_ml.backend.selection import VARIABLE, is_started, set_backend
 from ember_ml.training.shared_messages import Message, Receiver, Sender, receive_shared
 
@@ -32,12 +33,12 @@ class Failure(NamedTuple):
 def run_worker(tasks: Connection, batches: Connection, ahead: int) -> None:
     """Make batches until the other end of ``tasks`` closes; a failure is sent in place of a batch."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the program, which then closes the connection
-    os.environ[VARIABLE] = "numpy"  # for the first op, if there ever is one
+    os.environ[VARIABLE] = HOST  # for the first op, if there ever is one
     failure = maker = None
     try:
         maker = receive_shared(tasks)
         if is_started():  # by a module that was imported for the data
-            set_backend("numpy")
+            set_backend(HOST)
     except Exception as error:
         error.add_note(
             "while a worker read data, transform and collate function: their classes and functions must be in a file "

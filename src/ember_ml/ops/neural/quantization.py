@@ -48,6 +48,7 @@ def quantized_linear(
 ) -> Tensor:
     """``x @ dequantize(weight, scales, biases, bits, group_size).T``, without keeping the numbers of the weight.
 
+    ``weight`` holds integers of ``bits``, 4 or 8, in words of 32; ``group_size`` of them share a scale and a bias.
     ``x`` is (..., in), ``weight`` uint32 of (out, in * bits / 32), ``scales`` and ``biases`` are (out, in / group_size)
     with the dtype of ``x``. The gradient is that of ``x``, ``scales`` and ``biases``.
 
