@@ -38,9 +38,9 @@ os.environ.pop(VARIABLE, None)
 ember_ml.set_backend("numpy")
 
 
-# JAX compiles every function for every shape: by default it has the tests of tensors, and one in eight of these folders
+# JAX compiles every function for every shape: by default it has the tests of tensors, and one in 16 of these folders
 _ON_JAX = {"tensor"}
-_EIGHTH_ON_JAX = {"behaviour", "nn", "ops", "training"}
+_PARTLY_ON_JAX = {"behaviour", "nn", "ops", "training"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,14 +48,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", help="make new tensors there, as 'cuda'; backends that lack it are skipped")
 
 
+@pytest.hookimpl(tryfirst=True)  # before those that are marked as long are left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of backends that were not asked for."""
+    """Leave out the tests of backends that were not asked for; mark those that are long with their parameters."""
     asked = config.getoption("--backends")
     left_out = set(installed_backends()) - set(asked.split(",")) if asked else set()
     kept, others = [], []
     for item in items:
         is_kept = left_out.isdisjoint(_texts_of(item)) and (asked or not _is_on_request(item))
         (kept if is_kept else others).append(item)
+        if any(name in _texts_of(item) for mark in item.iter_markers("long_with") for name in mark.args):
+            item.add_marker("long")
     config.hook.pytest_deselected(items=others)
     items[:] = kept
 
@@ -65,8 +68,8 @@ def _is_on_request(item: pytest.Item) -> bool:
     if "jax" not in _texts_of(item):
         return False
     folders = {*item.path.parts}
-    is_of_eighth = bool(_EIGHTH_ON_JAX & folders) and zlib.crc32(item.nodeid.encode()) % 8 == 0
-    return not (_ON_JAX & folders or is_of_eighth)
+    is_of_part = bool(_PARTLY_ON_JAX & folders) and zlib.crc32(item.nodeid.encode()) % 16 == 0
+    return not (_ON_JAX & folders or is_of_part)
 
 
 @pytest.hookimpl(wrapper=True)

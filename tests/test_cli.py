@@ -371,6 +371,7 @@ def test_demo_fails_where_losses_differ(command: Any, tmp_path: Path, monkeypatc
     assert "the losses differ by 2.0e-04 of the loss" in shown.out
 
 
+@pytest.mark.long
 def test_bench_measures_every_group(command: Any) -> None:
     from ember_ml.bench.run import GROUPS
 

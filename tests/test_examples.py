@@ -35,6 +35,7 @@ def run(name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.long_with("bilevel")
 @pytest.mark.parametrize("name", sorted({path.stem for path in EXAMPLES.glob("*.py")} - {*TRAINED}))
 def test_a_program_prints_which_backend_computed(name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     ember_ml.set_backend("numpy")
@@ -126,6 +127,7 @@ def test_the_network_comes_to_solve_the_equation(backend: str) -> None:
     assert ops.to_numpy(cubes).tolist() == pytest.approx([6 * place / 16 for place in range(17)], abs=1e-5)
 
 
+@pytest.mark.long_with("mlx")
 def test_the_gradient_through_a_training_is_that_of_its_result(backend: str) -> None:
     example = load("bilevel")
     training, validation = example.make_samples(12, seed=5), example.make_samples(50, seed=55)

@@ -42,6 +42,7 @@ print("losses", list(trainer.history["loss"]))
 """
 
 
+@pytest.mark.long_with("torch", "mlx")
 def test_a_job_that_is_asked_to_end_loses_no_step(backend: str, tmp_path: Path) -> None:
     options = ("-n", "2", "--backend", backend, "--timeout", "60")
     losses = []
@@ -93,7 +94,8 @@ print("steps", trainer.steps)
 """
 
 
-@pytest.mark.parametrize("work", ["save", pytest.param("compile", marks=pytest.mark.long)])  # each waits for 17 seconds
+@pytest.mark.long_with("compile", "torch", "mlx")  # each waits for 17 seconds
+@pytest.mark.parametrize("work", ["save", "compile"])
 def test_saving_and_compiling_are_not_standing_still(backend: str, work: str, tmp_path: Path) -> None:
     options = ("-n", "2", "--backend", backend, "--timeout", "16")
     shown = launch(tmp_path, LONG, *options, arguments=(str(tmp_path / "run"), work))

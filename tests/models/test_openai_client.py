@@ -41,6 +41,7 @@ def test_calls_of_the_client_are_answered(serve: Any) -> None:
         api.models.list()
 
 
+@pytest.mark.long_with("torch", "mlx")
 def test_a_hundred_streams_of_the_client(serve: Any) -> None:
     client = serve(slots=32)
 

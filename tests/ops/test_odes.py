@@ -104,6 +104,7 @@ def test_adaptive_method_converges_with_order_five_and_its_interpolation_with_fo
     assert many / few == pytest.approx(10 ** (4 / 5), rel=0.2)
 
 
+@pytest.mark.long_with("jax")
 def test_van_der_pol_agrees_with_scipy(backend: str) -> None:
     stiffness = 30.0
     times = [0.0, 10.0, 25.0, 30.0]
