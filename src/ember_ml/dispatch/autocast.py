@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ContextDecorator
 from functools import wraps
 from typing import Any
 
 from ember_ml.backend import selection
-from ember_ml.backend.contract import Backend
-from ember_ml.core.dtypes import HALVES, EmberDType, as_dtype
+from ember_ml.core.dtypes import HALVES, as_dtype
+from ember_ml.dispatch.scopes import InnerScope
 from ember_ml.typing import DTypeLike
 
 __all__ = ["autocast", "outside_autocast"]
 
 
-class autocast(ContextDecorator):
+class autocast(InnerScope):
     """Compute in ``dtype``, "bfloat16" or "float16", inside the block, wherever that loses little.
 
     Matrix products, convolutions and attention cast their floats to ``dtype``; reductions, losses, normalizations,
@@ -35,10 +34,6 @@ class autocast(ContextDecorator):
     (bfloat16, float32, float32)
     """
 
-    chosen: Backend | None
-    half: EmberDType | None
-    watcher: selection.Watcher | None
-
     def __init__(self, dtype: DTypeLike | None) -> None:
         self.half = None if dtype is None else as_dtype(dtype)
         if self.half is not None and self.half not in HALVES:
@@ -47,35 +42,10 @@ class autocast(ContextDecorator):
     def _recreate_cm(self) -> autocast:
         return autocast(self.half)  # each call of a decorated function has a scope of its own
 
-    @property
-    def backend(self) -> Backend:
-        """The module of the backend that computes inside the block; a switch of the process may change it."""
-        found = selection._process if self.chosen is None else self.chosen
-        assert found is not None  # the block began by asking for it
-        return found
-
-    @property
-    def target(self) -> Backend | None:
-        """The backend whose usual code serves the block: none, unless autocast is off."""
-        return self.backend if self.half is None and self.watcher is None else None
-
-    @property
-    def key(self) -> str:
-        """The name under which ops have their functions for the block."""
-        if self.watcher is not None:
-            return selection.watched_key(self.backend)
-        return selection.key_of(self.backend, self.half is not None)
-
-    def __enter__(self) -> None:
-        backend = selection.active()
-        scopes = selection.scopes_here()
-        self.chosen, self.watcher = (scopes[-1].chosen, scopes[-1].watcher) if scopes else (None, None)
+    def keep(self, outer: selection.Scope | None) -> None:
+        self.watcher = None if outer is None else outer.watcher
         if self.half is not None:
-            selection.prepare_scopes(backend, is_half=True)
-        selection.open_scope(self)
-
-    def __exit__(self, *error: object) -> None:
-        selection.close_scope(self)
+            selection.prepare_scopes(self.backend, is_half=True)
 
 
 def outside_autocast(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ember_ml.core.dtypes import as_dtype
 
-__all__ = ["check_quantized"]
+__all__ = ["check_quantized", "check_quantized_linear"]
 
 
 def check_quantized(weight: Any, scales: Any, biases: Any, bits: int, group_size: int) -> None:
@@ -28,4 +28,13 @@ def check_quantized(weight: Any, scales: Any, biases: Any, bits: int, group_size
         raise ValueError(
             f"words of shape {words}, scales of shape {groups} and biases of shape {tuple(biases.shape)} do not fit "
             f"together with {bits} bits and groups of {group_size}"
+        )
+
+
+def check_quantized_linear(x: Any, weight: Any, scales: Any, biases: Any, bits: int, group_size: int) -> None:
+    """Raise where packed weights do not fit together, or do not fit ``x``."""
+    check_quantized(weight, scales, biases, bits, group_size)
+    if len(weight.shape) != 2 or not x.shape or x.shape[-1] * bits != weight.shape[1] * 32:
+        raise ValueError(
+            f"x of shape {tuple(x.shape)} does not fit packed weights of shape {tuple(weight.shape)} with {bits} bits"
         )

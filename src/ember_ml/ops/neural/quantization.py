@@ -7,7 +7,7 @@ one element for each group. The number is ``scale * integer + bias``.
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml.backend.common.quantized import check_quantized
+from ember_ml.backend.common.quantized import check_quantized, check_quantized_linear
 from ember_ml.dispatch.declare import derived, gradient
 from ember_ml.dispatch.dtype_rules import REAL_CONTRACTION
 from ember_ml.typing import IndexLike, Tensor, TensorLike
@@ -57,7 +57,7 @@ def quantized_linear(
     >>> ops.to_numpy(ops.quantized_linear(ops.ones((1, 32)), words, [[0.5]], [[1.0]], 4, 32)).tolist()
     [[46.0]]
     """
-    check_quantized(weight, scales, biases, bits, group_size)
+    check_quantized_linear(x, weight, scales, biases, bits, group_size)
     return ops.linear(x, dequantize(weight, scales, biases, bits, group_size))
 
 

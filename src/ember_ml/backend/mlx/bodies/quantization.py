@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from ember_ml.backend.common.quantized import check_quantized
+from ember_ml.backend.common.quantized import check_quantized, check_quantized_linear
 from ember_ml.backend.mlx.graph_probe import is_vectorizing
 from ember_ml.backend.mlx.vmap_rules import bitwise_and, right_shift
 
@@ -27,9 +27,7 @@ def _dequantize_wide(weight: mx.array, scales: mx.array, biases: mx.array, bits:
 def quantized_linear(
     x: mx.array, weight: mx.array, scales: mx.array, biases: mx.array, bits: int, group_size: int
 ) -> mx.array:
-    check_quantized(weight, scales, biases, bits, group_size)
-    if weight.ndim != 2 or not x.ndim or x.shape[-1] * bits != weight.shape[1] * 32:
-        raise ValueError(f"x of shape {x.shape} does not fit packed weights of shape {weight.shape} with {bits} bits")
+    check_quantized_linear(x, weight, scales, biases, bits, group_size)
     if x.dtype == mx.float64 or is_vectorizing():  # MLX 0.32: no vmap of quantized_matmul
         return x @ dequantize(weight, scales, biases, bits, group_size).T
     return mx.quantized_matmul(x, weight, scales, biases, transpose=True, group_size=group_size, bits=bits)

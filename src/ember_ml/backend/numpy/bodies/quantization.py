@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ember_ml.backend.common.quantized import check_quantized
+from ember_ml.backend.common.quantized import check_quantized, check_quantized_linear
 
 _ROWS = 128
 """Rows that are dequantized at a time: they stay in the cache until they are multiplied."""
@@ -29,9 +29,7 @@ def dequantize(weight: np.ndarray, scales: np.ndarray, biases: np.ndarray, bits:
 def quantized_linear(
     x: np.ndarray, weight: np.ndarray, scales: np.ndarray, biases: np.ndarray, bits: int, group_size: int
 ) -> np.ndarray:
-    check_quantized(weight, scales, biases, bits, group_size)
-    if weight.ndim != 2 or not x.ndim or x.shape[-1] * bits != weight.shape[1] * 32:
-        raise ValueError(f"x of shape {x.shape} does not fit packed weights of shape {weight.shape} with {bits} bits")
+    check_quantized_linear(x, weight, scales, biases, bits, group_size)
     wide = x.dtype if x.dtype in _PRECISE else np.dtype(np.float32)  # NumPy adds up half precision in half precision
     given = x.astype(wide, copy=False)
     result = np.empty((*x.shape[:-1], len(weight)), wide)
