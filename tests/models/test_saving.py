@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -104,3 +106,12 @@ def test_weights_are_loaded_into_a_model_that_is_there(backend: str, written: Wr
     case = written("llama")
     model = models.from_config(json.loads((case.folder / "config.json").read_text()))
     check_close(ops.to_numpy(model.load(case.folder)(case.tokens)), case.result)
+
+
+def test_a_model_and_its_adapter_survive_pickle_and_copy(backend: str) -> None:
+    config = {"model_type": "gpt2", "vocab_size": 50, "n_embd": 8, "n_layer": 1, "n_head": 2}
+    model = models.add_lora(models.from_config(config), rank=2).eval()
+    wanted = ops.to_numpy(model(ops.array([[1, 2, 3]]))).tolist()
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert ops.to_numpy(other(ops.array([[1, 2, 3]]))).tolist() == wanted
+        assert list(other.trainable()) == list(model.trainable())

@@ -12,6 +12,7 @@ import pytest
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
+from ember_ml.nn import initializers
 from ember_ml.tensor import EmberTensor
 from ember_ml.training import Trainer
 
@@ -369,3 +370,14 @@ def test_a_frozen_parameter_assigned_inside_a_gradient_holds_a_plain_tensor(way:
     with pytest.raises(KeyError, match="mine"):
         ops.grad(fails)(model)
     assert ops.to_numpy(model[1].weight).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    "made", [initializers.constant(2.0), initializers.uniform(), initializers.orthogonal(), initializers.he_normal]
+)
+def test_initializers_survive_pickle(made: Any, backend: str) -> None:
+    drawn = []
+    for initializer in (made, pickle.loads(pickle.dumps(made))):
+        ops.random.seed(3)
+        drawn.append(ops.to_numpy(initializer((4, 3), "float32")).tolist())
+    assert drawn[0] == drawn[1]

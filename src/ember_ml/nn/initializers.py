@@ -1,12 +1,14 @@
 """Initializers: functions of a shape that return a tensor, with the same values on every backend for one seed.
 
-Weights of layers have their outputs first: of shape ``(out, in)``, or ``(out, in, ...)`` for convolutions.
+Weights of layers have their outputs first: of shape ``(out, in)``, or ``(out, in, ...)`` for convolutions. Layers keep
+their initializers, which can therefore be pickled and copied.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ember_ml import ops
@@ -46,22 +48,33 @@ def ones(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
 
 def constant(value: float) -> Initializer:
     """Return an initializer that gives ``value`` everywhere."""
-    return lambda shape, dtype="float32": ops.full(shape, value, dtype=dtype)
+    return partial(_fill, value)
+
+
+def _fill(value: float, shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
+    return ops.full(shape, value, dtype=dtype)
 
 
 def normal(deviation: float = 0.02, mean: float = 0.0) -> Initializer:
     """Return an initializer that draws from a normal distribution."""
-    return lambda shape, dtype="float32": ops.random_normal(shape, mean, deviation, dtype=dtype)
+    return partial(_draw, ops.random_normal, mean, deviation)
 
 
 def truncated_normal(deviation: float = 0.02, mean: float = 0.0) -> Initializer:
     """Return an initializer that draws from a normal distribution, within two deviations of its mean."""
-    return lambda shape, dtype="float32": ops.random_truncated_normal(shape, mean, deviation, dtype=dtype)
+    return partial(_draw, ops.random_truncated_normal, mean, deviation)
 
 
 def uniform(low: float = -0.05, high: float = 0.05) -> Initializer:
     """Return an initializer that draws uniformly from ``low`` to ``high``."""
-    return lambda shape, dtype="float32": ops.random_uniform(shape, low, high, dtype=dtype)
+    return partial(_draw, ops.random_uniform, low, high)
+
+
+def _draw(
+    random: Callable[..., Tensor], first: float, second: float, shape: Sequence[int], dtype: DTypeLike = "float32"
+) -> Tensor:
+    """Draw from a distribution with two parameters."""
+    return random(shape, first, second, dtype=dtype)
 
 
 def fans(shape: Sequence[int]) -> tuple[int, int]:
@@ -74,15 +87,21 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
 
 def _scale_variance(power: float, by: Callable[[int, int], float], is_normal: bool) -> Initializer:
     """Return an initializer with variance ``power / by(fan in, fan out)``."""
+    return partial(_draw_scaled, power, by, is_normal)
 
-    def draw(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
-        variance = power / max(by(*fans(shape)), 1.0)
-        if is_normal:
-            return ops.random_normal(shape, 0.0, math.sqrt(variance), dtype=dtype)
-        limit = math.sqrt(3.0 * variance)
-        return ops.random_uniform(shape, -limit, limit, dtype=dtype)
 
-    return draw
+def _draw_scaled(
+    power: float,
+    by: Callable[[int, int], float],
+    is_normal: bool,
+    shape: Sequence[int],
+    dtype: DTypeLike = "float32",
+) -> Tensor:
+    variance = power / max(by(*fans(shape)), 1.0)
+    if is_normal:
+        return ops.random_normal(shape, 0.0, math.sqrt(variance), dtype=dtype)
+    limit = math.sqrt(3.0 * variance)
+    return ops.random_uniform(shape, -limit, limit, dtype=dtype)
 
 
 def _fan_in(inputs: int, outputs: int) -> float:
@@ -111,16 +130,16 @@ torch_uniform: Initializer = _scale_variance(1.0 / 3.0, _fan_in, False)
 
 def orthogonal(gain: float = 1.0) -> Initializer:
     """Return an initializer of matrices whose rows, or columns, are orthogonal."""
+    return partial(_draw_orthogonal, gain)
 
-    def draw(shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
-        rows, columns = shape[0], math.prod(shape[1:])
-        tall = ops.random_normal((max(rows, columns), min(rows, columns)), dtype="float32")
-        q, r = ops.qr(tall)
-        q = ops.multiply(q, ops.sign(ops.diag(r)))
-        q = q if rows >= columns else ops.transpose(q)
-        return ops.cast(ops.multiply(ops.reshape(q, shape), gain), dtype)
 
-    return draw
+def _draw_orthogonal(gain: float, shape: Sequence[int], dtype: DTypeLike = "float32") -> Tensor:
+    rows, columns = shape[0], math.prod(shape[1:])
+    tall = ops.random_normal((max(rows, columns), min(rows, columns)), dtype="float32")
+    q, r = ops.qr(tall)
+    q = ops.multiply(q, ops.sign(ops.diag(r)))
+    q = q if rows >= columns else ops.transpose(q)
+    return ops.cast(ops.multiply(ops.reshape(q, shape), gain), dtype)
 
 
 _NAMED: dict[str, Initializer] = {
