@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from ember_ml.backend import selection
-from ember_ml.core.dtypes import HALVES, as_dtype
+from ember_ml.core.dtypes import HALVES, EmberDType, as_dtype
 from ember_ml.dispatch.scopes import InnerScope
 from ember_ml.typing import DTypeLike
 
@@ -33,6 +33,9 @@ class autocast(InnerScope):
     >>> ops.dtype(y), ops.dtype(z), ops.dtype(ops.matmul(x, x))
     (bfloat16, float32, float32)
     """
+
+    half: EmberDType | None
+    watcher: selection.Watcher | None
 
     def __init__(self, dtype: DTypeLike | None) -> None:
         self.half = None if dtype is None else as_dtype(dtype)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml.backend import selection
+from ember_ml.core.dtypes import EmberDType
 from ember_ml.dispatch.declare import Op
 from ember_ml.dispatch.scopes import InnerScope
 
@@ -22,6 +23,9 @@ class watch_ops(InnerScope):
     gradient or the watcher itself calls is not watched. Functions that are compiled otherwise run as they are. The
     operators of tensors are no ops here, unless the tensors are recorded.
     """
+
+    half: EmberDType | None
+    watcher: selection.Watcher | None
 
     def __init__(self, watcher: selection.Watcher | None) -> None:
         self.watcher = watcher
