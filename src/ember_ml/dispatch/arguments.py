@@ -231,7 +231,7 @@ def _prepare_group(call: Call, values: list[Any]) -> Any:
             return _select(op.body(backend), _prepare(call, values))
         found = _settle(call, key)
         if not backend.is_tracing():  # PyTorch traces no branch or loop that remembers something
-            op.settled.setdefault(place, {})[tuple(key)] = found
+            op.settled.setdefault(place, {})[_share(tuple(key))] = _share(found)
     dtype, body, bounds = found
     for (index, _), own in zip(op.roles, key, strict=True):
         if own in _SCALARS:
@@ -242,6 +242,14 @@ def _prepare_group(call: Call, values: list[Any]) -> Any:
         elif own is not _NONE and own != dtype:
             values[index] = backend.cast(values[index], dtype)
     return body
+
+
+_shared: dict[Any, Any] = {}
+
+
+def _share(value: Any) -> Any:
+    """Return the first of all equal values: ops have thousands of cached entries, and few of them differ."""
+    return _shared.setdefault(value, value)
 
 
 _NOTHING_SETTLED: dict[Any, Any] = {}
