@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.errors import ConfigError
 from ember_ml.models.activations import ACTIVATIONS
 from ember_ml.models.bert_families import DECODER_BIASES, EMBEDDINGS, FAMILIES, IGNORED, Family
 from ember_ml.models.names import Names
+from ember_ml.models.pooling import pool_tokens
 from ember_ml.models.pretrained import PretrainedModel
-from ember_ml.models.settings import Settings
+from ember_ml.models.settings import Settings, count_labels
 from ember_ml.nn.initializers import normal
 from ember_ml.nn.layers.channel_mixing import MLP, Dropout, Embedding, LayerNorm, Linear
 from ember_ml.nn.layers.sequence_mixing.grouped_query import GroupedQueryAttention
@@ -102,7 +102,7 @@ class Encoder(PretrainedModel):
     def forward(self, tokens: IndexLike, mask: MaskLike | None = None, types: IndexLike | None = None) -> Tensor:
         return self.hidden_states(tokens, mask, types)
 
-    def hidden_states(self, tokens: IndexLike, mask: MaskLike | None, types: IndexLike | None) -> Tensor:
+    def hidden_states(self, tokens: IndexLike, mask: MaskLike | None = None, types: IndexLike | None = None) -> Tensor:
         """The vectors that the last layer makes of the tokens."""
         tokens = ops.asarray(tokens)
         if tokens.ndim != 2 or not tokens.shape[1]:
@@ -133,19 +133,13 @@ class Encoder(PretrainedModel):
         return ops.add(ops.multiply(ops.cumsum(is_token, 1), is_token), padding)
 
     def embed(self, tokens: IndexLike, mask: MaskLike | None = None, pooling: str = "mean") -> Tensor:
-        """Return one vector for each text: the "mean" of its tokens, its "first" token, or the model's own "pooler"."""
-        x = self.hidden_states(tokens, mask, None)
-        if pooling == "first":
-            return ops.get_item(x, (slice(None), 0))
+        """Return one vector for each text: the "mean" of its tokens, its "first" token, another pooling of
+        :func:`pool_tokens`, or of models that have one the "pooler".
+        """
+        x = self.hidden_states(tokens, mask)
         if pooling == "pooler" and self.head in self.family.pools:
             return self.pool(x)
-        if pooling != "mean":
-            raise ValueError(f"the pooling is 'mean', 'first' or, where the model has one, 'pooler', not {pooling!r}")
-        if mask is None:
-            return ops.mean(x, 1)
-        weights = ops.expand_dims(ops.asarray(mask, dtype=x.dtype, device=ops.get_device(x)), -1)
-        total = ops.maximum(ops.sum(weights, 1), 1.0)
-        return ops.divide(ops.sum(ops.multiply(x, weights), 1), total)
+        return pool_tokens(x, mask, pooling)
 
     def pool(self, x: Tensor) -> Tensor:
         """Return tanh of a linear map of the first position."""
@@ -185,17 +179,6 @@ class MaskedWords(Encoder):
         return self.words(self.hidden_states(tokens, mask, types))
 
 
-def _count_labels(settings: Settings) -> int:
-    labels = settings.table("id2label")
-    count = len(labels) if labels else settings.integer("num_labels", 2)
-    if settings.get("num_labels", count) != count:
-        raise ConfigError(
-            f"{settings.where} has num_labels = {settings.get('num_labels')!r:.80} and {count} labels in id2label"
-        )
-    settings.sizes["id2label"] = count
-    return count
-
-
 def _head_dropout(settings: Settings, family: Family) -> Dropout:
     usual = settings.number(family.keys["dropout"], 0.1) if "classifier" in family.keys["head_dropout"] else 0.2
     return Dropout(settings.number(family.keys["head_dropout"], usual))
@@ -212,7 +195,7 @@ class SequenceClassifier(Encoder):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        hidden, labels = self.embedding.width, _count_labels(settings)
+        hidden, labels = self.embedding.width, count_labels(settings)
         if self.head not in self.family.pools:
             self.dense = Linear(hidden, hidden)
         if "classifier_of_dense" in self.family.heads:
@@ -240,7 +223,7 @@ class TokenClassifier(Encoder):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.classifier = Linear(self.embedding.width, _count_labels(settings))
+        self.classifier = Linear(self.embedding.width, count_labels(settings))
         self.head_drop = _head_dropout(settings, self.family)
 
     def forward(self, tokens: IndexLike, mask: MaskLike | None = None, types: IndexLike | None = None) -> Tensor:

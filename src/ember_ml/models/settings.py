@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ember_ml.errors import ConfigError
 
-__all__ = ["Settings", "parse_json"]
+__all__ = ["Settings", "count_labels", "parse_json"]
 
 _DEEPEST = 32
 _LARGEST_INTEGER = 2**40
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 def parse_json(text: bytes, where: str) -> dict[str, Any]:
-    """Parse a JSON object; refuse keys that stand twice, NaN and infinities, and more than 32 levels.
+    """Parse a JSON object; refuse keys that stand twice, NaN, and more than 32 levels.
 
     >>> from ember_ml.models.settings import parse_json
     >>> parse_json(b'{"hidden_size": 8}', "config.json")
@@ -30,11 +30,13 @@ def parse_json(text: bytes, where: str) -> dict[str, Any]:
             raise ValueError("a key stands in it twice")
         return table
 
-    def refuse(constant: str) -> Any:
+    def read_constant(constant: str) -> Any:
+        if constant == "Infinity":  # no JSON, but older files have it where there is no limit; so it is written today
+            return {"__float__": constant}
         raise ValueError(f"{constant} is not JSON")
 
     try:
-        found = json.loads(text.decode(), object_pairs_hook=refuse_repeats, parse_constant=refuse)
+        found = json.loads(text.decode(), object_pairs_hook=refuse_repeats, parse_constant=read_constant)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{where} cannot be read: {error}") from error
     if not isinstance(found, dict):
@@ -72,7 +74,21 @@ class Settings:
     """The integers that were read, which say the shapes of tensors."""
 
     def __init__(self, values: Mapping[str, Any], where: str = "config.json") -> None:
-        self.values, self.where, self.sizes = dict(values), where, {}
+        self.values, self.where, self.sizes, self._prefix = dict(values), where, {}, ""
+
+    def section(self, key: str, newer: str | None = None) -> Settings:
+        """Return the settings in a table of these, and where there is one, what the table ``newer`` says instead.
+
+        >>> from ember_ml.models.settings import Settings
+        >>> part = Settings({"text_config": {"hidden_size": 8}}).section("text_config")
+        >>> part.integer("hidden_size"), part.where
+        (8, 'config.json (text_config)')
+        """
+        found = Settings(self.table(key), f"{self.where} ({key})")
+        if newer is not None:
+            found.values.update(self.table(newer))
+        found.sizes, found._prefix = self.sizes, f"{key}."
+        return found
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a setting of any type."""
@@ -86,7 +102,7 @@ class Settings:
             raise ConfigError(
                 f"{self.where} has {key} = {value!r:.80}; it must be a whole number from {least} to {most}"
             )
-        self.sizes[key] = value
+        self.sizes[self._prefix + key] = value
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -109,6 +125,16 @@ class Settings:
         if not isinstance(value, str) or value not in choices:
             raise ConfigError(f"{self.where} has {key} = {value!r:.80}; Ember ML has {', '.join(sorted(choices))}")
         return choices[value]
+
+    def integers(self, key: str, default: list[int], count: int | None = None) -> list[int]:
+        """Return a list of whole numbers from 1 on, of ``count`` of them."""
+        value = self.get(key, default)
+        is_good = isinstance(value, list) and 0 < len(value) <= 1000 and count in (None, len(value))
+        if not is_good or not all(type(x) is int and 0 < x <= _LARGEST_INTEGER for x in value):
+            some = "" if count is None else f" {count}"
+            raise ConfigError(f"{self.where} has {key} = {value!r:.80}; it must be a list of{some} whole numbers")
+        self.sizes.update({f"{self._prefix}{key}[{i}]": x for i, x in enumerate(value)})
+        return list(value)
 
     def words(self, key: str, choices: Sequence[str], count: int) -> list[str] | None:
         """Return a list of ``count`` words, each one of ``choices``, or None where the key is not there."""
@@ -133,3 +159,15 @@ class Settings:
         if value is None:
             raise ConfigError(f"{self.where} lacks {key}")
         return value
+
+
+def count_labels(settings: Settings) -> int:
+    """Return the number of classes that ``id2label`` or ``num_labels`` tells."""
+    labels = settings.table("id2label")
+    count = len(labels) if labels else settings.integer("num_labels", 2)
+    if settings.get("num_labels", count) != count:
+        raise ConfigError(
+            f"{settings.where} has num_labels = {settings.get('num_labels')!r:.80} and {count} labels in id2label"
+        )
+    settings.sizes["id2label"] = count
+    return count
