@@ -12,18 +12,22 @@ from ember_ml.models.lora import unmerge_adapter as unmerge_adapter
 from ember_ml.models.pretrained import PretrainedModel as PretrainedModel
 from ember_ml.models.quantization import dequantize as dequantize
 from ember_ml.models.quantization import quantize as quantize
+from ember_ml.models.sentences import SentenceEncoder as SentenceEncoder
+from ember_ml.models.sentences import load_sentence_encoder as load_sentence_encoder
 from ember_ml.models.tokenizers import Tokenizer as Tokenizer
 from ember_ml.models.tokenizers import tokenizer as tokenizer
 
 __all__ = [
     "ARCHITECTURES",
     "PretrainedModel",
+    "SentenceEncoder",
     "Tokenizer",
     "add_lora",
     "dequantize",
     "from_config",
     "load",
     "load_adapter",
+    "load_sentence_encoder",
     "merge_adapter",
     "quantize",
     "remove_adapter",

@@ -71,6 +71,16 @@ class Folder:
             raise ConfigError(f"{path} is not a plain file")
         return real
 
+    def enter(self, name: str) -> Folder:
+        """Return a folder inside this one; raise where the name or a link leads out of it."""
+        if not name or name in (".", "..") or name != os.path.basename(name) or "\\" in name or "\0" in name:
+            raise ConfigError(f"{self.path} names a folder {name!r:.200}; only folders in the folder itself are opened")
+        found = Folder(self.path / name)
+        if not Path(os.path.realpath(found.path)).is_relative_to(self._root):
+            raise ConfigError(f"{found.path} is a link that leads out of the folder; copy the folder into it")
+        found._root = self._root
+        return found
+
     def read_bytes(self, name: str, most: int = _MOST_TEXT) -> bytes:
         """Return the contents of a file."""
         path = self.find(name)

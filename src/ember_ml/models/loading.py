@@ -8,6 +8,7 @@ from typing import Any
 
 from ember_ml.errors import ConfigError
 from ember_ml.models.architectures import find_class
+from ember_ml.models.folder import Folder
 from ember_ml.models.hub import open_folder
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.models.quantization import prepare_quantized
@@ -16,7 +17,7 @@ from ember_ml.models.settings import Settings
 from ember_ml.nn.layers.base import empty
 from ember_ml.typing import DeviceLike, DTypeLike
 
-__all__ = ["from_config", "load"]
+__all__ = ["from_config", "load", "load_from"]
 
 _BITS = {"int4": 4, "int8": 8}
 
@@ -61,14 +62,23 @@ def load(
     """
     if quantize is not None and quantize not in _BITS:
         raise ValueError(f"quantize is one of {', '.join(_BITS)}, or None, not {quantize!r}")
-    files = open_folder(folder, revision)
+    model = load_from(open_folder(folder, revision), dtype, device, on_progress)
+    return (model if quantize is None else quantize_weights(model, _BITS[quantize])).eval()
+
+
+def load_from(
+    files: Folder,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    on_progress: Callable[[int, int], Any] | None = None,
+) -> PretrainedModel:
+    """Return the model in a folder, as :func:`load` does."""
     settings = Settings(files.read_json("config.json"), str(files.path / "config.json"))
     with empty():
         model = _make(settings)
     if settings.get("quantization") is not None:
         prepare_quantized(model, files)
-    model.fill(files, dtype, device, on_progress).remember(files)
-    return (model if quantize is None else quantize_weights(model, _BITS[quantize])).eval()
+    return model.fill(files, dtype, device, on_progress).remember(files).eval()
 
 
 def from_config(config: Mapping[str, Any]) -> PretrainedModel:
