@@ -22,8 +22,28 @@ _HEADS = {
 }
 ARCHITECTURES: dict[str, str] = {
     "GPT2LMHeadModel": "gpt2:GPT2",
+    "Mamba2ForCausalLM": "mamba2:Mamba2",
+    "ModernBertModel": "modernbert:ModernBert",
+    "ModernBertForMaskedLM": "modernbert:ModernBertWords",
+    "ModernBertForSequenceClassification": "modernbert:ModernBertSequence",
+    "ModernBertForTokenClassification": "modernbert:ModernBertTokens",
     "T5ForConditionalGeneration": "t5:T5",
+    "WhisperForConditionalGeneration": "whisper:Whisper",
     **dict.fromkeys(_DECODERS, "llama:CausalDecoder"),
+    **dict.fromkeys(("ViTModel", "Dinov2Model"), "vit:ImageEncoder"),
+    **dict.fromkeys(("ViTForImageClassification", "Dinov2ForImageClassification"), "vit:ImageClassifier"),
+    **dict.fromkeys(("CLIPModel", "SiglipModel"), "clip:PairModel"),
+    **dict.fromkeys(("CLIPTextModel", "SiglipTextModel"), "clip:TextModel"),
+    **dict.fromkeys(("CLIPVisionModel", "SiglipVisionModel"), "clip:ImageModel"),
+    **dict.fromkeys(("CLIPForImageClassification", "SiglipForImageClassification"), "clip:PairClassifier"),
+    "ResNetModel": "resnet:ResNet",
+    "ResNetForImageClassification": "resnet:ResNetClassifier",
+    **dict.fromkeys(("ConvNextModel", "ConvNextV2Model"), "convnext:ConvNext"),
+    **dict.fromkeys(
+        ("ConvNextForImageClassification", "ConvNextV2ForImageClassification"), "convnext:ConvNextClassifier"
+    ),
+    "CLIPTextModelWithProjection": "clip:ProjectedTexts",
+    "CLIPVisionModelWithProjection": "clip:ProjectedImages",
     **{
         family + head: f"bert:{name}"
         for family in ("Bert", "DistilBert", "Roberta", "XLMRoberta")
@@ -33,20 +53,34 @@ ARCHITECTURES: dict[str, str] = {
 """By the name of an architecture: the module in this folder, and the class."""
 _USUAL = {
     "bert": "BertModel",
+    "clip": "CLIPModel",
+    "clip_text_model": "CLIPTextModel",
+    "clip_vision_model": "CLIPVisionModel",
+    "convnext": "ConvNextModel",
+    "convnextv2": "ConvNextV2Model",
+    "dinov2": "Dinov2Model",
     "distilbert": "DistilBertModel",
     "gpt2": "GPT2LMHeadModel",
     "gemma2": "Gemma2ForCausalLM",
     "gemma3_text": "Gemma3ForCausalLM",
     "llama": "LlamaForCausalLM",
+    "mamba2": "Mamba2ForCausalLM",
     "mistral": "MistralForCausalLM",
     "mixtral": "MixtralForCausalLM",
+    "modernbert": "ModernBertModel",
     "phi3": "Phi3ForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
     "qwen3_moe": "Qwen3MoeForCausalLM",
+    "resnet": "ResNetModel",
     "roberta": "RobertaModel",
+    "siglip": "SiglipModel",
+    "siglip_text_model": "SiglipTextModel",
+    "siglip_vision_model": "SiglipVisionModel",
     "smollm3": "SmolLM3ForCausalLM",
     "t5": "T5ForConditionalGeneration",
+    "vit": "ViTModel",
+    "whisper": "WhisperForConditionalGeneration",
     "xlm-roberta": "XLMRobertaModel",
 }
 """By model_type: the architecture of a config.json that names none."""

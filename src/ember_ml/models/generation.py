@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ember_ml import ops
 from ember_ml.errors import ConfigError
 from ember_ml.models.pretrained import PretrainedModel
+from ember_ml.nn.modules.module import Module
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
-__all__ = ["TextGenerator", "choose_token", "find_ends"]
+__all__ = ["TextGenerator", "check_choices", "choose_token", "find_ends", "in_use", "write_tokens"]
 
 Prompt = Sequence[int] | Sequence[Sequence[int]] | Tensor
 
@@ -72,38 +74,69 @@ class TextGenerator(PretrainedModel):
         (4, True)
         """
         rows, is_single = _read_prompts(tokens)
-        _check_choices(max_new_tokens, temperature, top_k, top_p)
+        check_choices(max_new_tokens, temperature, top_k, top_p)
         ends = find_ends(self, stop)
         stream = None if temperature == 0 else ops.random.Generator(seed)
-        width, batch = max(map(len, rows)), len(rows)
+        width = max(map(len, rows))
         padded = ops.array([[0] * (width - len(row)) + row for row in rows], dtype="int64")
         mask = None
         if any(len(row) < width for row in rows):
             mask = ops.array([[False] * (width - len(row)) + [True] * len(row) for row in rows])
-        found: list[list[int]] = [[] for _ in rows]
-        is_open = [True] * batch
-        modes = [(module, module.training) for _, module in self.named_modules()]
-        self.eval()
-        try:
-            step, mask, state = self.begin_generation(padded, mask)
-            for count in range(1, max_new_tokens + 1):
-                hidden, state = self.hidden_states(step, mask, state)
-                logits = self.logits(ops.get_item(hidden, (slice(None), -1)))
-                chosen = choose_token(logits, temperature, top_k, top_p, stream)
-                new: list[int] = ops.to_numpy(chosen).tolist()
-                shown = [token if is_there else None for token, is_there in zip(new, is_open, strict=True)]
-                for row, token in enumerate(shown):
-                    if token is not None:
-                        found[row].append(token)
-                        is_open[row] = token not in ends
-                wants_stop = on_tokens is not None and on_tokens(shown) is True
-                if wants_stop or count == max_new_tokens or not any(is_open):
-                    break
-                step, mask = ops.reshape(chosen, (batch, 1)), None
-        finally:
-            for module, mode in modes:
-                module.training = mode
+        with in_use(self):
+            start = self.begin_generation(padded, mask)
+            found = write_tokens(
+                self,
+                start,
+                max_new_tokens,
+                ends,
+                lambda logits, _: choose_token(logits, temperature, top_k, top_p, stream),
+                on_tokens,
+            )
         return found[0] if is_single else found
+
+
+@contextmanager
+def in_use(model: Module) -> Iterator[None]:
+    """Put a model into the mode of use for a block, and each of its modules back into its own mode after it."""
+    modes = [(module, module.training) for _, module in model.named_modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def write_tokens(
+    model: Any,
+    start: tuple[Tensor, Tensor | None, Any],
+    most: int,
+    ends: set[int],
+    choose: Callable[[Tensor, int], Tensor],
+    on_tokens: Callable[[list[int | None]], Any] | None = None,
+) -> list[list[int]]:
+    """Return what a model with ``hidden_states`` and ``logits`` writes after ``start``, its tokens, mask and state.
+
+    ``choose`` gets the logits of the next tokens, and how many tokens are there with them; it returns one for each row.
+    """
+    step, mask, state = start
+    batch = ops.shape(step)[0]
+    found: list[list[int]] = [[] for _ in range(batch)]
+    is_open = [True] * batch
+    for count in range(1, most + 1):
+        hidden, state = model.hidden_states(step, mask, state)
+        chosen = choose(model.logits(ops.get_item(hidden, (slice(None), -1))), count)
+        new: list[int] = ops.to_numpy(chosen).tolist()
+        shown = [token if is_there else None for token, is_there in zip(new, is_open, strict=True)]
+        for row, token in enumerate(shown):
+            if token is not None:
+                found[row].append(token)
+                is_open[row] = token not in ends
+        wants_stop = on_tokens is not None and on_tokens(shown) is True
+        if wants_stop or count == most or not any(is_open):
+            break
+        step, mask = ops.reshape(chosen, (batch, 1)), None
+    return found
 
 
 def _read_prompts(tokens: Prompt) -> tuple[list[list[int]], bool]:
@@ -116,7 +149,8 @@ def _read_prompts(tokens: Prompt) -> tuple[list[list[int]], bool]:
     return rows, is_single
 
 
-def _check_choices(count: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
+def check_choices(count: int, temperature: float, top_k: int | None = None, top_p: float | None = None) -> None:
+    """Raise where what :meth:`TextGenerator.generate` was told cannot be."""
     if count < 1:
         raise ValueError(f"max_new_tokens is at least 1, not {count!r}")
     if not temperature >= 0:
