@@ -115,6 +115,22 @@ def test_convert_writes_another_folder(folder: Path, backend: str, command: Any,
     assert (code, "is there already" in err) == (2, True)
 
 
+def test_weights_of_few_bits_are_written_and_used(folder: Path, backend: str, command: Any, tmp_path: Path) -> None:
+    models.from_config({**CONFIG, "hidden_size": 64, "head_dim": 16}).save(tmp_path / "wide")
+    tokenizing.write_tokenizer(tmp_path / "wide")
+    quantized = models.load(tmp_path / "wide", quantize="int8")
+    wanted = quantized.generate(models.tokenizer(folder).encode("the cat"), 6)
+    run = ("--backend", backend, "--max-tokens", "6", "--json")
+    _, out, _ = command("generate", str(tmp_path / "wide"), "the cat", "--quantize", "int8", *run)
+    assert json.loads(out)["tokens"] == wanted
+    target = tmp_path / "few"
+    code, _, _ = command("convert", str(tmp_path / "wide"), str(target), "--quantize", "int8", "--backend", backend)
+    assert code == 0
+    assert json.loads((target / "config.json").read_text())["quantization"]["bits"] == 8
+    _, out, _ = command("generate", str(target), "the cat", *run)
+    assert json.loads(out)["tokens"] == wanted
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -125,6 +141,7 @@ def test_convert_writes_another_folder(folder: Path, backend: str, command: Any,
         (["generate", "{folder}", "x", "--dtype", "int8"], "floating-point numbers, not int8"),
         (["generate", "{folder}", "x", "--device", "toaster"], "no device 'toaster'"),
         (["generate", "{folder}", "x", "--top-p", "7"], "top_p is above 0"),
+        (["generate", "{folder}", "x", "--quantize", "int2"], "quantize is one of int4, int8"),
         (["generate", "{encoder}", "x"], "a bert model, which writes no texts"),
         (["generate", "{damaged}", "x"], "cannot be read"),
         (["chat", "{bare}"], "no tokenizer.json"),

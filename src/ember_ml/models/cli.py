@@ -33,6 +33,7 @@ Source = Annotated[
 ]
 OnBackend = Annotated[str | None, typer.Option("--backend", help="What computes (default: that of this program).")]
 InDType = Annotated[str | None, typer.Option("--dtype", help="The dtype of the weights (default: as they are stored).")]
+ToBits = Annotated[str | None, typer.Option("--quantize", help="Round the weights to int4 or int8.")]
 OnDevice = Annotated[str | None, typer.Option("--device", help="Where to compute, such as cuda.")]
 MaxTokens = Annotated[int, typer.Option("--max-tokens", min=1, help="The most tokens of an answer.")]
 Temperature = Annotated[float, typer.Option(min=0.0, help="0 takes the likeliest token; above it, tokens are drawn.")]
@@ -85,12 +86,13 @@ def generate(
     top_p: TopP = None,
     seed: Seed = None,
     dtype: InDType = None,
+    quantize: ToBits = None,
     device: OnDevice = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with a text; Ctrl-C ends it."""
     with _explained():
-        model, tokenizer = _open(source, backend, dtype, device)
+        model, tokenizer = _open(source, backend, dtype, quantize, device)
         tokens = tokenizer.encode(prompt)
         show = None if as_json else _print_piece
         answer = _write(model, tokenizer, tokens, _Choices(max_tokens, temperature, top_k, top_p, seed), show)
@@ -113,13 +115,14 @@ def chat(
     top_p: TopP = None,
     seed: Seed = None,
     dtype: InDType = None,
+    quantize: ToBits = None,
     device: OnDevice = None,
 ) -> None:
     """Talk with a model: a line is a message, Ctrl-C ends an answer, Ctrl-D the conversation."""
     choices = _Choices(max_tokens, temperature, top_k, top_p, seed)
     messages: list[dict[str, str]] = []
     with _explained():
-        model, tokenizer = _open(source, backend, dtype, device)
+        model, tokenizer = _open(source, backend, dtype, quantize, device)
         while (said := _ask()) is not None:
             messages.append({"role": "user", "content": said})
             tokens = tokenizer.encode_chat(messages)
@@ -134,13 +137,17 @@ def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="The folder of a model, or its id.", show_default=False)],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.", show_default=False)],
     dtype: InDType = None,
+    quantize: ToBits = None,
     backend: OnBackend = None,
 ) -> None:
-    """Write a model to another folder, in another dtype if asked for: a folder that Transformers opens."""
+    """Write a model to another folder, in another dtype if asked for: a folder that Transformers opens.
+
+    With --quantize, one that mlx-lm opens.
+    """
     with _explained():
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise FileExistsError(f"{target} is there already; choose a folder that is empty or not there")
-        model = _load(source, backend, dtype, None)
+        model = _load(source, backend, dtype, quantize, None)
         start = time.perf_counter()
         with Console(stderr=True).status(f"Writing {target}"):
             model.save(target)
@@ -159,6 +166,7 @@ def serve(
     ] = None,
     backend: OnBackend = None,
     dtype: InDType = None,
+    quantize: ToBits = None,
     device: OnDevice = None,
 ) -> None:
     """Serve a model to the programs of this machine, by OpenAI's protocol; Ctrl-C stops the server."""
@@ -171,27 +179,29 @@ def serve(
             raise ImportError(
                 f"ember-ml serve needs the package {error.name}: pip install 'ember-ml[serve]'"
             ) from error
-        model, tokenizer = _open(source, backend, dtype, device)
+        model, tokenizer = _open(source, backend, dtype, quantize, device)
         name = os.path.basename(os.path.abspath(source)) if os.path.isdir(source) else source
         served = make_app(model, tokenizer, name, slots, api_key or None)
     # a stream that nobody waits for to the end must not hold up Ctrl-C
     uvicorn.run(served, host="127.0.0.1", port=port, log_level="info", timeout_graceful_shutdown=2)
 
 
-def _open(source: str, backend: str | None, dtype: str | None, device: str | None) -> tuple[TextGenerator, Tokenizer]:
+def _open(
+    source: str, backend: str | None, dtype: str | None, quantize: str | None, device: str | None
+) -> tuple[TextGenerator, Tokenizer]:
     """Return a model that writes texts, and its tokenizer."""
     from ember_ml import models
     from ember_ml.errors import ConfigError
     from ember_ml.models.generation import TextGenerator
 
     tokenizer = models.tokenizer(source)  # first, since it is there at once
-    model = _load(source, backend, dtype, device)
+    model = _load(source, backend, dtype, quantize, device)
     if not isinstance(model, TextGenerator):
         raise ConfigError(f"{source} holds a {model.settings.get('model_type')} model, which writes no texts")
     return model, tokenizer
 
 
-def _load(source: str, backend: str | None, dtype: str | None, device: str | None) -> Any:
+def _load(source: str, backend: str | None, dtype: str | None, quantize: str | None, device: str | None) -> Any:
     """Return a model, with a bar of the parameters that were read."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -212,6 +222,7 @@ def _load(source: str, backend: str | None, dtype: str | None, device: str | Non
             source,
             dtype=dtype,
             device=device,
+            quantize=quantize,
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
 
