@@ -23,10 +23,16 @@ __all__ = [
     "check_close",
     "generate",
     "gradients",
+    "last_vectors",
+    "make",
     "open_folder",
+    "open_with",
+    "quietly",
     "read_weights",
     "result_of_folder",
+    "transformers",
     "write",
+    "write_weights",
 ]
 
 
@@ -163,6 +169,13 @@ def _encoder(name: str, head: str, **settings: Any) -> Case:
     return Case(f"{name}{head}", f"{name}Config", {**sizes, **settings})
 
 
+def _modern(head: str, length: int = 9, **settings: Any) -> Case:
+    sizes = {**_TINY, "num_hidden_layers": 3, "pad_token_id": 0, "local_attention": 8}
+    if "layer_types" in settings:
+        sizes["num_hidden_layers"] = len(settings["layer_types"])
+    return Case(f"ModernBert{head}", "ModernBertConfig", {**sizes, **settings}, length)
+
+
 ENCODERS: dict[str, Case] = {
     "bert": _encoder("Bert", "Model"),
     "bert-words": _encoder("Bert", "ForMaskedLM"),
@@ -175,6 +188,21 @@ ENCODERS: dict[str, Case] = {
     "roberta-sequence": _encoder("Roberta", "ForSequenceClassification", pad_token_id=1, **_LABELS),
     "roberta-tokens": _encoder("Roberta", "ForTokenClassification", pad_token_id=1, **_LABELS),
     "xlm-roberta": _encoder("XLMRoberta", "ForMaskedLM", pad_token_id=1),
+    "modernbert": _modern("Model"),
+    "modernbert-words": _modern("ForMaskedLM", length=13),
+    "modernbert-biases": _modern(
+        "ForMaskedLM",
+        13,
+        **{"attention_bias": True, "mlp_bias": True, "norm_bias": True, "decoder_bias": False},
+        tie_word_embeddings=False,
+    ),
+    "modernbert-sequence": _modern("ForSequenceClassification", 13, **_LABELS, norm_eps=1e-3),
+    "modernbert-mean": _modern(
+        "ForSequenceClassification", 13, classifier_pooling="mean", classifier_bias=True, classifier_activation="relu"
+    ),
+    "modernbert-tokens": _modern(
+        "ForTokenClassification", 13, layer_types=["sliding_attention"] * 2, hidden_activation="silu"
+    ),
     "distilbert": _encoder("DistilBert", "Model"),
     "distilbert-words": _encoder("DistilBert", "ForMaskedLM"),
     "distilbert-relu": _encoder("DistilBert", "ForMaskedLM", activation="relu", tie_word_embeddings=False),
@@ -195,7 +223,22 @@ TRANSLATORS: dict[str, Case] = {
     "t5-buckets": _t5(40, relative_attention_num_buckets=8, relative_attention_max_distance=20),
     "t5-heads": _t5(d_kv=12, num_heads=2, layer_norm_epsilon=1e-3),
 }
-CASES: dict[str, Case] = {**DECODERS, **ENCODERS, **TRANSLATORS}
+
+
+def _mamba(length: int = 9, **settings: Any) -> Case:
+    sizes = {"hidden_size": 16, "state_size": 8, "num_heads": 4, "head_dim": 8, "n_groups": 2, "num_hidden_layers": 2}
+    more = {"vocab_size": 61, "chunk_size": 4, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    return Case("Mamba2ForCausalLM", "Mamba2Config", {**sizes, **more, **settings}, length)
+
+
+RECURRENT: dict[str, Case] = {
+    "mamba2": _mamba(),
+    "mamba2-tied": _mamba(tie_word_embeddings=True, n_groups=1),
+    "mamba2-biases": _mamba(use_bias=True, use_conv_bias=False, conv_kernel=3),
+    "mamba2-limits": _mamba(12, time_step_limit=[0.3, 0.6], n_groups=4),
+    "mamba2-chunk": _mamba(chunk_size=64, state_size=4, expand=4, num_heads=8, residual_in_fp32=False),
+}
+CASES: dict[str, Case] = {**DECODERS, **RECURRENT, **ENCODERS, **TRANSLATORS}
 
 
 class Written(NamedTuple):
@@ -212,7 +255,7 @@ class Written(NamedTuple):
 
 
 @cache
-def _transformers() -> Any:
+def transformers() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import transformers
@@ -222,17 +265,17 @@ def _transformers() -> Any:
     return transformers
 
 
-def _quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*args, **kwargs)
 
 
-def _make(case: Case, seed: int) -> Any:
+def make(case: Case, seed: int) -> Any:
     """Return a model with random weights that are larger than usual, so that every part of it is felt."""
     import torch
 
-    library = _transformers()
+    library = transformers()
     torch.manual_seed(seed)
     model = getattr(library, case.kind)(getattr(library, case.config)(**case.settings)).eval()
     with torch.no_grad():
@@ -240,6 +283,11 @@ def _make(case: Case, seed: int) -> Any:
             parameter.copy_(torch.randn_like(parameter) * (0.3 if parameter.ndim > 1 else 0.2))
             if parameter.ndim == 1:
                 parameter.add_(0.5)
+        for key, buffer in model.named_buffers():  # of batch norms
+            if key.endswith(("running_mean", "running_var")):
+                buffer.copy_(torch.rand_like(buffer) + 0.5)
+            elif key.endswith("num_batches_tracked"):
+                buffer.fill_(3)
     model.tie_weights()
     return model
 
@@ -256,8 +304,8 @@ def write(name: str, folder: Path) -> Written:
     import torch
 
     case = CASES[name]
-    model = _quietly(_make, case, len(name))
-    _quietly(model.save_pretrained, folder)
+    model = quietly(make, case, len(name))
+    quietly(model.save_pretrained, folder)
     stream = np.random.default_rng(7)
     tokens = stream.integers(3, case.settings["vocab_size"], (2, case.length))
     mask = np.ones_like(tokens)
@@ -267,12 +315,15 @@ def write(name: str, folder: Path) -> Written:
     if name in DECODERS:
         mask[1, :3] = 0
         more = {"position_ids": torch.tensor(np.maximum(np.cumsum(mask, 1) - 1, 0))}
+    elif name in RECURRENT:
+        mask[1, :3] = 0
+        more = {}
     else:
         mask[1, -3:] = 0
         more = {}
     with torch.no_grad():
-        plain = _quietly(model, **given)[0]
-        masked = _quietly(model, **given, **more, attention_mask=torch.tensor(mask))[0]
+        plain = quietly(model, **given)[0]
+        masked = quietly(model, **given, **more, attention_mask=torch.tensor(mask))[0]
     return Written(folder, tokens.tolist(), mask.tolist(), plain.numpy(), masked.numpy())
 
 
@@ -281,13 +332,18 @@ def pooled(name: str, folder: Path, tokens: list[list[int]], types: list[list[in
     import torch
 
     with torch.no_grad():
-        found = _quietly(open_folder(name, folder), torch.tensor(tokens), token_type_ids=torch.tensor(types))
+        found = quietly(open_folder(name, folder), torch.tensor(tokens), token_type_ids=torch.tensor(types))
     return found.last_hidden_state.numpy(), found.pooler_output.numpy()
+
+
+def open_with(kind: str, folder: Path) -> Any:
+    """Open a folder with a class of Transformers."""
+    return quietly(getattr(transformers(), kind).from_pretrained, folder).eval()
 
 
 def open_folder(name: str, folder: Path) -> Any:
     """Open a folder with the class of Transformers that a case names."""
-    return _quietly(getattr(_transformers(), CASES[name].kind).from_pretrained, folder).eval()
+    return open_with(CASES[name].kind, folder)
 
 
 def result_of_folder(name: str, folder: Path, tokens: list[list[int]]) -> np.ndarray:
@@ -297,7 +353,7 @@ def result_of_folder(name: str, folder: Path, tokens: list[list[int]]) -> np.nda
     with torch.no_grad():
         given = torch.tensor(tokens)
         more = {"decoder_input_ids": given} if name in TRANSLATORS else {}
-        return _quietly(open_folder(name, folder), given, **more)[0].float().numpy()
+        return quietly(open_folder(name, folder), given, **more)[0].float().numpy()
 
 
 def generate(name: str, folder: Path, tokens: list[list[int]], count: int, **settings: Any) -> list[list[int]]:
@@ -306,7 +362,7 @@ def generate(name: str, folder: Path, tokens: list[list[int]], count: int, **set
 
     given = torch.tensor(tokens)
     model = open_folder(name, folder)
-    found = _quietly(
+    found = quietly(
         model.generate, given, attention_mask=torch.ones_like(given), max_new_tokens=count, do_sample=False, **settings
     )
     return found[:, 1 if name in TRANSLATORS else given.shape[1] :].tolist()
@@ -326,7 +382,7 @@ def read_weights(folder: Path) -> dict[str, Any]:
                 found[key] = (
                     str(tensor.dtype),
                     tuple(tensor.shape),
-                    tensor.contiguous().view(torch.uint8).numpy().tobytes(),
+                    tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes(),
                 )
     return found
 
@@ -337,5 +393,22 @@ def gradients(name: str, folder: Path, tokens: list[list[int]]) -> dict[str, np.
 
     model, given = open_folder(name, folder), torch.tensor(tokens)
     more = {"decoder_input_ids": given} if name in TRANSLATORS else {}
-    _quietly(model, given, **more)[0].square().mean().backward()
+    quietly(model, given, **more)[0].square().mean().backward()
     return {key: x.grad.numpy() for key, x in model.named_parameters() if x.grad is not None}
+
+
+def write_weights(path: Path, tensors: dict[str, np.ndarray]) -> None:
+    """Write a safetensors file by the safetensors library."""
+    from safetensors.numpy import save_file
+
+    save_file(tensors, path)
+
+
+def last_vectors(name: str, case: Written) -> np.ndarray:
+    """Return the vectors that the last layer of a model with a head makes of the tokens, with the mask."""
+    import torch
+
+    given = {"input_ids": torch.tensor(case.tokens), "attention_mask": torch.tensor(case.mask)}
+    with torch.no_grad():
+        found = quietly(open_folder(name, case.folder), **given, output_hidden_states=True)
+    return found.hidden_states[-1].numpy()

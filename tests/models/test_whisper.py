@@ -1,0 +1,83 @@
+"""Whisper computes and writes what Transformers does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ember_ml import models, ops
+from ember_ml.errors import ConfigError
+from tests.reference import pretrained, pretrained_sounds
+from tests.reference.pretrained import check_close
+from tests.reference.pretrained_sounds import CASES, SEVERAL, WrittenSounds
+
+Writing = Callable[[str], WrittenSounds]
+
+
+@pytest.fixture(scope="session")
+def heard(tmp_path_factory: pytest.TempPathFactory) -> Writing:
+    """Write the model of a case, at its first use."""
+    root = tmp_path_factory.mktemp("sounds")
+    return cache(lambda name: pretrained_sounds.write(name, root / name))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_logits_are_those_of_transformers_with_and_without_cache(
+    name: str, backend: str, heard: Writing, tmp_path: Path
+) -> None:
+    case = heard(name)
+    model = models.load(case.folder)
+    check_close(ops.to_numpy(model(case.features, case.tokens)), case.result)
+    state, parts = model.begin(case.features), []
+    for first, last in ((0, 4), (4, 5), (5, 9)):
+        hidden, state = model.hidden_states([row[first:last] for row in case.tokens], None, state)
+        parts.append(model.logits(hidden))
+    check_close(ops.to_numpy(ops.concatenate(parts, 1)), case.result)
+    model.save(tmp_path)
+    assert pretrained.read_weights(tmp_path) == pretrained.read_weights(case.folder)
+
+
+def _several(source: Path, target: Path) -> Path:
+    """Copy a model, with the settings of one that knows several languages."""
+    shutil.copytree(source, target)
+    config = json.loads((target / "generation_config.json").read_text())
+    (target / "generation_config.json").write_text(json.dumps({**config, **SEVERAL}))
+    return target
+
+
+def test_greedy_tokens_are_those_of_transformers(backend: str, heard: Writing, tmp_path: Path) -> None:
+    folder, features = _several(heard("whisper").folder, tmp_path / "several"), heard("whisper").features
+    model = models.load(folder)
+    for settings in ({"language": "de"}, {"language": "fr", "task": "translate"}, {"task": "transcribe"}):
+        wanted = pretrained_sounds.transcribe(folder, features, 12, **settings)
+        found = model.transcribe(features, 12, **settings)
+        assert found == wanted, settings
+    assert [model.transcribe(features[i : i + 1], 12)[0] for i in range(2)] == model.transcribe(features, 12)
+
+
+def test_what_is_wrong_is_said(backend: str, heard: Writing, tmp_path: Path) -> None:
+    case = heard("whisper")
+    model = models.load(case.folder)
+    with pytest.raises(ValueError, match=r"\(batch, 20, 8\), as models.processor"):
+        model(case.features[:, :19], case.tokens)
+    with pytest.raises(ValueError, match="24 tokens at most"):
+        model(case.features, [[1] * 25] * 2)
+    with pytest.raises(ValueError, match="a state"):
+        model.hidden_states(case.tokens)
+    with pytest.raises(ValueError, match="knows one language"):
+        model.transcribe(case.features, language="de")
+    with pytest.raises(ValueError, match="room for 24 tokens"):
+        model.transcribe(case.features, 25)
+    model = models.load(_several(case.folder, tmp_path / "several"))
+    with pytest.raises(ValueError, match="no language 'xx'"):
+        model.transcribe(case.features, language="xx")
+    with pytest.raises(ValueError, match="the task is one of"):
+        model.transcribe(case.features, task="sing")
+    model.generation["suppress_tokens"] = ["x"]
+    with pytest.raises(ConfigError, match="suppress_tokens"):
+        model.transcribe(case.features)

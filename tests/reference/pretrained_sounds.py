@@ -1,0 +1,91 @@
+"""Small random Whispers that Transformers writes and computes on PyTorch, and its features of sounds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tests.reference.pretrained import Case, make, open_with, quietly, transformers
+
+__all__ = ["CASES", "WrittenSounds", "features_of", "transcribe", "write", "write_extractor"]
+
+_TINY = {
+    **{"vocab_size": 61, "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2},
+    **{"decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "num_mel_bins": 8},
+    **{"max_source_positions": 10, "max_target_positions": 24, "pad_token_id": 0, "bos_token_id": 1},
+    **{"eos_token_id": 2, "decoder_start_token_id": 3, "begin_suppress_tokens": None},
+}
+
+
+def _whisper(**settings: Any) -> Case:
+    return Case("WhisperForConditionalGeneration", "WhisperConfig", {**_TINY, **settings})
+
+
+CASES: dict[str, Case] = {
+    "whisper": _whisper(),
+    "whisper-relu": _whisper(scale_embedding=True, activation_function="relu"),
+    "whisper-layers": _whisper(encoder_layers=1, decoder_layers=3, encoder_ffn_dim=32),
+    "whisper-heads": _whisper(encoder_attention_heads=4, decoder_attention_heads=1, decoder_ffn_dim=8),
+    "whisper-bins": _whisper(num_mel_bins=12, max_source_positions=7),
+}
+SEVERAL = {
+    "lang_to_id": {"<|en|>": 50, "<|de|>": 51, "<|fr|>": 52},
+    "task_to_id": {"transcribe": 53, "translate": 54},
+    **{"no_timestamps_token_id": 55, "is_multilingual": True, "suppress_tokens": [4, 5, 6, 7, 8, 9]},
+    **{"begin_suppress_tokens": [10, 11, 12], "max_length": 24, "return_timestamps": False},
+}
+"""What generation_config.json says of models that know several languages."""
+
+
+class WrittenSounds(NamedTuple):
+    """A model in a folder, and what Transformers computes with it."""
+
+    folder: Path
+    features: np.ndarray
+    """(batch, frames, bins)"""
+    tokens: list[list[int]]
+    result: np.ndarray
+
+
+def write(name: str, folder: Path) -> WrittenSounds:
+    """Write a model, and compute with it."""
+    import torch
+
+    case = CASES[name]
+    model = quietly(make, case, len(name))
+    quietly(model.save_pretrained, folder)
+    stream = np.random.default_rng(5)
+    shape = (2, 2 * case.settings["max_source_positions"], case.settings["num_mel_bins"])
+    features = stream.normal(size=shape).astype(np.float32)
+    tokens = stream.integers(3, 61, (2, 9))
+    with torch.no_grad():
+        given = torch.tensor(features).transpose(1, 2)
+        result = quietly(model, given, decoder_input_ids=torch.tensor(tokens)).logits.numpy()
+    return WrittenSounds(folder, features, tokens.tolist(), result)
+
+
+def transcribe(folder: Path, features: np.ndarray, count: int, **settings: Any) -> list[list[int]]:
+    """Return what Transformers writes greedily, with the first tokens."""
+    import torch
+
+    model = open_with("WhisperForConditionalGeneration", folder)
+    given = torch.tensor(features).transpose(1, 2)
+    for key, value in json.loads((folder / "generation_config.json").read_text()).items():
+        setattr(model.generation_config, key, value)
+    found = quietly(model.generate, given, max_new_tokens=count, do_sample=False, **settings)
+    return found.tolist()
+
+
+def write_extractor(folder: Path, **settings: Any) -> None:
+    """Write the preprocessor_config.json of a feature extractor."""
+    transformers().WhisperFeatureExtractor(**settings).save_pretrained(folder)
+
+
+def features_of(folder: Path, sounds: list[np.ndarray], rate: int) -> np.ndarray:
+    """Return what the feature extractor in a folder makes of sounds, (batch, frames, bins)."""
+    extractor = quietly(transformers().WhisperFeatureExtractor.from_pretrained, folder)
+    found = quietly(extractor, sounds, sampling_rate=rate, return_tensors="np")["input_features"]
+    return np.asarray(found, np.float32).transpose(0, 2, 1)
