@@ -8,92 +8,39 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ember_ml import models, ops
 from ember_ml.errors import ConfigError
-from tests.reference import pretrained, tokenizing
+from tests.reference import pretrained, sentences, tokenizing
 from tests.reference.pretrained import Written, check_close
 
 Writing = Callable[[str], Written]
-KEYS = ["cls_token", "max_tokens", "mean_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"]
-
-
-def _write(source: Path, target: Path, modes: list[str] | dict[str, Any], *more: str, dense: Any = None) -> Path:
-    """Write a folder with a pooling, and with Dense and Normalize where asked for."""
-    shutil.copytree(source, target, dirs_exist_ok=True)
-    kinds = ["Transformer", "Pooling", *more]
-    paths = ["", *(f"{i}_{kind}" for i, kind in enumerate(kinds) if i)]
-    listed = [
-        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for i, (path, kind) in enumerate(zip(paths, kinds, strict=True))
-    ]
-    (target / "modules.json").write_text(json.dumps(listed))
-    chosen = modes if isinstance(modes, dict) else {f"pooling_mode_{key}": key in modes for key in KEYS}
-    (target / "1_Pooling").mkdir()
-    (target / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **chosen}))
-    for path in paths[2:]:
-        if "Dense" in path:
-            (target / path).mkdir()
-            config = {"in_features": dense[0].shape[1], "out_features": 5, "bias": True, **dense[2]}
-            (target / path / "config.json").write_text(json.dumps(config))
-            tensors = {"linear.weight": dense[0], "linear.bias": dense[1]}
-            pretrained.write_weights(target / path / "model.safetensors", tensors)
-    return target
-
-
-def _pool(vectors: np.ndarray, mask: np.ndarray, mode: str) -> np.ndarray:
-    """Pool one text by the book."""
-    x = vectors[mask.astype(bool)].astype(np.float64)
-    places = np.flatnonzero(mask)[:, None] + 1.0
-    return {
-        "cls_token": lambda: x[0],
-        "max_tokens": lambda: x.max(0),
-        "mean_tokens": lambda: x.mean(0),
-        "mean_sqrt_len_tokens": lambda: x.sum(0) / np.sqrt(len(x)),
-        "weightedmean_tokens": lambda: (x * places).sum(0) / places.sum(),
-        "lasttoken": lambda: x[-1],
-    }[mode]()
-
-
-def _wanted(case: Written, modes: list[str]) -> np.ndarray:
-    rows = zip(case.masked, np.array(case.mask), strict=True)
-    return np.array([np.concatenate([_pool(x, mask, mode) for mode in modes]) for x, mask in rows])
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "distilbert", "modernbert"])
 def test_poolings_of_encoders(name: str, backend: str, written: Writing, tmp_path: Path) -> None:
     case = written(name)
-    for i, modes in enumerate([[KEYS[2]], KEYS]):
-        encoder = models.load_sentence_encoder(_write(case.folder, tmp_path / str(i), modes))
-        check_close(ops.to_numpy(encoder(case.tokens, case.mask)), _wanted(case, modes))
+    for i, modes in enumerate([[sentences.KEYS[2]], sentences.KEYS]):
+        encoder = models.load_sentence_encoder(sentences.write(case.folder, tmp_path / str(i), modes))
+        check_close(ops.to_numpy(encoder(case.tokens, case.mask)), sentences.pool(case, modes))
 
 
 @pytest.mark.parametrize(
-    ("modes", "settings", "function"),
+    ("modes", "keys", "settings"),
     [
-        ({"pooling_mode": "mean"}, {}, np.tanh),
-        (
-            {"pooling_mode": ["lasttoken", "cls"]},
-            {"activation_function": "torch.nn.modules.linear.Identity"},
-            lambda x: x,
-        ),
+        ("mean", ["mean_tokens"], {}),
+        (["lasttoken", "cls"], ["cls_token", "lasttoken"], {"activation_function": "torch.nn.modules.linear.Identity"}),
     ],
 )
 def test_maps_and_normalized_vectors(
-    modes: Any, settings: Any, function: Any, backend: str, written: Writing, tmp_path: Path
+    modes: Any, keys: list[str], settings: dict[str, Any], backend: str, written: Writing, tmp_path: Path
 ) -> None:
     case = written("bert")
-    names = {"mean": "mean_tokens", "cls": "cls_token", "lasttoken": "lasttoken"}
-    chosen = [modes["pooling_mode"]] if isinstance(modes["pooling_mode"], str) else ["cls", "lasttoken"]
-    pooled = _wanted(case, [names[mode] for mode in chosen])
-    stream = np.random.default_rng(2)
-    weight = stream.normal(size=(5, pooled.shape[1])).astype(np.float32) / 9
-    bias = stream.normal(size=5).astype(np.float32)
-    folder = _write(case.folder, tmp_path / "in", modes, "Dense", "Normalize", dense=(weight, bias, settings))
-    wanted = function(pooled @ weight.T + bias)
-    wanted /= np.sqrt((wanted**2).sum(1, keepdims=True))
+    pooled = sentences.pool(case, keys)
+    dense = sentences.draw_dense(pooled.shape[1], 5, settings)
+    wanted = sentences.finish(pooled, dense, has_tanh=not settings)
+    folder = sentences.write(case.folder, tmp_path / "in", {"pooling_mode": modes}, "Dense", "Normalize", dense=dense)
     encoder = models.load_sentence_encoder(folder)
     check_close(ops.to_numpy(encoder(case.tokens, case.mask)), wanted)
     encoder.save(tmp_path / "out")
@@ -127,7 +74,9 @@ def test_an_encoder_stored_with_a_head_gives_vectors(backend: str, written: Writ
     case = written("bert-words")
     encoder = models.load_sentence_encoder(case.folder)
     found = ops.to_numpy(encoder(case.tokens, case.mask))
-    check_close(found, _wanted(case._replace(masked=pretrained.last_vectors("bert-words", case)), ["mean_tokens"]))
+    check_close(
+        found, sentences.pool(case._replace(masked=pretrained.last_vectors("bert-words", case)), ["mean_tokens"])
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,14 +98,14 @@ def test_an_encoder_stored_with_a_head_gives_vectors(backend: str, written: Writ
     ],
 )
 def test_damaged_folders_raise(file: str, text: str, message: str, written: Writing, tmp_path: Path) -> None:
-    folder = _write(written("bert").folder, tmp_path, ["mean_tokens"])
+    folder = sentences.write(written("bert").folder, tmp_path, ["mean_tokens"])
     (folder / file).write_text(text)
     with pytest.raises(ConfigError, match=message):
         models.load_sentence_encoder(folder)
 
 
 def test_folders_of_links_and_of_decoders_are_refused(written: Writing, tmp_path: Path) -> None:
-    folder = _write(written("bert").folder, tmp_path / "in", ["mean_tokens"])
+    folder = sentences.write(written("bert").folder, tmp_path / "in", ["mean_tokens"])
     shutil.move(folder / "1_Pooling", tmp_path / "elsewhere")
     (folder / "1_Pooling").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match="leads out of the folder"):

@@ -14,6 +14,7 @@ from ember_ml import ops
 from ember_ml.models.activations import ACTIVATIONS
 from ember_ml.models.clip_families import FAMILIES, Family, pair_names
 from ember_ml.models.image_encoder import EncoderBlock, Patches
+from ember_ml.models.names import Names
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.models.settings import Settings, count_labels
 from ember_ml.nn.initializers import constant, normal
@@ -48,7 +49,10 @@ def _network(settings: Settings, family: Family, hidden: int) -> MLP:
 class TextTower(Module):
     """The encoder of texts."""
 
+    embedding: Embedding
+    places: Embedding
     layers: list[Any]
+    norm: LayerNorm
     head: Linear
 
     def __init__(self, settings: Settings, family: Family) -> None:
@@ -117,9 +121,11 @@ class _Pooling(Layer):
 class ImageTower(Module):
     """The encoder of images."""
 
+    patches: Patches
     layers: list[Any]
     first_norm: LayerNorm
-    head: _Pooling
+    norm: LayerNorm
+    head: Any
 
     def __init__(self, settings: Settings, family: Family) -> None:
         self.hidden: int = settings.integer("hidden_size", 768)
@@ -154,6 +160,7 @@ class ImageTower(Module):
 class TextModel(PretrainedModel):
     """The encoder of texts alone: (batch, length, hidden) vectors of (batch, length) tokens."""
 
+    names: Names
     text: TextTower
 
     def __init__(self, settings: Settings) -> None:
@@ -174,6 +181,7 @@ class TextModel(PretrainedModel):
 class ProjectedTexts(TextModel):
     """CLIP's encoder of texts alone with its projection: one vector for each text, to be compared with images'."""
 
+    names: Names
     text_map: Linear
 
     def __init__(self, settings: Settings) -> None:
@@ -188,6 +196,7 @@ class ProjectedTexts(TextModel):
 class ImageModel(PretrainedModel):
     """The encoder of images alone: (batch, positions, hidden) vectors of (batch, height, width, channels) images."""
 
+    names: Names
     image: ImageTower
 
     def __init__(self, settings: Settings) -> None:
@@ -208,6 +217,7 @@ class ImageModel(PretrainedModel):
 class ProjectedImages(ImageModel):
     """CLIP's encoder of images alone with its projection: one vector for each image, to be compared with texts'."""
 
+    names: Names
     image_map: Linear
 
     def __init__(self, settings: Settings) -> None:
@@ -240,10 +250,13 @@ class _Similarity(Layer):
 class PairModel(PretrainedModel):
     """Both encoders: logits of each image with each text, (images, texts)."""
 
+    names: Names
+    family: Family
     text: TextTower
     image: ImageTower
     text_map: Linear
     image_map: Linear
+    similarity: Any
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -274,6 +287,7 @@ class PairModel(PretrainedModel):
 class PairClassifier(PretrainedModel):
     """The encoder of images with logits of classes, (batch, labels), of the mean of all patches."""
 
+    names: Names
     image: ImageTower
     classifier: Linear
 

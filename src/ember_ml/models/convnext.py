@@ -104,7 +104,11 @@ class ConvNext(PretrainedModel):
     """A ConvNeXt without a head: (batch, height, width, channels) features of images."""
 
     has_head: bool = False
+    names: Names
+    patches: Conv2d
+    patches_norm: LayerNorm
     stages: list[Any]
+    norm: LayerNorm
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)

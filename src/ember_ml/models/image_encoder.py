@@ -22,6 +22,9 @@ __all__ = ["EncoderBlock", "FusedGatedMLP", "Patches", "check_images", "drop_sam
 class FusedGatedMLP(Module):
     """``down(act(gate(x)) * up(x))`` with one linear map for gate and up, and biases."""
 
+    gate_up: Linear
+    down: Linear
+
     def __init__(self, hidden: int, inner: int, activation: Callable[[Any], Any]) -> None:
         self.gate_up, self.down = Linear(hidden, 2 * inner), Linear(inner, hidden)
         self._activation = activation
@@ -46,7 +49,12 @@ class EncoderBlock(Layer):
         dropped: The share of samples to which a part adds nothing in training.
     """
 
+    attention_norm: LayerNorm
+    attention: GroupedQueryAttention
     attention_scale: Any
+    mlp_norm: LayerNorm
+    mlp: Any
+    drop: Dropout
     mlp_scale: Any
 
     def __init__(
@@ -93,6 +101,7 @@ class Patches(Layer):
         masked: The shape of the vector that stands for hidden patches; None: there is none.
     """
 
+    map: Conv2d
     first: Any
     masked: Any
     places: Any

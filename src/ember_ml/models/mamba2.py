@@ -172,6 +172,7 @@ class Mamba2(TextGenerator):
     state.
     """
 
+    names: Names
     embedding: Embedding
     layers: list[Any]
     norm: RMSNorm

@@ -98,6 +98,7 @@ class ResNet(PretrainedModel):
     """A ResNet without a head: (batch, height, width, channels) features of images."""
 
     has_head: bool = False
+    names: Names
     stem: Any
     stages: list[Any]
 

@@ -157,6 +157,7 @@ class Whisper(PretrainedModel):
     ``models.processor`` makes those of sounds; :meth:`transcribe` writes what was said.
     """
 
+    names: Names
     encoder: Any
     decoder: Any
     output: Linear
