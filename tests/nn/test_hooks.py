@@ -146,7 +146,8 @@ def test_backward_hooks_of_portable_tensors(backend: str) -> None:
     model, seen = network(), []
     model[2].register_full_backward_hook(lambda module, inner, outer: seen.append((inner, outer)))
     x = EmberTensor([[0.5]], requires_grad=True)
-    model(x).sum().backward()
+    total: EmberTensor = model(x).sum()
+    total.backward()
     ((inner, outer),) = seen
     assert inner[0].tolist() == [[3.0]]
     assert outer[0].tolist() == [[1.0]]
