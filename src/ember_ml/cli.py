@@ -25,6 +25,7 @@ from ember_ml.backend.devices import default_device
 from ember_ml.core import dtypes as dt
 from ember_ml.errors import BackendError, EmberError
 from ember_ml.models.cli import app as models_app
+from ember_ml.models.plan_command import app as plan_app
 
 __all__ = ["app", "main"]
 
@@ -439,6 +440,7 @@ def launch(
 
 
 app.add_typer(models_app)
+app.add_typer(plan_app)
 
 
 if __name__ == "__main__":
