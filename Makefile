@@ -3,7 +3,8 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
-JOBS ?= 2
+# one more than two cores: tests that start processes wait for them
+JOBS ?= 3
 STAMP := $(VENV)/.set-up
 DOCS_STAMP := $(VENV)/.set-up-docs
 BENCH_STAMP := $(VENV)/.set-up-bench
