@@ -75,7 +75,7 @@ class ExpressionMixin(Walker):
             if attr in natives.ATTRIBUTES_OTHER:
                 return SHAPE if attr == "shape" else NOT_TENSOR
             if attr in natives.ATTRIBUTES_TENSOR:
-                return TENSOR_VALUE
+                return base if base.detail == "portable" else TENSOR_VALUE
             return UNKNOWN_VALUE
         if kind == OTHER:
             detail = base.detail

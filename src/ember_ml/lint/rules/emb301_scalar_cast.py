@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint.fix import Fix
 from ember_ml.lint.rules.base import Rule
-from ember_ml.lint.rules.shared import value_of
+from ember_ml.lint.rules.shared import is_asserted, value_of
 from ember_ml.lint.values import TENSOR
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class ScalarCast(Rule):
     why = (
         "The value itself is exact; the price is a synchronization, a copy to the host, the end of the "
         "gradient, and an "
-        "error inside compiled code. int() also truncates."
+        "error inside compiled code. int() also truncates. In an assertion, which has to read values, it is allowed."
     )
     nodes = (ast.Call,)
     bad = (
@@ -48,6 +48,7 @@ class ScalarCast(Rule):
         "def f(x):\n    return float(x)",
         "def f(float, x: Tensor):\n    return float(x)",
         "def f(x: Tensor):\n    n = ops.shape(x)[0]\n    return int(n)",
+        "assert float(ops.sum(ops.ones((3,)))) == 3.0",
         "def f(x: TensorLike):\n    return float(x) if isinstance(x, int) else 0.0",
     )
 
@@ -56,9 +57,10 @@ class ScalarCast(Rule):
             name = flow.dotted(node.func)
             if name in ("builtins.float", "builtins.int", "builtins.complex"):
                 value = value_of(node.args[0])
-                if (value.kind == TENSOR and value.detail != "like") or (
+                is_found = (value.kind == TENSOR and value.detail != "like") or (
                     flow.module.strict and flow.is_tensor(node.args[0])
-                ):
+                )
+                if is_found and not is_asserted(node, flow):
                     flow.report(self, node, name[9:])
 
     def fix(self, node: Any, context: FixContext) -> Fix | None:

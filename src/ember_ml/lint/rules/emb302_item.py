@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint.fix import Fix
 from ember_ml.lint.rules.base import Rule
-from ember_ml.lint.rules.shared import value_of
+from ember_ml.lint.rules.shared import is_asserted, value_of
 from ember_ml.lint.values import TENSOR, UNKNOWN
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ class Item(Rule):
         ".{0}() waits for the device and copies to the host; keep it a tensor, or write ops.item where a "
         "number must leave"
     )
-    why = "Fetching a value stops asynchronous and lazy backends until everything before it is computed."
+    why = (
+        "Fetching a value stops asynchronous and lazy backends until everything before it is computed. In an "
+        "assertion, which has to read values, it is allowed."
+    )
     nodes = (ast.Call,)
     bad = (
         "def f(x: Tensor):\n    return x.item()  # bad",
@@ -46,6 +49,7 @@ class Item(Rule):
         "class Cart:\n    def item(self):\n        return 1\ny = Cart().item()",
         "def f(text: str):\n    return text.item()",
         "def f(x: Tensor):\n    return x.shape.tolist()",
+        "def f(x: Tensor):\n    assert ops.sort(x).tolist() == [1.0, 2.0]",
     )
 
     def check(self, node: Any, flow: Flow) -> None:
@@ -58,7 +62,9 @@ class Item(Rule):
         ):
             owner = value_of(func.value)
             node_source = owner.kind == UNKNOWN and type(owner.detail) is tuple and owner.detail[0] == "node"
-            if owner.kind == TENSOR or node_source or (flow.module.strict and owner.kind == UNKNOWN and not node.args):
+            is_found = owner.kind == TENSOR or node_source
+            is_found = is_found or (flow.module.strict and owner.kind == UNKNOWN and not node.args)
+            if is_found and not is_asserted(node, flow):
                 flow.report(self, node, func.attr)
 
     def fix(self, node: Any, context: FixContext) -> Fix | None:

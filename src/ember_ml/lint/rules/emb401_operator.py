@@ -62,6 +62,7 @@ class Operator(Rule):
         "def f(x: Tensor, text: str):\n    return text + 'end'",
         "def f(x: Tensor):\n    if isinstance(x, float):\n        return x * 2\n    return x",
         "from ember_ml.nn.tensor import EmberTensor\n\ndef f(x: EmberTensor):\n    return x * 2",
+        "from ember_ml.nn.tensor import EmberTensor\n\ndef f(w: EmberTensor):\n    return w - 0.1 * w.grad",
         "def f(x: 'int | Tensor_like_name', axis=0):\n    return axis + 1",
         "def f(n):\n    return (made(n) * 2).astype('float32')\n\ndef made(n):\n    return len(n)",
     )

@@ -51,6 +51,7 @@ class InPlace(Rule):
         "def f(text: str):\n    text += 'a'\n    return text",
         "def f(x: Tensor):\n    return ops.slice_update(x, (0,), x)",
         "def f(count_):\n    count_.add_('a')",
+        "from ember_ml.nn.tensor import EmberTensor\n\ndef f(x: EmberTensor):\n    x[0] = 1.0\n    x.T[1] = 2.0",
     )
 
     def check(self, node: Any, flow: Flow) -> None:
@@ -73,7 +74,7 @@ class InPlace(Rule):
                     if (
                         isinstance(part, ast.Subscript)
                         and value_of(part.value).kind == TENSOR
-                        and value_of(part.value).detail != "like"
+                        and value_of(part.value).detail not in ("like", "portable")
                     ):
                         flow.report(self, node, "use ops.slice_update, ops.index_update or ops.where")
                         return

@@ -9,7 +9,7 @@ from ember_ml.lint import natives
 from ember_ml.lint.fix import Edit, Fix
 from ember_ml.lint.rules.base import Rule
 from ember_ml.lint.rules.chains import dedent
-from ember_ml.lint.rules.shared import value_of
+from ember_ml.lint.rules.shared import is_asserted, value_of
 from ember_ml.lint.values import form_of
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class BackendBranch(Rule):
         "def f(backend):\n    return backend == 'sqlite'",
         "def f(backend):\n    return backend is None",
         "def f(kind):\n    return kind in ('torch', 'wood')",
+        "from ember_ml.backend import get_backend\nassert get_backend() == 'numpy'",
         "def f(before, get_backend):\n    return before == 'numpy'",
     )
 
@@ -61,7 +62,7 @@ class BackendBranch(Rule):
                 flow.report(self, node)
             return
         sides = [node.left, *node.comparators]
-        if not any(_asks(side, flow) for side in sides):
+        if not any(_asks(side, flow) for side in sides) or is_asserted(node, flow):
             return
         for side in sides:
             for part in ast.walk(side):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.lint import natives
 from ember_ml.lint.values import Value
+
+if TYPE_CHECKING:
+    from ember_ml.lint.flow import Flow
 
 _CONVERSIONS = frozenset({"numpy.asarray", "numpy.array", "numpy.ascontiguousarray", "numpy.asanyarray"})
 
@@ -14,6 +17,11 @@ _CONVERSIONS = frozenset({"numpy.asarray", "numpy.array", "numpy.ascontiguousarr
 def value_of(node: Any) -> Value:
     """Return the walker's value of an expression."""
     return node.ev
+
+
+def is_asserted(node: Any, flow: Flow) -> bool:
+    """Return whether an expression stands in an assertion, which has to read the values that it checks."""
+    return isinstance(flow.module.around(node, ast.stmt), ast.Assert)
 
 
 def is_random(name: str) -> bool:
