@@ -71,6 +71,10 @@ class EmberDType:
     def __repr__(self) -> str:
         return self.name
 
+    def _repr_html_(self) -> str:
+        """Return the name and the size for notebooks."""
+        return f"<code>{self.name}</code>: {self.kind}, {self.bits} bits"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return as_dtype, (self.name,)
 

@@ -239,6 +239,13 @@ class EmberTensor(Operations):
             rest = f", shape={self.shape}{rest}"
         return f"EmberTensor({text_of(self.numpy(), 'EmberTensor(')}{rest})"
 
+    def _repr_html_(self) -> str:
+        """Return the values for notebooks, below their shape, dtype, device and backend."""
+        backend = self._kind.backend
+        shown = "traced" if backend.is_traced(self._array) else text_of(self.numpy(), "")
+        about = f"<code>EmberTensor</code> {self.shape} {self.dtype} on {self.device}, {backend.name}"
+        return f"<div>{about}</div><pre>{shown}</pre>"
+
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)

@@ -399,6 +399,10 @@ class Module(Hookable, Holder):
     def __repr__(self) -> str:
         return summary.describe(self)
 
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: a row for each module and variable."""
+        return summary.write_html(self)
+
 
 def _is_within(name: str, wanted: str) -> bool:
     return name == wanted or name.startswith(f"{wanted}.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ember_ml.nn.modules.module import Module
 
-__all__ = ["Summary", "count_in_words", "describe", "lay_out", "tabulate"]
+__all__ = ["Summary", "count_in_words", "describe", "lay_out", "tabulate", "write_html"]
 
 
 class Summary(str):
@@ -47,16 +48,33 @@ def count_in_words(module: Module) -> str:
 
 def tabulate(module: Module) -> Summary:
     """Return a table of a module's parts."""
+    return Summary("\n".join([*lay_out(_list_parts(module), 3), _sum_up(module)]))
+
+
+def write_html(module: Module) -> str:
+    """Return the same table for notebooks."""
+    head, *rows = _list_parts(module)
+    lines = [f"<tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr>"]
+    for row in rows:
+        lines.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>")
+    return f"<table>{''.join(lines)}</table><p>{_sum_up(module)}</p>"
+
+
+def _list_parts(module: Module) -> list[tuple[str, str, str, str]]:
+    """Return a row for each module and variable, below a row of titles."""
     rows: list[tuple[str, str, str, str]] = [("name", "kind", "shape", "parameters")]
     for prefix, part in module.named_modules():
         rows.append((prefix, type(part).__name__, "", f"{part.num_parameters:,}" if part.is_built else "unknown"))
         for name, variable in part.own_variables():
             full = f"{prefix}.{name}" if prefix else name
             rows.append((full, _name_kind(variable), str(variable.shape), f"{variable.size:,}"))
-    variables = module.named_variables().values()
+    return rows
+
+
+def _sum_up(module: Module) -> str:
     trained = sum(parameter.size for parameter in module.trainable().values())
-    size = sum(variable.nbytes for variable in variables)
-    return Summary("\n".join([*lay_out(rows, 3), f"{count_in_words(module)}, {trained:,} trainable, {size:,} bytes"]))
+    size = sum(variable.nbytes for variable in module.named_variables().values())
+    return f"{count_in_words(module)}, {trained:,} trainable, {size:,} bytes"
 
 
 def lay_out(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
