@@ -14,7 +14,7 @@ FAST := tests/tensor tests/test_face.py tests/test_imports.py tests/test_trees.p
 	tests/test_registry.py tests/lint/test_guidelines.py tests/autodiff/test_backward.py tests/behaviour/test_promotion.py
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup test test-fast test-pythons test-jax test-long lint tables format demo bench docs dist docs-serve clean
+.PHONY: help setup test test-fast test-pythons test-jax test-long lint tables format demo bench docs docs-test docs-version figures gallery dist docs-serve clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -82,12 +82,25 @@ $(DOCS_STAMP): $(STAMP)
 docs: $(DOCS_STAMP) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
-dist: $(DOCS_STAMP) ## build the wheel and the sdist, and try the wheel in an empty environment with NumPy alone
+docs-test: docs ## build the documentation and walk it in a browser (needs Chromium: apt-get install chromium)
+	$(BIN)/python utils/walk_site.py site $(ARGS)
+
+docs-version: $(DOCS_STAMP) ## add the site to the branch gh-pages as VERSION (such as 0.1), with a switch between versions
+	@test -n "$(VERSION)" || { echo "say which: make docs-version VERSION=0.1"; exit 1; }
+	EMBER_ML_DOCS_VERSIONS=mike $(BIN)/mike deploy --update-aliases $(VERSION) latest
+	$(BIN)/mike set-default latest
+
+figures: setup ## bring the figures of benchmarks/measured.json into the pages and charts
+	$(BIN)/python utils/figures.py
+
+gallery: setup ## run the examples and keep what they print and show, for the pages of the gallery (minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python utils/make_gallery.py $(ARGS)
+
+dist: $(DOCS_STAMP) ## build wheel and sdist; try the wheel in empty environments, with NumPy alone and each backend, and the sdist's tests
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
-	$(PYTHON) -m venv dist/venv && dist/venv/bin/pip install --quiet --disable-pip-version-check dist/*.whl
-	cd dist && venv/bin/ember-ml doctor && venv/bin/ember-ml demo --samples 100 --epochs 1 && venv/bin/emberlint --version
+	$(BIN)/python utils/try_dist.py dist $(ARGS)
 
 docs-serve: $(DOCS_STAMP) ## serve the documentation on this machine
 	$(BIN)/mkdocs serve

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import ember_ml
 from ember_ml.backend import installed_backends
+from ember_ml.lint import lint_source
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+_FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
 
 
@@ -22,10 +23,12 @@ def _examples(page: Path) -> list[tuple[str, str | None]]:
     return [(found[1], found[2]) for found in _EXAMPLE.finditer(page.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.long_with("torch", "mlx", "jax")
 @pytest.mark.parametrize("page", [page for page in PAGES if _examples(page)], ids=lambda page: page.name)
 def test_examples_of_the_page_run_one_after_the_other(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: Path, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """On each backend, as far as the page itself does not choose one."""
     monkeypatch.chdir(tmp_path)  # for the files that they write
     code = "".join(example for example, _ in _examples(page))
     missing = {name for name in ("torch", "mlx") if f'"{name}"' in code} - {*installed_backends()}
@@ -37,13 +40,29 @@ def test_examples_of_the_page_run_one_after_the_other(
         exec(compile(example, f"{page.name}, example {number}", "exec"), namespace)
         if output is not None:
             assert capsys.readouterr().out == output
-    ember_ml.set_backend("numpy")
+
+
+def test_the_linter_finds_nothing_in_the_examples() -> None:
+    """A page shows portable code, and what is none is not taken for a tensor."""
+    for page in PAGES:
+        found = lint_source("".join(example for example, _ in _examples(page)))
+        assert not found, f"{page.name}: {[f'{finding.line}: {finding.message}' for finding in found]}"
+
+
+def test_lines_of_code_fit_a_page() -> None:
+    """Longer ones are broken by the browser, which is hard to read; output is what it is."""
+    for page in PAGES:
+        for language, code in _FENCE.findall(page.read_text(encoding="utf-8")):
+            if language != "text":
+                assert max(map(len, code.splitlines()), default=0) <= 88, f"{page.name}: {code}"
 
 
 def test_every_relative_link_leads_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            is_generated = "reference/" in target  # by utils/site_hooks.py; the build of the site checks those
+            # by utils/site_hooks.py; the build of the site checks those
+            is_generated = target.startswith(("reference/", "../reference/", "gallery/", "emberlint/"))
+            is_generated = is_generated or target.endswith(".ipynb")
             assert is_generated or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 

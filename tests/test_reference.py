@@ -14,6 +14,7 @@ import pytest
 import ember_ml
 from ember_ml.backend import installed_backends
 from ember_ml.dispatch.declare import OPS
+from ember_ml.lint.rules import ALL
 
 ROOT = Path(__file__).parents[1]
 
@@ -141,3 +142,12 @@ def test_the_tables_of_names_are_filled_in(hooks: ModuleType, pages: dict[str, s
     assert "| `torch.cat` | [`ops.concatenate`](../reference/concatenate.md) |" in shown
     assert "`matmul`" in shown.splitlines()[-1]
     assert "<!--" not in shown
+
+
+def test_every_rule_of_the_linter_has_a_page(hooks: ModuleType) -> None:
+    pages = hooks.rule_pages.write_pages()
+    for code, rule in ALL.items():
+        page = pages[f"emberlint/{code}.md"]
+        assert page.startswith(f"# {code}: {rule.name}\n")
+        assert rule.why in page
+        assert f"[{code}]({code}.md)" in pages["emberlint/rules.md"]

@@ -10,7 +10,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))  # MkDocs loads this file alone, not as part of a package
 
 from ember_ml import nn, ops
-from site_pages import class_pages, elsewhere, llms, op_pages, text, type_page
+from site_pages import class_pages, elsewhere, gallery, llms, notebooks, op_pages, rule_pages, text, type_page
 
 _HOMES = {"ops": ops, "nn": nn}
 _pages: list[tuple[str, str, str]] = []  # of the build that is under way
@@ -32,10 +32,19 @@ def _write_index() -> str:
     return f"# Reference\n\n{about}\n\n{text.table(('module', 'what is in it'), rows)}\n"
 
 
+def _write_tutorial() -> dict[str, str]:
+    """Return the notebook of the tutorial."""
+    return {"tutorial.ipynb": notebooks.read_page(Path(__file__).parents[1] / "docs" / "tutorial.md")}
+
+
 def on_config(config: Any) -> Any:
     """Put the menu of the generated pages behind the pages that are written by hand."""
     _pages.clear()
     reference = next(entry["Reference"] for entry in config.nav if "Reference" in entry)
+    start = next(entry["Start"] for entry in config.nav if "Start" in entry)
+    start.insert(3, gallery.make_navigation())  # behind the tutorial
+    extend = next(entry["Extend"] for entry in config.nav if "Extend" in entry)
+    extend.append(rule_pages.make_navigation())
     reference += [{"ops": op_pages.make_navigation()}, *class_pages.make_navigation(), {"Types": type_page.PATH}]
     return config
 
@@ -44,7 +53,10 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the generated pages to those in docs/."""
     from mkdocs.structure.files import File
 
-    for path, content in write_pages().items():
+    made = (
+        write_pages() | gallery.write_pages() | gallery.write_notebooks() | _write_tutorial() | rule_pages.write_pages()
+    )
+    for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     return files
 

@@ -140,7 +140,7 @@ def _write_page(module: str, name: str, thing: Any) -> str:
     signature = find_signature(thing)
     parts = [f"# {name}"]
     if signature is not None:
-        parts.append(f"```python\n{shown}{write_signature(signature)}\n```")
+        parts.append(f"```python\n{shown}{write_signature(signature, 88 - len(shown))}\n```")
     parts.append(documentation_to_markdown(documentation.body, path))
     if inspect.isclass(thing) and issubclass(thing, Exception):
         bases = [
@@ -211,7 +211,7 @@ def _write_members(thing: type, path: str) -> list[str]:
     if methods:
         parts.append("## Methods")
     for name, method in methods.items():
-        parts += [f"### {name}", f"```python\n{name}{write_signature(_without_self(method))}\n```"]
+        parts += [f"### {name}", f"```python\n{name}{write_signature(_without_self(method), 88 - len(name))}\n```"]
         parts.append(documentation_to_markdown(read(method).body, path))
         parameters = show_parameters(method, _without_self(method), path)
         if parameters and read(method).arguments:

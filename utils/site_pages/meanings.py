@@ -261,7 +261,7 @@ def show_parameters(thing: Any, signature: inspect.Signature, path: str) -> str:
     for parameter, meaning in describe_parameters(thing, signature):
         default = "" if parameter.default is inspect.Parameter.empty else f"`{_write(parameter.default)}`"
         star = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-        text = to_markdown(meaning, path).replace("|", "\\|")
+        text = to_markdown(meaning, path)
         rows.append((f"`{star}{parameter.name}`", link_types(parameter.annotation, path), default, text))
     return table(("parameter", "type", "default", "meaning"), rows) if rows else ""
 

@@ -124,7 +124,7 @@ def _cell(name: str) -> str:
 def _write_page(entry: Entry, backends: list[Any], lacking: list[Gap]) -> str:
     op, path = OPS[entry.op], _path(entry.op)
     documentation = read(op.declaration)
-    parts = [f"# {entry.op}", f"```python\nops.{entry.op}{write_signature(op.signature)}\n```"]
+    parts = [f"# {entry.op}", f"```python\nops.{entry.op}{write_signature(op.signature, 84 - len(entry.op))}\n```"]
     parts.append(documentation_to_markdown(documentation.body, path))
     names = [f"`ops.{alias}`" for alias in entry.aliases]
     view = _group_of(op)
@@ -185,7 +185,7 @@ def _find_notes(op: Op, backend: Any) -> list[str]:
     for function in _find_bodies(op, backend):
         lines = [*_COMMENT.findall(inspect.getsource(function)), (inspect.getdoc(function) or "").split("\n\n")[0]]
         notes += [line.replace("\n", " ").rstrip(".") for line in lines if _LIBRARY.search(line)]
-    return [to_markdown(note, "").replace("|", "\\|") for note in dict.fromkeys(notes)]
+    return [to_markdown(note, "") for note in dict.fromkeys(notes)]
 
 
 def _find_bodies(op: Op, backend: Any) -> Iterator[Any]:

@@ -62,7 +62,7 @@ def first_sentence(thing: Any, path: str) -> str:
     """Return the first sentence of a docstring as Markdown, for tables."""
     prose = (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")
     found = re.match(r"(.*?[.:;])(?:\s+[A-Z`]|$)", prose)
-    return to_markdown(found[1].rstrip(":;") if found else prose, path).replace("|", "\\|")
+    return to_markdown(found[1].rstrip(":;") if found else prose, path)
 
 
 def to_markdown(text: str, path: str) -> str:
@@ -108,7 +108,7 @@ def link_types(annotation: Any, path: str) -> str:
         else:
             plain += part
     shown = [text if text.startswith("[`") else f"`{text.strip()}`" for text in (*shown, plain) if text.strip()]
-    return " ".join(shown).replace("|", "\\|")
+    return " ".join(shown)
 
 
 _SYNONYMS = {
@@ -130,5 +130,11 @@ def list_search_words(name: str) -> str:
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """Return a Markdown table."""
-    lines = [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
+    lines = [f"| {' | '.join(map(_escape, row))} |" for row in (head, ("---",) * len(head), *rows)]
     return "\n".join(lines)
+
+
+def _escape(cell: str) -> str:
+    """Return a cell whose bars end no column; inside code they do not, and a backslash would be shown."""
+    parts = re.split(r"(`[^`]*`)", cell)
+    return "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)

@@ -32,7 +32,7 @@ class Callback:
         """
 
     def after_validation(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        """Run after each validation in the midst of an epoch, with its values; ``after_epoch`` has those at the end."""
+        """Run after each validation within an epoch, with its values; ``after_epoch`` has those at the end."""
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
         """Run after each epoch, with its loss, its metrics and those of the validation."""

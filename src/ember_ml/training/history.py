@@ -105,7 +105,7 @@ class History(Mapping[str, Curve]):
         return {**means, **values}
 
     def add_values(self, values: Mapping[str, Any]) -> None:
-        """Add a value to each of these curves, such as those of a validation in the midst of an epoch."""
+        """Add a value to each of these curves, such as those of a validation within an epoch."""
         for name, value in values.items():
             self._curves.setdefault(name, Curve()).append(value)
 

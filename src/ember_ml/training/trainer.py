@@ -177,13 +177,13 @@ class Trainer:
     ) -> History:
         """Train until ``epochs`` epochs are done, those before this call included, and return the history.
 
-        Training ends earlier when ``max_steps`` steps are done in all; a later call goes on in the midst of the epoch.
+        Training ends earlier when ``max_steps`` steps are done in all; a later call goes on mid-epoch.
 
         The data are inputs and targets, with a ``weight`` for each sample perhaps, or a loader or iterable of batches.
         ``validation`` is a tuple or loader of the same kind, or a dict of several, whose names stand before those of
         their values, as "val" does for one. It is evaluated after each epoch, and after every ``validate_every`` steps.
 
-        Called again, or after :meth:`restore`, it goes on where it was, in the midst of an epoch too: also after an
+        Called again, or after :meth:`restore`, it goes on where it was, within an epoch too: also after an
         error, or after Ctrl-C, which waits for the end of the step. With a ``Checkpoint`` among the callbacks,
         ``SIGTERM`` ends it after a step that all processes share, saves, and raises ``SystemExit`` with code 143.
         """
