@@ -19,7 +19,7 @@ __all__ = ["PICTURES", "STYLE"]
 
 _DOCUMENTATION = Path(__file__).parents[1] / "docs"
 _GREY = "#8a8a8a"
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "svg.fonttype": "none",  # letters stay letters, in a font of the reader
     "svg.hashsalt": "ember",  # the same names in every run
     "font.family": "sans-serif",
@@ -155,14 +155,15 @@ def draw_time_series(example: ModuleType, figure: Any) -> None:
     known = weeks * example.WEEK * 3 // 4
     trainer = example.train(series[:known], 12)
     past, truth = example.samples(series[known:])
-    for axis, sample in zip(figure.subplots(1, 3, sharey=True), (0, 300, 600), strict=True):
+    axes = figure.subplots(1, 3, sharey=True)
+    for axis, sample in zip(axes, (0, 300, 600), strict=True):
         forecast = _values(trainer.predict(past[sample : sample + 1])[0])
         hours = range(example.DAY)
         axis.plot(range(-72, 0), _values(past[sample][-72:]), color=_GREY, linewidth=1, label="last three days")
         axis.plot(hours, _values(truth[sample]), label="the day that came")
         axis.plot(hours, forecast, linestyle="--", label="forecast")
         axis.set(xlabel="hours")
-    axis.legend(fontsize=8)
+    axes[-1].legend(fontsize=8)
 
 
 def draw_rosenbrock_newton(example: ModuleType, figure: Any) -> None:

@@ -78,7 +78,7 @@ def _try_sdist(sdist: Path, tests: tuple[str, ...]) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Try the wheel and the sdist in a folder."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("dist", type=Path)
     parser.add_argument("--extras", default="numpy,torch,mlx,jax", help="the backends to install the wheel with")
     parser.add_argument("--all-tests", action="store_true", help="run every test of the sdist but the long ones")

@@ -235,7 +235,7 @@ def _walk(site: Path, pictures: Path | None) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Check the site in a folder, print what is wrong, and say by the exit code whether anything is."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("site", type=Path, nargs="?", default=Path("site"), help="the folder that MkDocs built")
     parser.add_argument("--pictures", type=Path, help="a folder for pictures of what the browser showed")
     options = parser.parse_args(arguments)

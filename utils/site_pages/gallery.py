@@ -39,7 +39,7 @@ def _write_index() -> str:
     for name, path in list_examples().items():
         title, summary, _, _ = notebooks.split_docstring(path.read_text(encoding="utf-8"))
         said = f"<p>{summary[:1].upper()}{summary[1:]}</p>" if summary else ""
-        picture = f'<img src="{name}.svg" alt="{title}" loading="lazy">'
+        picture = f'<img src="{name}.svg" alt="{title}">'
         cards.append(f'<a class="card" href="{name}/">{picture}<strong>{title}</strong>{said}</a>')
     about = (
         "Programs to start from: each runs on every backend, and each page shows what it prints and draws. They are in "

@@ -80,7 +80,7 @@ class _NotebookBar:
     """One output of the cell that changes while training goes on; it needs nothing but IPython."""
 
     def __init__(self) -> None:
-        from IPython.display import display  # pyright: ignore[reportMissingImports]
+        from IPython.display import display
 
         self._lines: list[str] = []
         self._shown: Any = display({"text/plain": "", "text/html": ""}, raw=True, display_id=True)

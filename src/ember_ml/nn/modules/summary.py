@@ -55,8 +55,7 @@ def write_html(module: Module) -> str:
     """Return the same table for notebooks."""
     head, *rows = _list_parts(module)
     lines = [f"<tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr>"]
-    for row in rows:
-        lines.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>")
+    lines += [f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
     return f"<table>{''.join(lines)}</table><p>{_sum_up(module)}</p>"
 
 
