@@ -31,7 +31,7 @@ __all__ = ["app", "main"]
 
 app: typer.Typer = typer.Typer(
     name="ember-ml",
-    help="Run the same machine-learning code on NumPy, PyTorch or MLX.",
+    help="Run the same machine-learning code on NumPy, PyTorch, MLX or JAX.",
     epilog="Examples: ember-ml doctor; ember-ml ops conv; ember-ml launch -n 4 train.py; ember-ml chat FOLDER",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
