@@ -14,7 +14,7 @@ from ember_ml.dispatch.declare import derived, gradient, primitive, views
 from ember_ml.dispatch.declare import view as declare_view
 from ember_ml.dispatch.dtype_rules import CREATION, KEEP
 from ember_ml.ops.arrays.dtypes import finfo, iinfo
-from ember_ml.ops.gradient_rules import helpers
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.tensor.in_place import ViewRule, link_view
 from ember_ml.typing import DataLike, DeviceLike, DTypeLike, Tensor, TensorLike
 

@@ -12,7 +12,7 @@ from ember_ml.backend.host_arrays import as_host
 from ember_ml.dispatch.declare import derived, gradient, primitive, view, views
 from ember_ml.dispatch.dtype_rules import KEEP
 from ember_ml.dispatch.index_arguments import read_basic_key
-from ember_ml.ops.gradient_rules import helpers
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.tensor.in_place import RULES, link_view
 from ember_ml.typing import IndexLike, KeyLike, Tensor, TensorLike, ValueLike
 

@@ -11,8 +11,8 @@ from ember_ml import ops
 from ember_ml.backend.common.shapes import pad_pairs, sections
 from ember_ml.dispatch.declare import derived, gradient, primitive, views
 from ember_ml.dispatch.dtype_rules import SAME
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.ops.arrays.shape import reshape
-from ember_ml.ops.gradient_rules import helpers
 from ember_ml.tensor.in_place import RULES, link_view
 from ember_ml.typing import Tensor, TensorLike, ValueLike
 

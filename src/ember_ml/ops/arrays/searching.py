@@ -11,13 +11,13 @@ from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import KEEP, NUMERIC, REAL, REAL_FLOATING
 from ember_ml.ops.arrays.conversion import asarray, cast
 from ember_ml.ops.arrays.creation import ones_like
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.ops.arrays.indexing import get_item
 from ember_ml.ops.arrays.properties import dtype as dtype_of
 from ember_ml.ops.arrays.scatter import segment_sum
 from ember_ml.ops.arrays.shape import reshape
 from ember_ml.ops.elementwise.arithmetic import clip, divide, subtract
 from ember_ml.ops.elementwise.comparison import equal, greater_equal, less_equal, logical_and, where
-from ember_ml.ops.gradient_rules import helpers
 from ember_ml.ops.stats.reductions import sum
 from ember_ml.typing import DataLike, IndexLike, Tensor, TensorLike
 

@@ -8,7 +8,7 @@ from typing import Any
 from ember_ml.backend.common.shapes import as_axes, as_shape, broadcast
 from ember_ml.dispatch.declare import derived, gradient, plain, primitive, view, views
 from ember_ml.dispatch.dtype_rules import KEEP, SAME
-from ember_ml.ops.gradient_rules import helpers
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.tensor.in_place import RULES, link_view
 from ember_ml.typing import AxisLike, ShapeLike, Tensor, TensorLike
 

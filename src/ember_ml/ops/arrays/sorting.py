@@ -13,7 +13,7 @@ from ember_ml.backend.common.quantiles import Method, fractions, method_of, read
 from ember_ml.core.dtypes import HALVES, find_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import ORDER, REAL_FLOATING, SAME
-from ember_ml.ops.gradient_rules import helpers
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.typing import AxisLike, DataLike, Tensor, TensorLike
 
 __all__ = [

@@ -10,10 +10,10 @@ from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import REAL_FLOATING
 from ember_ml.dispatch.half_precision import in_float32, is_half
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.ops.elementwise.arithmetic import multiply
 from ember_ml.ops.elementwise.comparison import equal, isinf, less_equal, logical_and, logical_or, where
 from ember_ml.ops.elementwise.exponential import log
-from ember_ml.ops.gradient_rules import helpers
 from ember_ml.typing import Tensor, TensorLike
 
 __all__: list[str] = [

@@ -29,7 +29,7 @@ from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import as_dtype, int64
 from ember_ml.dispatch.declare import gradient, primitive
 from ember_ml.dispatch.dtype_rules import FACTORIZATION
-from ember_ml.ops.gradient_rules.helpers import adjoint, cast_back
+from ember_ml.ops.arrays.gradient_rules.helpers import adjoint, cast_back
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = [

@@ -20,7 +20,7 @@ from ember_ml.dispatch.arguments import bring
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import CONTRACTION, FACTORIZATION
 from ember_ml.errors import LinAlgError
-from ember_ml.ops.gradient_rules.helpers import adjoint, products_of_others
+from ember_ml.ops.arrays.gradient_rules.helpers import adjoint, products_of_others
 from ember_ml.ops.linearalg.factorizations import order_of_rows
 from ember_ml.tensor.var import read_if_known
 from ember_ml.typing import IndexLike, Tensor, TensorLike

@@ -7,8 +7,8 @@ from ember_ml.backend.selection import active
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import NUMERIC, SAME
 from ember_ml.ops.arrays.conversion import cast
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.ops.arrays.shape import ravel, reshape
-from ember_ml.ops.gradient_rules import helpers
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["diag", "diagflat", "tril", "triu", "vander"]

@@ -15,7 +15,7 @@ from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient
 from ember_ml.dispatch.dtype_rules import FLOATING, REAL_FLOATING
 from ember_ml.dispatch.half_precision import in_float32, is_half
-from ember_ml.ops.gradient_rules.helpers import extremes
+from ember_ml.ops.arrays.gradient_rules.helpers import extremes
 from ember_ml.typing import AxisLike, Tensor, TensorLike
 
 __all__ = ["cdist", "cosine_similarity", "euclidean_distance", "matrix_norm", "norm", "normalize", "vector_norm"]

@@ -18,7 +18,7 @@ from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive, view
 from ember_ml.dispatch.dtype_rules import CONTRACTION, KEEP, NUMERIC
-from ember_ml.ops.gradient_rules import helpers
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = [

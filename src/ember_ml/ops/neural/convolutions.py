@@ -31,7 +31,7 @@ from ember_ml.backend.common.convolution import (
 from ember_ml.dispatch.declare import derived, gradient
 from ember_ml.dispatch.dtype_rules import REAL_CONTRACTION
 from ember_ml.dispatch.half_precision import in_float32, is_half
-from ember_ml.ops.gradient_rules.convolution import input_gradient, kernel_gradient, spread_by
+from ember_ml.ops.arrays.gradient_rules.convolution import input_gradient, kernel_gradient, spread_by
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["conv", "conv_transpose", "depthwise_conv", "separable_conv"]

@@ -16,7 +16,7 @@ from ember_ml.backend.common.signal import lengths_and_axes
 from ember_ml.core import dtypes as dt
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import CREATION, KEEP, REAL_TRANSFORM, TRANSFORM
-from ember_ml.ops.gradient_rules import helpers
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = [

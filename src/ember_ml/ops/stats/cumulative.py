@@ -11,7 +11,7 @@ from ember_ml.backend.common.signal import overhang
 from ember_ml.core.dtypes import HALVES, as_dtype, find_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import FLOATING, NUMERIC, SAME
-from ember_ml.ops.gradient_rules import helpers
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = [

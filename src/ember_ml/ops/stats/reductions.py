@@ -15,7 +15,7 @@ from ember_ml import ops
 from ember_ml.backend.common.axes import axes_of, count_along
 from ember_ml.dispatch.declare import derived, gradient, primitive
 from ember_ml.dispatch.dtype_rules import FLOATING, LOGICAL, ORDER, ORDERED, REAL, REAL_FLOATING, SAME
-from ember_ml.ops.gradient_rules import helpers
+from ember_ml.ops.arrays.gradient_rules import helpers
 from ember_ml.typing import AxisLike, DTypeLike, Tensor, TensorLike
 
 __all__ = [
