@@ -53,7 +53,7 @@ def test_dtype_of_the_table_is_in_ops(name: str) -> None:
     assert getattr(ops, name) is dtypes.as_dtype(name)
 
 
-@pytest.mark.parametrize("section", ["stats", "linearalg", "signal"])
+@pytest.mark.parametrize("section", ["stats", "linearalg", "signal", "image"])
 def test_view_holds_the_ops_themselves(section: str) -> None:
     view = getattr(ops, section)
     for name in TABLE[f"ops.{section}"]:

@@ -64,7 +64,7 @@ def test_there_is_no_knot_across_floors() -> None:
 
 FACES = {
     "ember_ml": {"EmberTensor", "dtypes", "nn", "ops", "registry", "set_backend", "training"},
-    "ember_ml.ops": {"add", "grad", "linearalg", "random", "scatter", "shape", "signal", "stats", "float32"},
+    "ember_ml.ops": {"add", "grad", "image", "linearalg", "random", "scatter", "shape", "signal", "stats", "float32"},
     "ember_ml.nn": {"Linear", "Module", "Parameter", "ReLU", "layers", "tensor"},
     "ember_ml.training": {"DataLoader", "Trainer", "losses", "optimizers"},
     "ember_ml.distributed": {"collectives", "initialize", "rank", "strategy"},

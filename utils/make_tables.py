@@ -126,7 +126,7 @@ def _op_table() -> str:
         names = [op.name, *(f"{alias}={op.name}" for alias in op.aliases)]
         sections.setdefault(folders[op.family], set()).update(names)
     aliases: dict[str, str] = {alias: f"{alias}={op.name}" for op in OPS.values() for alias in op.aliases}
-    for view in ("linearalg", "signal", "stats"):
+    for view in ("image", "linearalg", "signal", "stats"):
         public: list[str] = getattr(ops, view).__all__
         sections[f"ops.{view}"] = {aliases.get(name, name) for name in public}
     lines = [

@@ -15,6 +15,7 @@ from ember_ml.backend import installed_backends
 from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.gaps import gap_reason
 from tests.reference import close, is_array, widen
+from tests.reference.images import OPS_OF_IMAGES
 from tests.reference.table import SPECS
 
 
@@ -34,7 +35,7 @@ def _brought(value: Any) -> Any:
     return [_brought(item) for item in value] if isinstance(value, list) else value
 
 
-def _check(backend: str, name: str, dtype: str, data: st.DataObject) -> None:
+def check_call(backend: str, name: str, dtype: str, data: st.DataObject) -> None:
     spec = SPECS[name]
     arguments = spec.draw(data.draw, dtype)
     wide = {key: widen(value) for key, value in arguments.items()} if spec.widens else dict(arguments)
@@ -57,6 +58,7 @@ def _check(backend: str, name: str, dtype: str, data: st.DataObject) -> None:
         assert difference is None, f"ops.{name} in {dtype} on {backend}: {difference}; {arguments}"
 
 
+@pytest.mark.long_with(*OPS_OF_IMAGES)
 @pytest.mark.parametrize("backend", installed_backends())
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_op_agrees_with_its_reference(backend: str, name: str) -> None:
@@ -72,4 +74,4 @@ def _check_all_dtypes(backend: str, name: str, data: st.DataObject) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         for dtype in _claimed(backend, name):
-            _check(backend, name, dtype, data)
+            check_call(backend, name, dtype, data)

@@ -18,6 +18,7 @@ from ember_ml.dispatch.declare import OPS
 from ember_ml.dispatch.gaps import gap_reason
 from ember_ml.nn.tensor import EmberTensor
 from tests.reference import close, is_array
+from tests.reference.images import OPS_OF_IMAGES
 from tests.reference.table import SPECS
 
 INSTALLED = installed_backends()
@@ -62,6 +63,7 @@ def _check_equal(got: list[Any], wanted: list[Any], what: str) -> None:
         assert repr(x.tolist()) == repr(y.tolist()) or close(x, y, 16.0, finite.max(initial=0)) is None, what
 
 
+@pytest.mark.long_with(*OPS_OF_IMAGES)
 @pytest.mark.parametrize("inside", [False, True], ids=["outside", "inside"])
 @pytest.mark.parametrize("backend", INSTALLED)
 @pytest.mark.parametrize("name", NAMES)

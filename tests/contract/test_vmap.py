@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 import ember_ml
 from ember_ml.backend import installed_backends
 from tests.fuzz.vmaps import BY_VALUE, check_call, choose_dtypes
+from tests.reference.images import OPS_OF_IMAGES
 from tests.reference.table import SPECS
 
 
+@pytest.mark.long_with(*OPS_OF_IMAGES)
 @pytest.mark.parametrize("backend", installed_backends())
 @pytest.mark.parametrize("name", sorted(SPECS.keys() - BY_VALUE))
 def test_vmap_agrees_with_the_loop(backend: str, name: str) -> None:

@@ -35,6 +35,11 @@ s: The lengths to which the axes are cut or padded.
 M: The number of samples.
 values: The values to store or to look up.
 data_format: "channels_last" or "channels_first".
+images: One image or a batch of them, as `data_format` says.
+interpolation: How numbers between elements are found, as in the description.
+antialias: Whether all elements take part where images become smaller.
+fill_mode: What is outside of an image: "constant", "nearest", "wrap", "mirror" or "reflect".
+fill_value: What stands outside of an image.
 b: The second operand.
 a: The first operand.
 A: The matrix, or a function that multiplies with it.

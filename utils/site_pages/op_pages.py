@@ -37,6 +37,7 @@ _GROUPS = {
     "linearalg": "Linear algebra (ops.linearalg)",
     "random": "Random numbers (ops.random)",
     "signal": "Signals (ops.signal)",
+    "image": "Images (ops.image)",
     "neural": "Neural networks",
     "transforms": "Gradients, control flow, solvers",
 }
@@ -128,7 +129,7 @@ def _write_page(entry: Entry, backends: list[Any], lacking: list[Gap]) -> str:
     parts.append(documentation_to_markdown(documentation.body, path))
     names = [f"`ops.{alias}`" for alias in entry.aliases]
     view = _group_of(op)
-    if view in ("linearalg", "random", "signal", "stats"):
+    if view in ("image", "linearalg", "random", "signal", "stats"):
         names.append(f"`ops.{view}.{entry.op.removeprefix('random_') if view == 'random' else entry.op}`")
     if names:
         parts.append(f"Also: {', '.join(names)}.")

@@ -92,6 +92,9 @@ torch.nn.functional.kl_div        ops.kl_divergence                 the target c
 torch.nn.functional.scaled_dot_product_attention  ops.dot_product_attention  (batch, length, heads, width)
 torch.nn.functional.logsigmoid    ops.log_sigmoid
 torch.nn.functional.hardswish     ops.hard_silu
+torch.nn.functional.interpolate   ops.resize                        channels come last; mode is interpolation
+torch.nn.functional.grid_sample   ops.map_coordinates               coordinates count elements
+torch.nn.functional.unfold        ops.extract_patches               channels come last
 torch.nn.BatchNorm1d              nn.BatchNorm                      for any number of axes; channels come last
 torch.nn.BatchNorm2d              nn.BatchNorm                      for any number of axes; channels come last
 torch.nn.BatchNorm3d              nn.BatchNorm                      for any number of axes; channels come last
@@ -172,6 +175,12 @@ keras.utils.to_categorical        ops.one_hot
 keras.config.set_backend          ember_ml.set_backend              at any time, also in the middle of a run
 keras.ops.convert_to_numpy        ops.to_numpy
 keras.ops.extract_sequences       ops.frame
+keras.ops.image                   ops.image
+keras.layers.RandomColorJitter    nn.ColorJitter
+keras.layers.RandomBrightness     nn.ColorJitter                    brightness=
+keras.layers.RandomContrast       nn.ColorJitter                    contrast=
+keras.layers.Resizing             ops.resize
+keras.layers.CenterCrop           ops.center_crop
 keras.saving.register_keras_serializable  ember_ml.registry.register
 """
 
@@ -197,6 +206,9 @@ jax.random.split                  ops.random.Generator              a Generator 
 jax.random.normal                 ops.random.normal                 seed= in place of the key, and last
 jax.random.randint                ops.random.integers
 jax.nn.logsumexp                  ops.logsumexp
+jax.image.resize                  ops.resize                        the size, and not the whole shape
+jax.image.scale_and_translate     ops.scale_and_translate
+jax.scipy.ndimage.map_coordinates  ops.map_coordinates
 jax.nn.dot_product_attention      ops.dot_product_attention
 jax.nn.initializers               nn.initializers
 jax.ops.segment_sum               ops.segment_sum

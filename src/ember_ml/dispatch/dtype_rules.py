@@ -23,6 +23,7 @@ __all__ = [
     "FLOATING",
     "INTEGER",
     "KEEP",
+    "KEEP_REAL",
     "LOGICAL",
     "NUMERIC",
     "ORDER",
@@ -30,6 +31,7 @@ __all__ = [
     "REAL",
     "REAL_CONTRACTION",
     "REAL_FLOATING",
+    "REAL_FLOATS",
     "REAL_TRANSFORM",
     "SAME",
     "TRANSFORM",
@@ -92,11 +94,13 @@ _FULL = frozenset({dt.float32, dt.float64, dt.complex64, dt.complex128})
 
 SAME = Rule("same", dt.ALL)
 KEEP = Rule("keep", dt.ALL, promotes=False)
+KEEP_REAL = Rule("keep real", dt.INTEGERS | dt.FLOATS, promotes=False)
 NUMERIC = Rule("numeric", _NUMBERS)
 REAL = Rule("real", dt.INTEGERS | dt.FLOATS)
 FLOATING = Rule("floating", dt.FLOATS | dt.COMPLEX, lift=True)
 DIVISION = Rule("division", dt.FLOATS | dt.COMPLEX, lift=True, lift_bool=False)
 REAL_FLOATING = Rule("real floating", dt.FLOATS, lift=True)
+REAL_FLOATS = Rule("real floats", dt.FLOATS)
 INTEGER = Rule("integer", dt.INTEGERS)
 BITWISE = Rule("bitwise", dt.INTEGERS | dt.BOOL)
 LOGICAL = Rule("logical", dt.ALL, promotes=False, result="bool")

@@ -3,40 +3,43 @@
 from ember_ml.lint.tables import words
 
 RETURNS_TENSOR = words("""
-abs absolute acos acosh adaptive_average_pool adaptive_max_pool add all allclose amax amin angle any append arange
-arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argpartition argsort argwhere array asarray asin
-asinh astype atan atan2 atanh average average_pool bartlett bartlett_window batch_normalization bernoulli beta
-binary_crossentropy bincount binomial bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or
-bitwise_right_shift bitwise_xor blackman blackman_window broadcast_to cast categorical categorical_crossentropy cbrt
-cdist ceil celu choice cholesky cholesky_inverse clip column_stack concat concatenate conj conjugate conv
-conv_transpose convert_to_tensor convolve copy copysign corrcoef correlate cos cosh cosine_similarity count_nonzero
-cov cross ctc_loss cumprod cumsum cumulative_prod cumulative_sum deg2rad depthwise_conv dequantize det diag diagflat
-diagonal diff digamma digitize divide divide_no_nan dot dot_product_attention dropout dstack eigvals eigvalsh einsum
-elu empty empty_like equal erf erfc erfinv euclidean_distance exp exp2 expand_dims expm expm1 exponential eye fabs
-fft fft2 fftconvolve fftfreq fftn fftshift flatten flip fliplr flipud floor floor_divide fmax fmin fmod frame
-from_dlpack full full_like gamma gather gaussian gaussian_window gcd gelu geomspace get_item glu greater
-greater_equal group_normalization gumbel hamming hamming_window hann_window hanning hard_shrink hard_sigmoid
-hard_silu hard_tanh heaviside hfft hstack huber_loss hypot i0 identity ifft ifft2 ifftn ifftshift ihfft imag
-in_top_k index_update inner integers inv irfft irfft2 irfftn isclose isfinite isin isinf isnan isneginf isposinf
-isreal istft kaiser kaiser_window kl_divergence kron laplace layer_normalization lcm ldexp leaky_relu less
-less_equal lgamma linear linspace log log10 log1p log2 log_cosh_loss log_sigmoid log_softmax logaddexp logaddexp2
-logdet logical_and logical_not logical_or logical_xor logspace logsumexp lu_solve matmul matrix_norm matrix_power
+abs absolute acos acosh adaptive_average_pool adaptive_max_pool add affine_transform all allclose amax amin angle
+any append arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argpartition argsort argwhere
+array asarray asin asinh astype atan atan2 atanh average average_pool bartlett bartlett_window batch_normalization
+bernoulli beta binary_crossentropy bincount binomial bitwise_and bitwise_invert bitwise_left_shift bitwise_not
+bitwise_or bitwise_right_shift bitwise_xor blackman blackman_window broadcast_to cast categorical
+categorical_crossentropy cbrt cdist ceil celu center_crop choice cholesky cholesky_inverse clip column_stack concat
+concatenate conj conjugate conv conv_transpose convert_to_tensor convolve copy copysign corrcoef correlate cos cosh
+cosine_similarity count_nonzero cov crop_images cross ctc_loss cumprod cumsum cumulative_prod cumulative_sum deg2rad
+depthwise_conv dequantize det diag diagflat diagonal diff digamma digitize divide divide_no_nan dot
+dot_product_attention dropout dstack eigvals eigvalsh einsum elu empty empty_like equal erf erfc erfinv
+euclidean_distance exp exp2 expand_dims expm expm1 exponential extract_patches eye fabs fft fft2 fftconvolve fftfreq
+fftn fftshift flatten flip fliplr flipud floor floor_divide fmax fmin fmod frame from_dlpack full full_like gamma
+gather gaussian gaussian_blur gaussian_window gcd gelu geomspace get_item glu greater greater_equal
+group_normalization gumbel hamming hamming_window hann_window hanning hard_shrink hard_sigmoid hard_silu hard_tanh
+heaviside hfft hstack hsv_to_rgb huber_loss hypot i0 identity ifft ifft2 ifftn ifftshift ihfft imag in_top_k
+index_update inner integers inv irfft irfft2 irfftn isclose isfinite isin isinf isnan isneginf isposinf isreal istft
+kaiser kaiser_window kl_divergence kron laplace layer_normalization lcm ldexp leaky_relu less less_equal lgamma
+linear linspace log log10 log1p log2 log_cosh_loss log_sigmoid log_softmax logaddexp logaddexp2 logdet logical_and
+logical_not logical_or logical_xor logspace logsumexp lu_solve map_coordinates matmul matrix_norm matrix_power
 matrix_rank matrix_transpose max max_pool maximum mean mean_absolute_error mean_squared_error median mel_filterbank
 min minimum mish mod moveaxis multi_hot multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean
 nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar negative nextafter norm normal normalize
-not_equal one_hot ones ones_like outer overlap_add pad percentile permutation permute_dims pinv poisson polar
-positive pow power prelu prod ptp put_along_axis quantile quantized_linear rad2deg randint random_bernoulli
-random_beta random_binomial random_categorical random_choice random_exponential random_gamma random_gumbel
-random_integers random_laplace random_normal random_permutation random_poisson random_truncated_normal
-random_uniform ravel ravel_multi_index real reciprocal reduce_max reduce_mean reduce_min reduce_prod reduce_std
-reduce_sum reduce_var relu relu6 remainder repeat resample reshape rfft rfft2 rfftfreq rfftn rms_normalization roll
-rot90 rotary_embedding round rsqrt saturate_cast scatter scatter_add scatter_max scatter_mean scatter_min
-scatter_update searchsorted segment_max segment_mean segment_min segment_prod segment_sum select selu separable_conv
-shuffle sigmoid sign signbit silu sin sinc sinh slice slice_update soft_shrink softmax softplus softsign solve
-solve_triangular sort sparse_categorical_crossentropy sparsemax spectrogram sqrt square squareplus squeeze stack std
-stft stop_gradient subtract sum svdvals swapaxes swish take take_along_axis tan tanh tanh_shrink tensordot threshold
-tile to_device trace transpose trapezoid tri tril triu true_divide trunc truncated_normal uniform unique
-unique_values vander var vdot vecdot vector_norm view vstack where xlogy zeros zeros_like
+not_equal one_hot ones ones_like outer overlap_add pad pad_images percentile permutation permute_dims
+perspective_transform pinv poisson polar positive pow power prelu prod psnr ptp put_along_axis quantile
+quantized_linear rad2deg randint random_bernoulli random_beta random_binomial random_categorical random_choice
+random_exponential random_gamma random_gumbel random_integers random_laplace random_normal random_permutation
+random_poisson random_truncated_normal random_uniform ravel ravel_multi_index real reciprocal reduce_max reduce_mean
+reduce_min reduce_prod reduce_std reduce_sum reduce_var relu relu6 remainder repeat resample resample_poly reshape
+resize rfft rfft2 rfftfreq rfftn rgb_to_grayscale rgb_to_hsv rgb_to_yuv rms_normalization roll rot90
+rotary_embedding rotate round rsqrt saturate_cast scale_and_translate scatter scatter_add scatter_max scatter_mean
+scatter_min scatter_update searchsorted segment_max segment_mean segment_min segment_prod segment_sum select selu
+separable_conv shuffle sigmoid sign signbit silu sin sinc sinh slice slice_update soft_shrink softmax softplus
+softsign solve solve_triangular sort sparse_categorical_crossentropy sparsemax spectrogram sqrt square squareplus
+squeeze ssim stack std stft stop_gradient subtract sum svdvals swapaxes swish take take_along_axis tan tanh
+tanh_shrink tensordot threshold tile to_device trace transpose trapezoid tri tril triu true_divide trunc
+truncated_normal uniform unique unique_values vander var vdot vecdot vector_norm view vstack where xlogy yuv_to_rgb
+zeros zeros_like
 """)
 
 RETURNS_TENSORS = words("""

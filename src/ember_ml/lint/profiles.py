@@ -63,6 +63,7 @@ _EMBER_NAMESPACES = (
     "ember_ml.ops.linearalg",
     "ember_ml.ops.random",
     "ember_ml.ops.signal",
+    "ember_ml.ops.image",
     "ember_ml.nn.tensor",
     "ember_ml.tensor",
     "ember_ml.nn.features",

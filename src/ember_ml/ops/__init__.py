@@ -1,14 +1,15 @@
 """Every op, flat: one meaning on every backend.
 
-The sub-namespaces (``ops.stats``, ``ops.linearalg``, ``ops.random``, ``ops.signal``) are views of the same table.
+The sub-namespaces (``ops.stats``, ``ops.linearalg``, ``ops.random``, ``ops.signal``, ``ops.image``) are views of the
+same table.
 """
 
 from importlib import import_module
 
 from ember_ml import _lazy
 
-_FAMILIES = ("elementwise", "arrays", "linearalg", "stats", "random", "signal", "neural")
-_VIEWS = ("linearalg", "random", "signal", "stats")
+_FAMILIES = ("elementwise", "arrays", "linearalg", "stats", "random", "signal", "image", "neural")
+_VIEWS = ("image", "linearalg", "random", "signal", "stats")
 _TRANSFORMS = ("gradients", "compilation", "control", "scans", "solvers", "odes")
 
 # Everything is declared here, before a backend is first chosen: choosing one sets the code of every op.

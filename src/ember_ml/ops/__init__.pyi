@@ -18,6 +18,7 @@ from ember_ml.core.dtypes import uint8 as uint8
 from ember_ml.core.dtypes import uint16 as uint16
 from ember_ml.core.dtypes import uint32 as uint32
 from ember_ml.core.dtypes import uint64 as uint64
+from ember_ml.ops import image as image
 from ember_ml.ops import linearalg as linearalg
 from ember_ml.ops import random as random
 from ember_ml.ops import signal as signal
@@ -269,6 +270,24 @@ from ember_ml.ops.elementwise.trigonometry import sinc as sinc
 from ember_ml.ops.elementwise.trigonometry import sinh as sinh
 from ember_ml.ops.elementwise.trigonometry import tan as tan
 from ember_ml.ops.elementwise.trigonometry import tanh as tanh
+from ember_ml.ops.image.colours import hsv_to_rgb as hsv_to_rgb
+from ember_ml.ops.image.colours import rgb_to_grayscale as rgb_to_grayscale
+from ember_ml.ops.image.colours import rgb_to_hsv as rgb_to_hsv
+from ember_ml.ops.image.colours import rgb_to_yuv as rgb_to_yuv
+from ember_ml.ops.image.colours import yuv_to_rgb as yuv_to_rgb
+from ember_ml.ops.image.comparing import gaussian_blur as gaussian_blur
+from ember_ml.ops.image.comparing import psnr as psnr
+from ember_ml.ops.image.comparing import ssim as ssim
+from ember_ml.ops.image.cropping import center_crop as center_crop
+from ember_ml.ops.image.cropping import crop_images as crop_images
+from ember_ml.ops.image.cropping import extract_patches as extract_patches
+from ember_ml.ops.image.cropping import pad_images as pad_images
+from ember_ml.ops.image.resizing import resize as resize
+from ember_ml.ops.image.resizing import scale_and_translate as scale_and_translate
+from ember_ml.ops.image.warping import affine_transform as affine_transform
+from ember_ml.ops.image.warping import map_coordinates as map_coordinates
+from ember_ml.ops.image.warping import perspective_transform as perspective_transform
+from ember_ml.ops.image.warping import rotate as rotate
 from ember_ml.ops.linearalg.factorizations import cholesky as cholesky
 from ember_ml.ops.linearalg.factorizations import eig as eig
 from ember_ml.ops.linearalg.factorizations import eigh as eigh
@@ -391,6 +410,7 @@ from ember_ml.ops.random.sampling import seed as seed
 from ember_ml.ops.signal.filtering import convolve as convolve
 from ember_ml.ops.signal.filtering import fftconvolve as fftconvolve
 from ember_ml.ops.signal.filtering import resample as resample
+from ember_ml.ops.signal.filtering import resample_poly as resample_poly
 from ember_ml.ops.signal.fourier import fft as fft
 from ember_ml.ops.signal.fourier import fft2 as fft2
 from ember_ml.ops.signal.fourier import fftfreq as fftfreq
@@ -507,6 +527,7 @@ __all__ = [
     "adaptive_average_pool",
     "adaptive_max_pool",
     "add",
+    "affine_transform",
     "all",
     "allclose",
     "amax",
@@ -565,6 +586,7 @@ __all__ = [
     "cdist",
     "ceil",
     "celu",
+    "center_crop",
     "checkpoint",
     "cholesky",
     "cholesky_inverse",
@@ -592,6 +614,7 @@ __all__ = [
     "cosine_similarity",
     "count_nonzero",
     "cov",
+    "crop_images",
     "cross",
     "ctc_loss",
     "cumprod",
@@ -635,6 +658,7 @@ __all__ = [
     "expand_dims",
     "expm",
     "expm1",
+    "extract_patches",
     "eye",
     "fabs",
     "fft",
@@ -663,6 +687,7 @@ __all__ = [
     "full_like",
     "gather",
     "gaussian",
+    "gaussian_blur",
     "gaussian_window",
     "gcd",
     "gelu",
@@ -692,6 +717,7 @@ __all__ = [
     "histogram",
     "hsplit",
     "hstack",
+    "hsv_to_rgb",
     "huber_loss",
     "hypot",
     "i0",
@@ -703,6 +729,7 @@ __all__ = [
     "ihfft",
     "iinfo",
     "imag",
+    "image",
     "in_top_k",
     "index_update",
     "inner",
@@ -764,6 +791,7 @@ __all__ = [
     "lu_factor",
     "lu_solve",
     "map",
+    "map_coordinates",
     "matmul",
     "matrix_norm",
     "matrix_power",
@@ -818,8 +846,10 @@ __all__ = [
     "outer",
     "overlap_add",
     "pad",
+    "pad_images",
     "percentile",
     "permute_dims",
+    "perspective_transform",
     "pinv",
     "polar",
     "positive",
@@ -827,6 +857,7 @@ __all__ = [
     "power",
     "prelu",
     "prod",
+    "psnr",
     "ptp",
     "put_along_axis",
     "qr",
@@ -866,20 +897,27 @@ __all__ = [
     "remainder",
     "repeat",
     "resample",
+    "resample_poly",
     "reshape",
+    "resize",
     "result_type",
     "rfft",
     "rfft2",
     "rfftfreq",
     "rfftn",
+    "rgb_to_grayscale",
+    "rgb_to_hsv",
+    "rgb_to_yuv",
     "rms_normalization",
     "roll",
     "rot90",
     "rotary_embedding",
+    "rotate",
     "round",
     "rsqrt",
     "saturate_cast",
     "save",
+    "scale_and_translate",
     "scan",
     "scatter",
     "scatter_add",
@@ -928,6 +966,7 @@ __all__ = [
     "square",
     "squareplus",
     "squeeze",
+    "ssim",
     "stack",
     "stats",
     "std",
@@ -990,6 +1029,7 @@ __all__ = [
     "where",
     "while_loop",
     "xlogy",
+    "yuv_to_rgb",
     "zeros",
     "zeros_like",
 ]

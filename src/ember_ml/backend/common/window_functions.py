@@ -13,7 +13,7 @@ from ember_ml.backend.host_arrays import cast_host, host_dtypes
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import as_dtype
 
-__all__ = ["float_dtype", "host_mel_weights", "host_window", "mel_weights", "window_weights"]
+__all__ = ["float_dtype", "host_mel_weights", "host_window", "mel_weights", "phase_filters", "window_weights"]
 
 
 def float_dtype(dtype: Any) -> dt.EmberDType:
@@ -104,3 +104,20 @@ def _scale(name: str) -> Any:
             lambda mel: mel * 200 / 3 if mel < 15 else 1000 * 6.4 ** ((mel - 15) / 27),
         )
     raise ValueError(f"scale must be 'htk' or 'slaney', not {name!r}")
+
+
+def phase_filters(dtype: str, up: int, down: int) -> np.ndarray:
+    """Return the filters that resample by ``up / down``, of shape (samples, 1, up): one for each phase of the result.
+
+    They begin ``10 * max(up, down) // up`` samples before the first of a frame of ``down`` samples.
+    """
+    slower = max(up, down)
+    half = 10 * slower
+    steps = np.arange(-half, half + 1)
+    taps = np.sinc(steps / slower) * window_weights(np, "kaiser", 2 * half + 1, False, 5.0)
+    taps *= up / taps.sum()
+    first, last = -(half // up), ((up - 1) * down + half) // up
+    places = half + down * np.arange(up) - up * np.arange(first, last + 1)[:, None]
+    inside = (places >= 0) & (places <= 2 * half)
+    filters = np.where(inside, taps[np.clip(places, 0, 2 * half)], 0.0)
+    return cast_host(filters[:, None, :], host_dtypes[as_dtype(dtype)])
