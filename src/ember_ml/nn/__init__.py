@@ -21,6 +21,7 @@ __getattr__, __dir__ = _lazy.attach(
     },
     # every layer and activation is also a name of this package
     whole=(
+        "ember_ml.nn.layers.augmentation",
         "ember_ml.nn.layers.channel_mixing",
         "ember_ml.nn.layers.sequence_mixing",
         "ember_ml.nn.modules.activations",

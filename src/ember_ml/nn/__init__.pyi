@@ -7,6 +7,15 @@ from ember_ml.nn import layers as layers
 from ember_ml.nn import modules as modules
 from ember_ml.nn import tensor as tensor
 from ember_ml.nn.gradients import value_and_grad as value_and_grad
+from ember_ml.nn.layers.augmentation.colour import ColorJitter as ColorJitter
+from ember_ml.nn.layers.augmentation.erasing import RandomErasing as RandomErasing
+from ember_ml.nn.layers.augmentation.erasing import SpecAugment as SpecAugment
+from ember_ml.nn.layers.augmentation.geometry import RandomCrop as RandomCrop
+from ember_ml.nn.layers.augmentation.geometry import RandomFlip as RandomFlip
+from ember_ml.nn.layers.augmentation.geometry import RandomResizedCrop as RandomResizedCrop
+from ember_ml.nn.layers.augmentation.geometry import RandomRotation as RandomRotation
+from ember_ml.nn.layers.augmentation.mixing import CutMix as CutMix
+from ember_ml.nn.layers.augmentation.mixing import MixUp as MixUp
 from ember_ml.nn.layers.base import empty as empty
 from ember_ml.nn.layers.channel_mixing.base import ChannelMixingLayer as ChannelMixingLayer
 from ember_ml.nn.layers.channel_mixing.convolution import Conv1d as Conv1d
@@ -151,6 +160,7 @@ __all__ = [
     "Buffer",
     "CausalConv1d",
     "ChannelMixingLayer",
+    "ColorJitter",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -158,6 +168,7 @@ __all__ = [
     "ConvTranspose2d",
     "ConvTranspose3d",
     "CrossAttention",
+    "CutMix",
     "DepthwiseConv1d",
     "DepthwiseConv2d",
     "DepthwiseConv3d",
@@ -186,12 +197,18 @@ __all__ = [
     "MaxPool2d",
     "MaxPool3d",
     "Mish",
+    "MixUp",
     "MixtureOfExperts",
     "Model",
     "Module",
     "PReLU",
     "Parameter",
     "RMSNorm",
+    "RandomCrop",
+    "RandomErasing",
+    "RandomFlip",
+    "RandomResizedCrop",
+    "RandomRotation",
     "ReLU",
     "ReLU6",
     "Reshape",
@@ -207,6 +224,7 @@ __all__ = [
     "Softplus",
     "Softsign",
     "Sparsemax",
+    "SpecAugment",
     "Squareplus",
     "StateSpace",
     "SwiGLU",

@@ -8,7 +8,7 @@ from types import ModuleType
 from ember_ml import ops
 from ember_ml.config.registry import register, register_function
 from ember_ml.nn import blocks
-from ember_ml.nn.layers import channel_mixing, sequence_mixing, specialized
+from ember_ml.nn.layers import augmentation, channel_mixing, sequence_mixing, specialized
 from ember_ml.nn.modules import activations
 from ember_ml.nn.modules.sequential import Sequential
 
@@ -27,6 +27,7 @@ def _register_all(folder: str, module: ModuleType) -> None:
             register(f"{folder}/{to_snake_case(name)}")(thing)
 
 
+_register_all("layers", augmentation)
 _register_all("layers", channel_mixing)
 _register_all("layers", sequence_mixing)
 _register_all("layers", specialized)
