@@ -83,7 +83,7 @@ def test_grayscale_and_hsv_agree_with_pillow(backend: str) -> None:
 def test_scale_and_translate_agrees_with_jax(backend: str, method: str) -> None:
     jax = pytest.importorskip("jax")
     x = _picture((9, 11)).astype(np.float32)
-    scale, move = np.float32([1.7, 0.45]), np.float32([-2.5, 1.25])
+    scale, move = np.array([1.7, 0.45], np.float32), np.array([-2.5, 1.25], np.float32)
     want = jax.image.scale_and_translate(x, (8, 7, 3), (0, 1), scale, move, method)
     got = ops.scale_and_translate(ops.asarray(x), (8, 7, 3), ops.asarray(scale), ops.asarray(move), (0, 1), method)
     assert np.abs(ops.to_numpy(got) - np.asarray(want)).max() < 1e-2

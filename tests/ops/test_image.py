@@ -15,7 +15,7 @@ from ember_ml import ops
 from ember_ml.dispatch.declare import OPS
 from ember_ml.nn.tensor import EmberTensor
 from tests.contract.test_against_reference import check_call
-from tests.reference.images import OPS_OF_IMAGES, affine, resized, similarity
+from tests.reference.images import OPS_OF_IMAGES, affine, distance, resized, similarity
 from tests.reference.matrices import numpy, random
 
 
@@ -49,12 +49,12 @@ def test_both_formats_and_single_images_agree(backend: str, name: str) -> None:
     x = _picture()
     want = ops.to_numpy(CALLS[name](ops.asarray(x)))
     first = ops.to_numpy(CALLS[name](ops.asarray(x.transpose(0, 3, 1, 2)), data_format="channels_first"))
-    assert abs(first.transpose(0, 2, 3, 1) - want).max() < 1e-5
+    assert distance(first.transpose(0, 2, 3, 1), want) < 1e-5
     alone = ops.to_numpy(CALLS[name](ops.asarray(x[1])))
-    assert abs(alone - want[1]).max() < 1e-5
+    assert distance(alone, want[1]) < 1e-5
     portable = CALLS[name](EmberTensor(x))
     assert type(portable) is EmberTensor
-    assert abs(portable.numpy() - want).max() < 1e-6
+    assert distance(portable.numpy(), want) < 1e-6
 
 
 @pytest.mark.long_with("jax")  # which compiles each example
@@ -77,9 +77,9 @@ def test_similarity_of_both_formats(backend: str) -> None:
     want = [similarity(a, b, 2.0, 11, 1.5, 0.01, 0.03) for a, b in zip(x, y, strict=True)]
     found = ops.to_numpy(ops.ssim(ops.asarray(x), ops.asarray(y), 2.0))
     assert found.shape == (2,)
-    assert abs(found - want).max() < 1e-4
-    turned = [ops.asarray(images.transpose(0, 3, 1, 2)) for images in (x, y)]
-    assert abs(ops.to_numpy(ops.ssim(*turned, 2.0, data_format="channels_first")) - want).max() < 1e-4
+    assert distance(found, want) < 1e-4
+    first, second = (ops.asarray(images.transpose(0, 3, 1, 2)) for images in (x, y))
+    assert distance(ops.to_numpy(ops.ssim(first, second, 2.0, data_format="channels_first")), want) < 1e-4
     with pytest.raises(ValueError, match="no neighbourhood of 11"):
         ops.ssim(ops.ones((4, 4, 1)), ops.ones((4, 4, 1)))
     with pytest.raises(ValueError, match="one shape"):
@@ -107,7 +107,7 @@ def test_half_precision_is_computed_in_float32(backend: str) -> None:
     want = resized(ops.to_numpy(x), (3, 2), "bicubic", True)
     got = ops.resize(x, (3, 2), "bicubic", antialias=True)
     assert ops.dtype(got) == ops.float16
-    assert abs(ops.to_numpy(got) - want).max() <= 2.0**-11 * abs(want).max() + 1e-6
+    assert distance(ops.to_numpy(got), want) <= 2.0**-11 * abs(want).max() + 1e-6
 
 
 def test_aspect_ratios(backend: str) -> None:
@@ -133,14 +133,14 @@ def test_each_image_has_its_own_transform(backend: str) -> None:
     transforms = [[1.1, 0.2, -0.5, 0.1, 0.8, 0.4, 0.0, 0.01], [0.7, -0.3, 1.0, 0.2, 1.2, -0.6, 0.02, 0.0]]
     got = ops.to_numpy(ops.affine_transform(ops.asarray(x), transforms, fill_mode="wrap"))
     for image, transform, found in zip(x, transforms, got, strict=True):
-        assert abs(found - affine(image, numpy.array(transform), 1, "wrap", 0.0)).max() < 1e-4
+        assert distance(found, affine(image, numpy.array(transform), 1, "wrap", 0.0)) < 1e-4
     turned = ops.to_numpy(ops.rotate(ops.asarray(x), [10.0, -70.0]))
-    assert abs(turned[1] - ops.to_numpy(ops.rotate(ops.asarray(x[1]), -70.0))).max() < 1e-5
+    assert distance(turned[1], ops.to_numpy(ops.rotate(ops.asarray(x[1]), -70.0))) < 1e-5
     scale, move = [[1.5, 1.0], [0.5, 2.0]], [[0.0, 1.0], [0.25, -1.0]]
     many = ops.to_numpy(ops.scale_and_translate(ops.asarray(x), (2, 3, 6, 3), scale, move, (1, 2), "cubic"))
     for number in range(2):
         one = ops.scale_and_translate(ops.asarray(x[number]), (3, 6, 3), scale[number], move[number], (0, 1), "cubic")
-        assert abs(many[number] - ops.to_numpy(one)).max() < 1e-5
+        assert distance(many[number], ops.to_numpy(one)) < 1e-5
 
 
 def test_quarter_turns_are_exact(backend: str) -> None:
@@ -182,7 +182,7 @@ def test_scaled_down_signals_keep_their_tone(backend: str) -> None:
     [
         (lambda x: ops.resize(x[0], 2), "images are"),
         (lambda x: ops.resize(x, (2, 0)), "size is a pair"),
-        (lambda x: ops.resize(x, 2.5), "integer or a pair"),
+        (lambda x: ops.resize(x, "2"), "integer or a pair"),
         (lambda x: ops.resize(x, 2, "cubic"), "interpolation must be one of"),
         (lambda x: ops.resize(x, 2, data_format="last"), "data_format must be one of"),
         (lambda x: ops.resize(ops.ones((0, 2, 1)), 2), "no elements"),
@@ -225,4 +225,4 @@ def test_compiled_functions_agree(backend: str) -> None:
         return ops.extract_patches(ops.hsv_to_rgb(ops.rgb_to_hsv(x)), 2)
 
     x = ops.asarray(abs(_picture(9, 8, 3)))
-    assert abs(ops.to_numpy(ember_ml.compile(augment)(x)) - ops.to_numpy(augment(x))).max() < 1e-4
+    assert distance(ops.to_numpy(ember_ml.compile(augment)(x)), ops.to_numpy(augment(x))) < 1e-4

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.ndimage
 import scipy.signal
+import scipy.signal.windows
 from hypothesis import strategies as st
 
 from tests.reference import EPS, arrays
 from tests.reference.spec import SPECS, Spec, spec
 
-__all__ = ["OPS_OF_IMAGES", "affine", "blurred", "looked_up", "resized", "similarity"]
+__all__ = ["OPS_OF_IMAGES", "affine", "blurred", "distance", "looked_up", "resized", "similarity"]
 
 MODES = {
     "constant": "grid-constant",
@@ -24,6 +25,12 @@ MODES = {
     "mirror": "mirror",
     "reflect": "reflect",
 }
+
+
+def distance(x: Any, y: Any) -> float:
+    """The largest difference of two arrays of one shape; infinite where the shapes differ."""
+    x, y = np.asarray(x).astype(np.float64), np.asarray(y).astype(np.float64)
+    return float(np.abs(x - y).max(initial=0.0)) if x.shape == y.shape else math.inf
 
 
 def _kernel(method: str, t: float) -> float:
@@ -204,8 +211,8 @@ def _looking(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
 _near(
     "map_coordinates",
     _looking,
-    lambda inputs, coordinates, *rest, **options: looked_up(
-        inputs, coordinates, *rest, options["order"], options["fill_mode"], options["fill_value"]
+    lambda inputs, coordinates, order, fill_mode, fill_value: looked_up(
+        inputs, coordinates, order, fill_mode, fill_value
     ),
 )
 

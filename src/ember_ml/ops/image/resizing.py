@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.common.axes import axes_of
@@ -154,7 +155,7 @@ def scale_and_translate(
         raise ValueError(f"output_shape {tuple(output_shape)} differs from {shape} outside of spatial_dims {axes}")
     x = to_float(images)
     scale, translation = (ops.cast(number, x.dtype) for number in (scale, translation))
-    options = {"dtype": x.dtype, "device": ops.get_device(x)}
+    options: dict[str, Any] = {"dtype": x.dtype, "device": ops.get_device(x)}
     for number, axis in enumerate(axes):
         places = ops.reshape(ops.arange(output_shape[axis], **options), (-1, 1))
         elements = ops.arange(shape[axis], **options)
