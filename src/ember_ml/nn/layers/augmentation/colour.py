@@ -31,6 +31,13 @@ class ColorJitter(ImageAugmentation):
     ((2, 4, 4, 3), True)
     """
 
+    brightness: float
+    contrast: float
+    saturation: float
+    hue: float
+    max_value: float | None
+    data_format: str
+
     def __init__(
         self,
         brightness: float = 0.0,

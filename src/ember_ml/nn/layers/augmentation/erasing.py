@@ -43,6 +43,12 @@ class RandomErasing(ImageAugmentation):
     48
     """
 
+    probability: float
+    scale: tuple[float, float]
+    ratio: tuple[float, float]
+    fill_value: float
+    data_format: str
+
     def __init__(
         self,
         probability: float = 0.5,
@@ -87,6 +93,12 @@ class SpecAugment(Module):
     >>> ops.shape(x), ops.item(ops.sum(x)) >= 2 * 84 * 32
     ((2, 100, 40), True)
     """
+
+    frequency_width: int
+    time_width: int
+    frequency_masks: int
+    time_masks: int
+    fill_value: float
 
     def __init__(
         self,

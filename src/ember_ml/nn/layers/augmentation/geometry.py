@@ -27,6 +27,11 @@ class RandomCrop(ImageAugmentation):
     (8, 24, 24, 3)
     """
 
+    size: tuple[int, int]
+    padding: int
+    fill_value: float
+    data_format: str
+
     def __init__(
         self,
         size: int | Sequence[int],
@@ -80,6 +85,10 @@ class RandomFlip(ImageAugmentation):
     [2.0, 1.0]
     """
 
+    mode: str
+    probability: float
+    data_format: str
+
     def __init__(self, mode: str = "horizontal", probability: float = 0.5, data_format: str = "channels_last") -> None:
         self.mode = check_choice(mode, ("horizontal", "vertical", "both"), "the mode of RandomFlip")
         self.probability, self.data_format = _check_probability(probability), data_format
@@ -113,6 +122,12 @@ class RandomRotation(ImageAugmentation):
     >>> ops.shape(nn.RandomRotation(10.0)(ops.ones((8, 28, 28, 3))))
     (8, 28, 28, 3)
     """
+
+    degrees: float
+    interpolation: str
+    fill_mode: str
+    fill_value: float
+    data_format: str
 
     def __init__(
         self,
@@ -150,6 +165,13 @@ class RandomResizedCrop(ImageAugmentation):
     >>> ops.shape(nn.RandomResizedCrop(16)(ops.ones((8, 28, 32, 3))))
     (8, 16, 16, 3)
     """
+
+    size: tuple[int, int]
+    scale: tuple[float, float]
+    ratio: tuple[float, float]
+    interpolation: str
+    antialias: bool
+    data_format: str
 
     def __init__(
         self,

@@ -41,6 +41,8 @@ class MixUp(Module):
     [1.0, 1.0, 1.0, 1.0]
     """
 
+    alpha: float
+
     def __init__(self, alpha: float = 0.2) -> None:
         if not alpha > 0:
             raise ValueError(f"alpha is positive, not {alpha!r}")
@@ -71,6 +73,9 @@ class CutMix(Module):
     >>> bool(ops.item(ops.allclose(ops.mean(images, axis=(1, 2, 3)), y[:, 1])))
     True
     """
+
+    alpha: float
+    data_format: str
 
     def __init__(self, alpha: float = 1.0, data_format: str = "channels_last") -> None:
         if not alpha > 0:
