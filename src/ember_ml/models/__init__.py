@@ -6,6 +6,8 @@ __getattr__, __dir__ = _lazy.attach(
     __name__,
     {
         "ARCHITECTURES": "ember_ml.models.architectures:ARCHITECTURES",
+        "AudioProcessor": "ember_ml.models.processors:AudioProcessor",
+        "ImageProcessor": "ember_ml.models.processors:ImageProcessor",
         "PretrainedModel": "ember_ml.models.pretrained:PretrainedModel",
         "SentenceEncoder": "ember_ml.models.sentences:SentenceEncoder",
         "Tokenizer": "ember_ml.models.tokenizers:Tokenizer",
@@ -16,6 +18,7 @@ __getattr__, __dir__ = _lazy.attach(
         "load_adapter": "ember_ml.models.adapter_files:load_adapter",
         "load_sentence_encoder": "ember_ml.models.sentences:load_sentence_encoder",
         "merge_adapter": "ember_ml.models.lora:merge_adapter",
+        "processor": "ember_ml.models.processors:processor",
         "quantize": "ember_ml.models.quantization:quantize",
         "remove_adapter": "ember_ml.models.lora:remove_adapter",
         "save_adapter": "ember_ml.models.adapter_files:save_adapter",
