@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ember_ml
-from ember_ml import models, ops
+from ember_ml import models, nn, ops
 from ember_ml.errors import ConfigError
 from tests.reference import pretrained, pretrained_images
 from tests.reference.pretrained import check_close
@@ -60,7 +60,7 @@ def test_images_of_another_size_get_positions_in_between(name: str, backend: str
         model(images[:, :3])
 
 
-@pytest.mark.parametrize("name", ["vit", "dinov2-classifier", "clip", "siglip"])
+@pytest.mark.parametrize("name", ["vit", "dinov2-classifier", "clip", "siglip", "resnet", "convnext-v2"])
 def test_transformers_opens_what_was_trained_here(name: str, backend: str, drawn: Writing, tmp_path: Path) -> None:
     case = drawn(name)
     model = models.load(case.folder)
@@ -153,3 +153,28 @@ def test_wrong_images_say_what_is_expected(backend: str, drawn: Writing) -> None
         models.load(drawn("clip-texts").folder)([[1] * 10])
     with pytest.raises(ValueError, match="vision_use_head"):
         models.load(drawn("siglip-headless").folder).embed(drawn("siglip-headless").images)
+
+
+@pytest.mark.parametrize("name", ["vit-classifier", "siglip", "resnet-basic", "convnext-v2-classifier"])
+def test_gradients_reach_every_parameter(name: str, backend: str, drawn: Writing) -> None:
+    """A step against the gradient makes the loss smaller by the square of its length, in the mode of use."""
+    case = drawn(name)
+    model, arguments = models.load(case.folder), _arguments(name, case)
+    value, gradients = nn.value_and_grad(model, lambda: ops.mean(ops.square(model(*arguments))))()
+    assert set(gradients) == set(model.named_parameters())
+    squares = {key: ops.item(ops.sum(ops.square(gradient))) for key, gradient in gradients.items()}
+    assert all(square > 0 for square in squares.values()), [key for key, square in squares.items() if not square > 0]
+    step = 1e-3 * ops.item(value) / sum(squares.values())
+    for key, parameter in model.named_parameters().items():
+        parameter.value = ops.subtract(parameter.value, ops.multiply(gradients[key], step))
+    change = ops.item(value) - ops.item(ops.mean(ops.square(model(*arguments))))
+    assert change == pytest.approx(step * sum(squares.values()), rel=0.1)
+
+
+def test_batch_norms_count_the_batches_of_training(backend: str, drawn: Writing) -> None:
+    case = drawn("resnet")
+    model = models.load(case.folder).train()
+    model(case.images)
+    norm = model.stem.norm
+    assert ops.item(norm.num_batches_tracked) == 4
+    assert ops.dtype(norm.num_batches_tracked) == "int64"

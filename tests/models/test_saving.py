@@ -29,7 +29,9 @@ def test_saved_weights_are_the_same_bits(name: str, backend: str, written: Writi
     assert json.loads((tmp_path / "config.json").read_text()) == json.loads((case.folder / "config.json").read_text())
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama-tied", "gemma3", "phi3", "bert-words", "distilbert-sequence"])
+@pytest.mark.parametrize(
+    "name", ["gpt2", "llama-tied", "gemma3", "phi3", "bert-words", "distilbert-sequence", "modernbert-words", "mamba2"]
+)
 def test_transformers_opens_what_was_trained_here(name: str, backend: str, written: Writing, tmp_path: Path) -> None:
     case = written(name)
     model = models.load(case.folder)

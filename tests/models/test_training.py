@@ -13,7 +13,7 @@ from tests.reference.pretrained import TRANSLATORS, Written
 Writing = Callable[[str], Written]
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama3", "gemma2", "phi3", "bert-words", "t5"])
+@pytest.mark.parametrize("name", ["gpt2", "llama3", "gemma2", "phi3", "bert-words", "modernbert-words", "mamba2", "t5"])
 def test_gradients_are_those_of_transformers(name: str, backend: str, written: Writing) -> None:
     case = written(name)
     wanted = pretrained.gradients(name, case.folder, case.tokens)

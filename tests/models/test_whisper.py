@@ -42,6 +42,16 @@ def test_logits_are_those_of_transformers_with_and_without_cache(
     assert pretrained.read_weights(tmp_path) == pretrained.read_weights(case.folder)
 
 
+def test_transformers_opens_what_was_trained_here(backend: str, heard: Writing, tmp_path: Path) -> None:
+    case = heard("whisper")
+    model = models.load(case.folder)
+    for parameter in model.parameters():
+        parameter.value = ops.multiply(parameter.value, 1.25)
+    model.save(tmp_path)
+    wanted = pretrained_sounds.compute(tmp_path, case.features, case.tokens)
+    check_close(ops.to_numpy(model(case.features, case.tokens)), wanted)
+
+
 def _several(source: Path, target: Path) -> Path:
     """Copy a model, with the settings of one that knows several languages."""
     shutil.copytree(source, target)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.reference.pretrained import Case, make, open_with, quietly, transformers
 
-__all__ = ["CASES", "WrittenSounds", "features_of", "transcribe", "write", "write_extractor"]
+__all__ = ["CASES", "WrittenSounds", "compute", "features_of", "transcribe", "write", "write_extractor"]
 
 _TINY = {
     **{"vocab_size": 61, "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2},
@@ -52,19 +52,24 @@ class WrittenSounds(NamedTuple):
 
 def write(name: str, folder: Path) -> WrittenSounds:
     """Write a model, and compute with it."""
-    import torch
-
     case = CASES[name]
     model = quietly(make, case, len(name))
     quietly(model.save_pretrained, folder)
     stream = np.random.default_rng(5)
     shape = (2, 2 * case.settings["max_source_positions"], case.settings["num_mel_bins"])
     features = stream.normal(size=shape).astype(np.float32)
-    tokens = stream.integers(3, 61, (2, 9))
+    tokens = stream.integers(3, 61, (2, 9)).tolist()
+    return WrittenSounds(folder, features, tokens, compute(model, features, tokens))
+
+
+def compute(model: Any, features: np.ndarray, tokens: list[list[int]]) -> np.ndarray:
+    """Return the logits of a model, or of that in a folder."""
+    import torch
+
+    model = open_with("WhisperForConditionalGeneration", model) if isinstance(model, Path) else model
     with torch.no_grad():
         given = torch.tensor(features).transpose(1, 2)
-        result = quietly(model, given, decoder_input_ids=torch.tensor(tokens)).logits.numpy()
-    return WrittenSounds(folder, features, tokens.tolist(), result)
+        return quietly(model, given, decoder_input_ids=torch.tensor(tokens)).logits.numpy()
 
 
 def transcribe(folder: Path, features: np.ndarray, count: int, **settings: Any) -> list[list[int]]:
