@@ -10,6 +10,9 @@ from ember_ml.models.lora import merge_adapter as merge_adapter
 from ember_ml.models.lora import remove_adapter as remove_adapter
 from ember_ml.models.lora import unmerge_adapter as unmerge_adapter
 from ember_ml.models.pretrained import PretrainedModel as PretrainedModel
+from ember_ml.models.processors import AudioProcessor as AudioProcessor
+from ember_ml.models.processors import ImageProcessor as ImageProcessor
+from ember_ml.models.processors import processor as processor
 from ember_ml.models.quantization import dequantize as dequantize
 from ember_ml.models.quantization import quantize as quantize
 from ember_ml.models.sentences import SentenceEncoder as SentenceEncoder
@@ -19,6 +22,8 @@ from ember_ml.models.tokenizers import tokenizer as tokenizer
 
 __all__ = [
     "ARCHITECTURES",
+    "AudioProcessor",
+    "ImageProcessor",
     "PretrainedModel",
     "SentenceEncoder",
     "Tokenizer",
@@ -29,6 +34,7 @@ __all__ = [
     "load_adapter",
     "load_sentence_encoder",
     "merge_adapter",
+    "processor",
     "quantize",
     "remove_adapter",
     "save_adapter",

@@ -97,6 +97,6 @@ def _make(settings: Settings) -> PretrainedModel:
         return find_class(settings)(settings)
     except ConfigError:
         raise
-    except (ArithmeticError, ValueError) as error:  # a layer cannot have these sizes
+    except (ArithmeticError, MemoryError, ValueError) as error:  # a layer cannot have these sizes
         sizes = ", ".join(f"{key}={value}" for key, value in settings.sizes.items())
         raise ConfigError(f"{settings.where} describes a model that cannot be made: {error}; it has {sizes}") from error

@@ -35,6 +35,8 @@ _TABLE = {
 }
 _QUARTER = 4
 """How much narrower the middle of a block of three convolutions is."""
+_WIDEST = 1_000_000
+"""Channels: batch norms make vectors of that length before the weights are seen."""
 
 
 class _CountingNorm(BatchNorm):
@@ -107,9 +109,9 @@ class ResNet(PretrainedModel):
         names = Names(_TABLE, "resnet.", ignored=() if self.has_head else (r"^classifier\.",))
         self.names = names if self.has_head else names.without_prefix()
         self.channels: int = settings.integer("num_channels", 3)
-        widths = settings.integers("hidden_sizes", [256, 512, 1024, 2048])
+        widths = settings.integers("hidden_sizes", [256, 512, 1024, 2048], most=_WIDEST)
         depths = settings.integers("depths", [3, 4, 6, 3], len(widths))
-        first = settings.integer("embedding_size", 64)
+        first = settings.integer("embedding_size", 64, most=_WIDEST)
         self.stem = _Convolution(self.channels, first, 7, 2, settings.choice("hidden_act", ACTIVATIONS, "relu"))
         strides = [2 if settings.flag("downsample_in_first_stage", False) else 1, *[2] * (len(widths) - 1)]
         self.stages = [

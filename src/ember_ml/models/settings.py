@@ -126,13 +126,17 @@ class Settings:
             raise ConfigError(f"{self.where} has {key} = {value!r:.80}; Ember ML has {', '.join(sorted(choices))}")
         return choices[value]
 
-    def integers(self, key: str, default: list[int], count: int | None = None) -> list[int]:
-        """Return a list of whole numbers from 1 on, of ``count`` of them."""
+    def integers(
+        self, key: str, default: list[int], count: int | None = None, most: int = _LARGEST_INTEGER
+    ) -> list[int]:
+        """Return a list of whole numbers from 1 to ``most``, of ``count`` of them."""
         value = self.get(key, default)
         is_good = isinstance(value, list) and 0 < len(value) <= 1000 and count in (None, len(value))
-        if not is_good or not all(type(x) is int and 0 < x <= _LARGEST_INTEGER for x in value):
+        if not is_good or not all(type(x) is int and 0 < x <= most for x in value):
             some = "" if count is None else f" {count}"
-            raise ConfigError(f"{self.where} has {key} = {value!r:.80}; it must be a list of{some} whole numbers")
+            raise ConfigError(
+                f"{self.where} has {key} = {value!r:.80}; it must be a list of{some} whole numbers up to {most}"
+            )
         self.sizes.update({f"{self._prefix}{key}[{i}]": x for i, x in enumerate(value)})
         return list(value)
 
