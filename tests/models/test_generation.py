@@ -10,7 +10,7 @@ import pytest
 import ember_ml
 from ember_ml import models, ops
 from ember_ml.backend import installed_backends
-from ember_ml.models.generation import choose_token
+from ember_ml.nn.generation import choose_token
 from tests.reference import pretrained
 from tests.reference.pretrained import Written
 

@@ -35,10 +35,10 @@ def _sigmoid(x: Array) -> Array:
     return 1.0 / (1.0 + np.exp(-x))
 
 
-def _rotated(x: Array, first: int, base: float) -> Array:
+def _rotated(x: Array, first: int, base: float, rates: Any = None) -> Array:
     """Each vector (batch, length, heads, width) as complex numbers, turned by its place."""
     half = x.shape[-1] // 2
-    rates = base ** (-np.arange(half) / half)
+    rates = base ** (-np.arange(half) / half) if rates is None else _wide(rates)
     turns = np.exp(1j * (first + np.arange(x.shape[1]))[:, np.newaxis, np.newaxis] * rates)
     turned = (x[..., :half] + 1j * x[..., half:]) * turns
     return np.concatenate([turned.real, turned.imag], axis=-1)
@@ -54,10 +54,21 @@ def multi_head_attention(
     mask: Any = None,
     bias: Any = None,
     context: Any = None,
+    *,
+    width: int | None = None,
+    window: int | None = None,
+    cap: float | None = None,
+    scale: float | None = None,
+    qk_norm: str | None = None,
+    epsilon: float = 1e-5,
+    base: float = 10000.0,
+    rates: Any = None,
+    factor: float = 1.0,
 ) -> Array:
-    """Attention, one query after the other."""
+    """Attention, one query after the other; rates and factor are those of a scaled rotation."""
     x = _wide(x)
-    (batch, length, hidden), width = x.shape, x.shape[2] // heads
+    batch, length = x.shape[:2]
+    width = x.shape[2] // heads if width is None else width
     if context is None:
         joined = _linear(x, parameters, "qkv").reshape(batch, length, heads + 2 * groups, width)
         query, key, value = np.split(joined, [heads, heads + groups], axis=2)
@@ -65,8 +76,11 @@ def multi_head_attention(
         query = _linear(x, parameters, "query").reshape(batch, length, heads, width)
         joined = _linear(_wide(context), parameters, "key_value")
         key, value = np.split(joined.reshape(batch, joined.shape[1], 2 * groups, width), 2, axis=2)
+    if qk_norm is not None:
+        query = _normalized(query, parameters, "query_norm", qk_norm, epsilon)
+        key = _normalized(key, parameters, "key_norm", qk_norm, epsilon)
     if rotary:
-        query, key = _rotated(query, 0, 10000.0), _rotated(key, 0, 10000.0)
+        query, key = (factor * _rotated(part, 0, base, rates) for part in (query, key))
     keys = key.shape[1]
     seen = np.broadcast_to(True if mask is None else np.asarray(mask), (batch, heads, length, keys))
     added = np.broadcast_to(0.0 if bias is None else _wide(bias), (batch, heads, length, keys))
@@ -74,11 +88,14 @@ def multi_head_attention(
     for b, h, t in np.ndindex(batch, heads, length):
         group = h // (heads // groups)
         visible = [j for j in range(keys) if seen[b, h, t, j] and (not causal or j <= t)]
+        visible = [j for j in visible if window is None or j > t - window]
         if visible:
-            scores = key[b, visible, group] @ query[b, t, h] / np.sqrt(width) + added[b, h, t, visible]
+            scores = key[b, visible, group] @ query[b, t, h] * (width**-0.5 if scale is None else scale)
+            scores = scores if cap is None else cap * np.tanh(scores / cap)
+            scores = scores + added[b, h, t, visible]
             weights = np.exp(scores - scores.max())
             found[b, t, h] = weights @ value[b, visible, group] / weights.sum()
-    return _linear(found.reshape(batch, length, hidden), parameters, "output")
+    return _linear(found.reshape(batch, length, heads * width), parameters, "output")
 
 
 def recurrent(
@@ -178,10 +195,10 @@ def cfc(x: Any, parameters: Parameters, hidden: int, times: Any) -> Array:
     return y
 
 
-def _normalized(x: Array, parameters: Parameters, name: str, kind: str) -> Array:
+def _normalized(x: Array, parameters: Parameters, name: str, kind: str, epsilon: float = 1e-5) -> Array:
     if kind == "layer":
         x = x - x.mean(axis=-1, keepdims=True)
-    x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)
+    x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon)
     return x * _wide(parameters[f"{name}.weight"]) + _wide(parameters.get(f"{name}.bias", 0.0))
 
 
@@ -190,20 +207,45 @@ def _part(parameters: Parameters, name: str) -> dict[str, Any]:
 
 
 def transformer_block(
-    x: Any, parameters: Parameters, heads: int, groups: int, gated: bool, norm: str, causal: bool, rotary: bool
+    x: Any,
+    parameters: Parameters,
+    heads: int,
+    groups: int,
+    gated: bool,
+    norm: str,
+    causal: bool,
+    rotary: bool,
+    order: str = "pre",
+    epsilon: float = 1e-5,
+    **attention: Any,
 ) -> Array:
-    """A pre-norm block; its network is gated by SiLU, or has GELU in the form with tanh."""
+    """A block; its network is gated by SiLU, or has GELU in the form with tanh."""
+
+    def attend(x: Array) -> Array:
+        part = _part(parameters, "attention")
+        return multi_head_attention(x, part, heads, groups, causal, rotary, epsilon=epsilon, **attention)
+
+    def mix(x: Array) -> Array:
+        inner = _linear(x, parameters, "mlp.up")
+        if gated:
+            gate = _linear(x, parameters, "mlp.gate")
+            inner = gate * _sigmoid(gate) * inner
+        else:
+            inner = 0.5 * inner * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (inner + 0.044715 * inner**3)))
+        return _linear(inner, parameters, "mlp.down")
+
+    def normalize(x: Array, name: str) -> Array:
+        return _normalized(x, parameters, name, norm, epsilon)
+
     x = _wide(x)
-    attended = _normalized(x, parameters, "attention_norm", norm)
-    x = x + multi_head_attention(attended, _part(parameters, "attention"), heads, groups, causal, rotary)
-    seen = _normalized(x, parameters, "mlp_norm", norm)
-    inner = _linear(seen, parameters, "mlp.up")
-    if gated:
-        gate = _linear(seen, parameters, "mlp.gate")
-        inner = gate * _sigmoid(gate) * inner
-    else:
-        inner = 0.5 * inner * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (inner + 0.044715 * inner**3)))
-    return x + _linear(inner, parameters, "mlp.down")
+    if order == "post":
+        x = normalize(x + attend(x), "attention_norm")
+        return normalize(x + mix(x), "mlp_norm")
+    if order == "parallel":
+        y = normalize(x, "attention_norm")
+        return x + attend(y) + mix(y)
+    x = x + attend(normalize(x, "attention_norm"))
+    return x + mix(normalize(x, "mlp_norm"))
 
 
 def language_model(tokens: Any, parameters: Parameters, layers: int, heads: int) -> Array:

@@ -6,7 +6,7 @@ import inspect
 from contextlib import suppress
 from difflib import get_close_matches
 from types import SimpleNamespace
-from typing import Any, get_type_hints
+from typing import Any, Unpack, get_args, get_origin, get_type_hints
 
 from ember_ml.config.plain_data import at, fit_argument
 from ember_ml.errors import ConfigError
@@ -47,10 +47,18 @@ def bound_arguments(
     positional: list[Any] = []
     named: dict[str, Any] = {}
     parameters = signature_of(thing).parameters
+    options: dict[str, Any] = {}
     more: Any = None
     is_listed = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values())
     for key, parameter in parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
+        if parameter.kind is parameter.VAR_KEYWORD and get_origin(hints.get(key)) is Unpack:
+            options = get_type_hints(get_args(hints[key])[0])
+            named |= {
+                name: fit_argument(left.pop(name), options[name], at(place, name), source)
+                for name in options
+                if name in left
+            }
+        elif parameter.kind is parameter.VAR_KEYWORD:
             more = hints.get(key, Any)
         elif parameter.kind is parameter.VAR_POSITIONAL:
             values = left.pop(key, [])
@@ -71,8 +79,9 @@ def bound_arguments(
             positional.append(parameter.default)
     if left and more is None:
         key = next(iter(left))
-        close = get_close_matches(str(key), parameters, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(parameters) or 'no keys'}"
+        known = [*(name for name, x in parameters.items() if x.kind is not x.VAR_KEYWORD), *options]
+        close = get_close_matches(str(key), known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'no keys'}"
         raise ConfigError(f"{where}: {name} has no key {key!r:.80}; {hint}")
     return positional, named | {key: fit_argument(value, more, at(place, key), source) for key, value in left.items()}
 

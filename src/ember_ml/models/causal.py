@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml.models.generation import TextGenerator
-from ember_ml.nn.layers.sequence_mixing.attention import KeyValueCache
-from ember_ml.nn.layers.sequence_mixing.grouped_query import causal_mask
+from ember_ml.nn.layers.sequence_mixing.heads import KeyValueCache, causal_mask
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
 __all__ = ["CausalModel", "DecoderState", "Positions"]

@@ -20,7 +20,7 @@ from ember_ml.models.settings import Settings, count_labels
 from ember_ml.nn.initializers import constant, normal
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing import MLP, Embedding, LayerNorm, Linear
-from ember_ml.nn.layers.sequence_mixing.grouped_query import causal_mask
+from ember_ml.nn.layers.sequence_mixing.heads import causal_mask
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import IndexLike, MaskLike, Tensor, TensorLike
 

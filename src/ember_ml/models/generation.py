@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ember_ml import ops
 from ember_ml.errors import ConfigError
 from ember_ml.models.pretrained import PretrainedModel
-from ember_ml.nn.modules.module import Module
+from ember_ml.nn.generation import check_sampling, choose_token, in_use
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
-__all__ = ["TextGenerator", "check_choices", "choose_token", "find_ends", "in_use", "write_tokens"]
+__all__ = ["TextGenerator", "check_choices", "find_ends", "write_tokens"]
 
 Prompt = Sequence[int] | Sequence[Sequence[int]] | Tensor
 
@@ -95,18 +94,6 @@ class TextGenerator(PretrainedModel):
         return found[0] if is_single else found
 
 
-@contextmanager
-def in_use(model: Module) -> Iterator[None]:
-    """Put a model into the mode of use for a block, and each of its modules back into its own mode after it."""
-    modes = [(module, module.training) for _, module in model.named_modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
 def write_tokens(
     model: Any,
     start: tuple[Tensor, Tensor | None, Any],
@@ -153,12 +140,7 @@ def check_choices(count: int, temperature: float, top_k: int | None = None, top_
     """Raise where what :meth:`TextGenerator.generate` was told cannot be."""
     if count < 1:
         raise ValueError(f"max_new_tokens is at least 1, not {count!r}")
-    if not temperature >= 0:
-        raise ValueError(f"the temperature is a number from 0 up, not {temperature!r}")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k is at least 1, not {top_k!r}")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p is above 0 and at most 1, not {top_p!r}")
+    check_sampling(temperature, top_k, top_p)
 
 
 def find_ends(model: PretrainedModel, stop: int | Iterable[int] | None) -> set[int]:
@@ -172,21 +154,3 @@ def find_ends(model: PretrainedModel, stop: int | Iterable[int] | None) -> set[i
                 "token or a list of tokens"
             )
     return {stop} if isinstance(stop, int) else set(stop or [])
-
-
-def choose_token(logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, stream: Any) -> Tensor:
-    """Return one token for each row of logits."""
-    if temperature == 0:
-        return ops.argmax(logits, -1)
-    scaled = ops.divide(ops.cast(logits, "float32"), temperature)
-    if top_k is not None and top_k < scaled.shape[-1]:
-        least = ops.get_item(ops.top_k(scaled, top_k)[0], (slice(None), slice(-1, None)))
-        scaled = ops.where(ops.less(scaled, least), float("-inf"), scaled)
-    if top_p is not None and top_p < 1:
-        ordered = ops.sort(scaled, descending=True)
-        shares = ops.softmax(ordered)
-        # a token stays while those before it do not reach top_p; the first always does
-        stays = ops.less(ops.subtract(ops.cumsum(shares, -1), shares), top_p)
-        least = ops.min(ops.where(stays, ordered, float("inf")), -1, keepdims=True)
-        scaled = ops.where(ops.less(scaled, least), float("-inf"), scaled)
-    return ops.reshape(ops.random_categorical(scaled, seed=stream), (-1,))

@@ -29,8 +29,8 @@ from ember_ml.models.names import Names
 from ember_ml.models.settings import Settings
 from ember_ml.nn.initializers import normal
 from ember_ml.nn.layers.channel_mixing import Embedding, GatedMLP, Linear, MixtureOfExperts, RMSNorm
-from ember_ml.nn.layers.sequence_mixing.attention import KeyValueCache
 from ember_ml.nn.layers.sequence_mixing.grouped_query import GroupedQueryAttention
+from ember_ml.nn.layers.sequence_mixing.heads import KeyValueCache
 from ember_ml.nn.layers.sequence_mixing.rotary import RotaryPositions, Rotation
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import Tensor

@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 from ember_ml import ops
 from ember_ml.errors import ConfigError
 from ember_ml.models.activations import ACTIVATIONS
-from ember_ml.models.generation import check_choices, choose_token, find_ends, in_use, write_tokens
+from ember_ml.models.generation import check_choices, find_ends, write_tokens
 from ember_ml.models.names import Names
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.models.settings import Settings
+from ember_ml.nn.generation import choose_token, in_use
 from ember_ml.nn.initializers import normal
 from ember_ml.nn.layers.channel_mixing import MLP, Conv1d, Dropout, Embedding, LayerNorm, Linear
-from ember_ml.nn.layers.sequence_mixing.attention import KeyValueCache
-from ember_ml.nn.layers.sequence_mixing.grouped_query import GroupedQueryAttention, causal_mask
+from ember_ml.nn.layers.sequence_mixing.grouped_query import GroupedQueryAttention
+from ember_ml.nn.layers.sequence_mixing.heads import KeyValueCache, causal_mask
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import IndexLike, MaskLike, Tensor, TensorLike
 

@@ -13,6 +13,7 @@ __getattr__, __dir__ = _lazy.attach(
         "blocks": "ember_ml.nn.blocks",
         "empty": "ember_ml.nn.layers.base:empty",
         "features": "ember_ml.nn.features",
+        "generate": "ember_ml.nn.generation:generate",
         "initializers": "ember_ml.nn.initializers",
         "layers": "ember_ml.nn.layers",
         "modules": "ember_ml.nn.modules",

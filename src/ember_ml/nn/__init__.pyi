@@ -6,6 +6,7 @@ from ember_ml.nn import initializers as initializers
 from ember_ml.nn import layers as layers
 from ember_ml.nn import modules as modules
 from ember_ml.nn import tensor as tensor
+from ember_ml.nn.generation import generate as generate
 from ember_ml.nn.gradients import value_and_grad as value_and_grad
 from ember_ml.nn.layers.augmentation.colour import ColorJitter as ColorJitter
 from ember_ml.nn.layers.augmentation.erasing import RandomErasing as RandomErasing
@@ -238,6 +239,7 @@ __all__ = [
     "empty",
     "features",
     "gelu",
+    "generate",
     "glu",
     "hard_shrink",
     "hard_sigmoid",

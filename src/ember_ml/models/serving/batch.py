@@ -12,8 +12,8 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.models.causal import CausalModel, DecoderState
-from ember_ml.models.generation import choose_token
-from ember_ml.nn.layers.sequence_mixing.attention import KeyValueCache
+from ember_ml.nn.generation import choose_token
+from ember_ml.nn.layers.sequence_mixing.heads import KeyValueCache
 from ember_ml.typing import Tensor
 
 __all__ = ["Batch", "Row", "join_states", "keep_rows"]
@@ -155,7 +155,7 @@ def join_states(states: Sequence[DecoderState]) -> DecoderState:
 def keep_rows(state: DecoderState, rows: Sequence[int], lengths: Sequence[int]) -> DecoderState:
     """Return the state of some rows, whose texts have ``lengths``, without the padding that none of them needs."""
     length = max(lengths)
-    caches = tuple(KeyValueCache(_take(key, rows, length), _take(value, rows, length)) for key, value in state.caches)
+    caches = tuple(KeyValueCache(_take(x.key, rows, length), _take(x.value, rows, length)) for x in state.caches)
     is_padded = min(lengths) < length
     return DecoderState(caches, _take(_mask_of(state), rows, length) if is_padded else None, length)
 

@@ -8,7 +8,7 @@ from ember_ml import ops
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.mlp import MLP
 from ember_ml.nn.layers.channel_mixing.normalization import LayerNorm
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["MixerBlock"]
 
@@ -24,6 +24,7 @@ class MixerBlock(Layer):
         channel_hidden: The hidden neurons of the network over channels.
         dropout: The share of elements that become 0 in training.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.blocks.MixerBlock(16, 32)(ops.ones((2, 9, 8))))
@@ -36,12 +37,17 @@ class MixerBlock(Layer):
     positions: Any
 
     def __init__(
-        self, position_hidden: int, channel_hidden: int, dropout: float = 0.0, dtype: DTypeLike = "float32"
+        self,
+        position_hidden: int,
+        channel_hidden: int,
+        dropout: float = 0.0,
+        dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
-        self.position_norm = LayerNorm(dtype=dtype)
-        self.positions = MLP(position_hidden, dropout=dropout, dtype=dtype)
-        self.channel_norm = LayerNorm(dtype=dtype)
-        self.channels = MLP(channel_hidden, dropout=dropout, dtype=dtype)
+        self.position_norm = LayerNorm(dtype=dtype, device=device)
+        self.positions = MLP(position_hidden, dropout=dropout, dtype=dtype, device=device)
+        self.channel_norm = LayerNorm(dtype=dtype, device=device)
+        self.channels = MLP(channel_hidden, dropout=dropout, dtype=dtype, device=device)
         self.is_built = False
 
     def build(self, shape: tuple[int, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,7 +12,7 @@ from ember_ml.nn import initializers
 from ember_ml.nn.modules.error_paths import name_module
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
-from ember_ml.typing import DTypeLike, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
 
 __all__ = ["Layer", "empty"]
 
@@ -47,7 +47,8 @@ class Layer(Module):
     """
 
     is_built: bool
-
+    _device: DeviceLike | None = None
+    """Where parameters are made; None: on the default device."""
     _built_for: tuple[int, ...] | None = None
     """The shape of the first input, where sizes were left out: a checkpoint keeps it."""
 
@@ -75,10 +76,14 @@ class Layer(Module):
         initializer: str | initializers.Initializer = "zeros",
         dtype: DTypeLike = "float32",
     ) -> None:
-        """Make the parameter ``name`` with the values of the initializer."""
-        if _has_values.get():
-            made = Parameter(initializers.get(initializer)(tuple(shape), dtype))
-        else:
-            made = Parameter.holding(ops.broadcast_to(ops.zeros((), dtype=dtype), tuple(shape)))
-            made.is_trainable = True
+        """Make the parameter ``name`` with the values of the initializer, on the device of the layer."""
+        device = self._device
+        with nullcontext() if device is None else ops.use_device(device):
+            if _has_values.get():
+                value = initializers.get(initializer)(tuple(shape), dtype)
+            else:
+                value = ops.broadcast_to(ops.zeros((), dtype=dtype), tuple(shape))
+        value = value if device is None else ops.to_device(value, device)
+        made = Parameter(value) if _has_values.get() else Parameter.holding(value)
+        made.is_trainable = True
         setattr(self, name, made)

@@ -15,7 +15,7 @@ from ember_ml import ops
 from ember_ml.backend.common.convolution import is_channels_first, per_dimension
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.base import Layer
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = [
     "Conv1d",
@@ -55,6 +55,7 @@ class Kernel(Layer):
         data_format: str,
         initializer: str | initializers.Initializer,
         dtype: DTypeLike,
+        device: DeviceLike | None,
     ) -> None:
         if kernel_size is None:
             raise TypeError(f"{type(self).__name__} needs a kernel_size, as in kernel_size=3")
@@ -63,7 +64,7 @@ class Kernel(Layer):
         self.strides, self.padding, self.dilation_rate, self.data_format = strides, padding, dilation_rate, data_format
         self._is_first = is_channels_first(data_format, self.dimensions + 2)
         self._order = (*range(2, self.dimensions + 2), 1, 0)  # from the weight to the kernel of the op
-        self.has_bias, self._initializer, self._dtype = bias, initializer, dtype
+        self.has_bias, self._initializer, self._dtype, self._device = bias, initializer, dtype, device
         if inputs is None:
             self.is_built = False
         else:
@@ -114,10 +115,11 @@ class _Convolution(Kernel):
         data_format: str = "channels_last",
         initializer: str | initializers.Initializer = "torch_uniform",
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         inputs, self.outputs = (None, inputs) if outputs is None else (inputs, outputs)
         self.groups = groups
-        self._set(inputs, kernel_size, strides, padding, dilation_rate, bias, data_format, initializer, dtype)
+        self._set(inputs, kernel_size, strides, padding, dilation_rate, bias, data_format, initializer, dtype, device)
 
     def _make(self, inputs: int) -> None:
         self.inputs, outputs = inputs, _check_outputs(self.outputs)
@@ -148,6 +150,7 @@ class Conv1d(_Convolution):
         data_format: "channels_last" or "channels_first".
         initializer: How the weight starts: a name or function of ``nn.initializers``.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.Conv1d(4, kernel_size=3, padding="causal")(ops.ones((2, 10, 5))))
@@ -207,10 +210,11 @@ class _Transposed(Kernel):
         data_format: str = "channels_last",
         initializer: str | initializers.Initializer = "torch_uniform",
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         inputs, self.outputs = (None, inputs) if outputs is None else (inputs, outputs)
         self.output_padding = output_padding
-        self._set(inputs, kernel_size, strides, padding, dilation_rate, bias, data_format, initializer, dtype)
+        self._set(inputs, kernel_size, strides, padding, dilation_rate, bias, data_format, initializer, dtype, device)
 
     def _make(self, inputs: int) -> None:
         self.inputs, outputs = inputs, _check_outputs(self.outputs)
@@ -239,6 +243,7 @@ class ConvTranspose1d(_Transposed):
         data_format: "channels_last" or "channels_first".
         initializer: How the weight starts: a name or function of ``nn.initializers``.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.ConvTranspose1d(4, kernel_size=3, strides=2, padding="same")(ops.ones((2, 10, 5))))

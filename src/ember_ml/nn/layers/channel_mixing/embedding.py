@@ -5,7 +5,7 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml.nn.initializers import Initializer, normal
 from ember_ml.nn.layers.base import Layer
-from ember_ml.typing import DTypeLike, IndexLike, Tensor
+from ember_ml.typing import DeviceLike, DTypeLike, IndexLike, Tensor
 
 __all__ = ["Embedding"]
 
@@ -21,6 +21,7 @@ class Embedding(Layer):
         width: The length of each vector.
         initializer: How the weight starts: a name or function of ``nn.initializers``; None: standard normal.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> embedding = nn.Embedding(3, 2).load_state_dict({"weight": [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]})
@@ -37,8 +38,9 @@ class Embedding(Layer):
         width: int,
         initializer: str | Initializer | None = None,
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
-        self.count, self.width = count, width
+        self.count, self.width, self._device = count, width, device
         self.add_parameter("weight", (count, width), initializer or normal(1.0), dtype)
 
     def forward(self, indices: IndexLike) -> Tensor:

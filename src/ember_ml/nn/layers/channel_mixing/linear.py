@@ -7,7 +7,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.nn.initializers import Initializer
 from ember_ml.nn.layers.base import Layer
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["Linear"]
 
@@ -24,6 +24,7 @@ class Linear(Layer):
         bias: Whether a bias is added.
         initializer: How the weight starts: a name or function of ``nn.initializers``.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.Linear(4)(ops.ones((2, 3))))
@@ -40,12 +41,13 @@ class Linear(Layer):
         bias: bool = True,
         initializer: str | Initializer = "torch_uniform",
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         self.inputs, wanted = (None, inputs) if outputs is None else (inputs, outputs)
         if wanted is None:
             raise TypeError("Linear needs its number of outputs: Linear(inputs, outputs) or Linear(outputs)")
         self.outputs: int = wanted
-        self.has_bias, self._initializer, self._dtype = bias, initializer, dtype
+        self.has_bias, self._initializer, self._dtype, self._device = bias, initializer, dtype, device
         if self.inputs is None:
             self.is_built = False
         else:

@@ -12,7 +12,7 @@ from ember_ml.nn import initializers
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.modules.parameter import Buffer
 from ember_ml.tensor import EmberTensor
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["MixtureOfExperts"]
 
@@ -33,6 +33,7 @@ class MixtureOfExperts(Layer):
         inputs: The width of the input; None or left out: that of the first input.
         activation: The activation of the gates: a name or function.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
         is_normalized: Whether the probabilities of the chosen networks are scaled to add up to 1.
 
     >>> from ember_ml import nn, ops
@@ -58,14 +59,15 @@ class MixtureOfExperts(Layer):
         inputs: int | None = None,
         activation: str | Callable[[Any], Any] = "silu",
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
         is_normalized: bool = True,
     ) -> None:
         if not 1 <= top_k <= experts:
             raise ValueError(f"each position uses 1 to {experts} of {experts} experts, not {top_k}")
         self.experts, self.hidden, self.top_k, self.inputs = experts, hidden, top_k, inputs
         self.is_normalized = is_normalized
-        self.activation, self._dtype = registry.get("activations", activation), dtype
-        self.balance_loss = Buffer(ops.ones((), dtype))
+        self.activation, self._dtype, self._device = registry.get("activations", activation), dtype, device
+        self.balance_loss = Buffer(ops.ones((), dtype, device))
         if inputs is None:
             self.is_built = False
         else:

@@ -10,7 +10,7 @@ from ember_ml.config import registry
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.dropout import Dropout
 from ember_ml.nn.layers.channel_mixing.linear import Linear
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["GEGLU", "MLP", "GatedMLP", "SwiGLU"]
 
@@ -29,6 +29,7 @@ class MLP(Layer):
         bias: Whether the linear maps have biases.
         dropout: The share of elements that become 0 in training.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> mixer = nn.layers.channel_mixing.MLP(64)
@@ -54,9 +55,10 @@ class MLP(Layer):
         bias: bool = True,
         dropout: float = 0.0,
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         self.hidden, self.outputs, self.inputs = hidden, outputs, inputs
-        self.has_bias, self._dtype = bias, dtype
+        self.has_bias, self._dtype, self._device = bias, dtype, device
         self.activation = registry.get("activations", activation)
         self.drop = Dropout(dropout)
         if inputs is None:
@@ -67,8 +69,8 @@ class MLP(Layer):
     def build(self, shape: tuple[int, ...]) -> None:
         self.inputs = shape[-1]
         self.outputs = self.inputs if self.outputs is None else self.outputs
-        self.up = Linear(self.inputs, self.hidden, self.has_bias, dtype=self._dtype)
-        self.down = Linear(self.hidden, self.outputs, self.has_bias, dtype=self._dtype)
+        self.up = Linear(self.inputs, self.hidden, self.has_bias, dtype=self._dtype, device=self._device)
+        self.down = Linear(self.hidden, self.outputs, self.has_bias, dtype=self._dtype, device=self._device)
 
     def forward(self, x: TensorLike) -> Tensor:
         hidden = self.activation(self.up(x))
@@ -99,11 +101,12 @@ class GatedMLP(MLP):
         bias: bool = False,
         dropout: float = 0.0,
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
-        super().__init__(hidden, outputs, inputs, activation, bias, dropout, dtype)
+        super().__init__(hidden, outputs, inputs, activation, bias, dropout, dtype, device)
 
     def build(self, shape: tuple[int, ...]) -> None:
-        self.gate = Linear(shape[-1], self.hidden, self.has_bias, dtype=self._dtype)
+        self.gate = Linear(shape[-1], self.hidden, self.has_bias, dtype=self._dtype, device=self._device)
         super().build(shape)
 
     def forward(self, x: TensorLike) -> Tensor:
@@ -137,5 +140,6 @@ class GEGLU(GatedMLP):
         bias: bool = False,
         dropout: float = 0.0,
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
-        super().__init__(hidden, outputs, inputs, activation, bias, dropout, dtype)
+        super().__init__(hidden, outputs, inputs, activation, bias, dropout, dtype, device)

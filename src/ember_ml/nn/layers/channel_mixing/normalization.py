@@ -11,7 +11,7 @@ from ember_ml.nn.initializers import constant
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.modules.parameter import Buffer
 from ember_ml.tensor import EmberTensor
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
 
@@ -23,9 +23,15 @@ class _Rows(Layer):
     epsilon: float
 
     def __init__(
-        self, shape: int | Sequence[int] | None, epsilon: float, weight: bool, bias: bool, dtype: DTypeLike
+        self,
+        shape: int | Sequence[int] | None,
+        epsilon: float,
+        weight: bool,
+        bias: bool,
+        dtype: DTypeLike,
+        device: DeviceLike | None,
     ) -> None:
-        self.shape, self.epsilon, self._dtype = _as_shape(shape), epsilon, dtype
+        self.shape, self.epsilon, self._dtype, self._device = _as_shape(shape), epsilon, dtype, device
         self._has_weight, self._has_bias = weight, bias
         if self.shape is None:
             self.is_built = False
@@ -50,6 +56,7 @@ class LayerNorm(_Rows):
         affine: Whether there are a weight and a bias.
         bias: Whether there is a bias besides the weight.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(ops.round(nn.LayerNorm()([[1.0, 3.0], [10.0, 30.0]]), 3)).tolist()
@@ -63,8 +70,9 @@ class LayerNorm(_Rows):
         affine: bool = True,
         bias: bool = True,
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
-        super().__init__(shape, epsilon, affine, affine and bias, dtype)
+        super().__init__(shape, epsilon, affine, affine and bias, dtype, device)
 
     def forward(self, x: TensorLike) -> Tensor:
         return ops.layer_normalization(x, self.weight, self.bias, self._axes, self.epsilon)
@@ -79,6 +87,7 @@ class RMSNorm(_Rows):
         affine: Whether there is a weight.
         dtype: The dtype of the parameters.
         offset: Added to the weight, which then starts at ``1 - offset``; 1 in Gemma, whose weights are small.
+        device: Where the parameters are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(ops.round(nn.RMSNorm()([[1.0, -1.0], [30.0, -30.0]]), 3)).tolist()
@@ -94,9 +103,10 @@ class RMSNorm(_Rows):
         affine: bool = True,
         dtype: DTypeLike = "float32",
         offset: float = 0.0,
+        device: DeviceLike | None = None,
     ) -> None:
         self.offset = offset
-        super().__init__(shape, epsilon, affine, False, dtype)
+        super().__init__(shape, epsilon, affine, False, dtype, device)
 
     def build(self, shape: tuple[int, ...]) -> None:
         super().build(shape)
@@ -115,9 +125,17 @@ class _Channels(Layer):
     epsilon: float
     data_format: str
 
-    def __init__(self, channels: int | None, epsilon: float, affine: bool, data_format: str, dtype: DTypeLike) -> None:
+    def __init__(
+        self,
+        channels: int | None,
+        epsilon: float,
+        affine: bool,
+        data_format: str,
+        dtype: DTypeLike,
+        device: DeviceLike | None,
+    ) -> None:
         self.channels, self.epsilon, self.data_format = channels, epsilon, data_format
-        self._has_affine, self._dtype = affine, dtype
+        self._has_affine, self._dtype, self._device = affine, dtype, device
         self._axis = 1 if is_channels_first(data_format, 3) else -1
         if channels is None:
             self.is_built = False
@@ -148,6 +166,7 @@ class BatchNorm(_Channels):
         affine: Whether there are a weight and a bias.
         data_format: "channels_last" or "channels_first".
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> layer = nn.BatchNorm(momentum=0.5)
@@ -173,14 +192,15 @@ class BatchNorm(_Channels):
         affine: bool = True,
         data_format: str = "channels_last",
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         self.momentum = momentum
-        super().__init__(channels, epsilon, affine, data_format, dtype)
+        super().__init__(channels, epsilon, affine, data_format, dtype, device)
 
     def _make(self, channels: int) -> None:
         super()._make(channels)
-        self.running_mean = Buffer(ops.zeros((channels,), self._dtype))
-        self.running_var = Buffer(ops.ones((channels,), self._dtype))
+        self.running_mean = Buffer(ops.zeros((channels,), self._dtype, self._device))
+        self.running_var = Buffer(ops.ones((channels,), self._dtype, self._device))
 
     def forward(self, x: TensorLike) -> Tensor:
         axis, bias, weight, epsilon = self._axis, self.bias, self.weight, self.epsilon
@@ -211,6 +231,7 @@ class GroupNorm(_Channels):
         affine: Whether there are a weight and a bias.
         data_format: "channels_last" or "channels_first".
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> ops.to_numpy(ops.round(nn.GroupNorm(2)([[1.0, 3.0, 10.0, 30.0]]), 3)).tolist()
@@ -227,9 +248,10 @@ class GroupNorm(_Channels):
         affine: bool = True,
         data_format: str = "channels_last",
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         self.groups = groups
-        super().__init__(channels, epsilon, affine, data_format, dtype)
+        super().__init__(channels, epsilon, affine, data_format, dtype, device)
 
     def forward(self, x: TensorLike) -> Tensor:
         return ops.group_normalization(x, self.groups, self.weight, self.bias, self._axis, self.epsilon)
@@ -254,8 +276,9 @@ class InstanceNorm(_Channels):
         affine: bool = False,
         data_format: str = "channels_last",
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
-        super().__init__(channels, epsilon, affine, data_format, dtype)
+        super().__init__(channels, epsilon, affine, data_format, dtype, device)
 
     def forward(self, x: TensorLike) -> Tensor:
         return ops.group_normalization(x, self.channels or 0, self.weight, self.bias, self._axis, self.epsilon)

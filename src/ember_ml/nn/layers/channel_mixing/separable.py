@@ -9,7 +9,7 @@ from ember_ml import ops
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.convolution import Conv1d, Conv2d, Conv3d, Kernel
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = [
     "DepthwiseConv1d",
@@ -37,9 +37,10 @@ class _Depthwise(Kernel):
         data_format: str = "channels_last",
         initializer: str | initializers.Initializer = "torch_uniform",
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         self.multiplier = multiplier
-        self._set(inputs, kernel_size, strides, padding, dilation_rate, bias, data_format, initializer, dtype)
+        self._set(inputs, kernel_size, strides, padding, dilation_rate, bias, data_format, initializer, dtype, device)
 
     def _make(self, inputs: int) -> None:
         self.inputs, outputs = inputs, inputs * self.multiplier
@@ -67,6 +68,7 @@ class DepthwiseConv1d(_Depthwise):
         data_format: "channels_last" or "channels_first".
         initializer: How the weight starts: a name or function of ``nn.initializers``.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> ops.shape(nn.DepthwiseConv1d(kernel_size=3, multiplier=2)(ops.ones((2, 10, 5))))
@@ -118,6 +120,7 @@ class _Separable(Layer):
         data_format: str = "channels_last",
         initializer: str | initializers.Initializer = "torch_uniform",
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         inputs, outputs = (None, inputs) if outputs is None else (inputs, outputs)
         self.depthwise = self.depthwise_kind(
@@ -131,6 +134,7 @@ class _Separable(Layer):
             data_format=data_format,
             initializer=initializer,
             dtype=dtype,
+            device=device,
         )
         self.pointwise = self.pointwise_kind(
             None if inputs is None else inputs * multiplier,
@@ -140,6 +144,7 @@ class _Separable(Layer):
             data_format=data_format,
             initializer=initializer,
             dtype=dtype,
+            device=device,
         )
 
     def forward(self, x: TensorLike) -> Tensor:

@@ -2,70 +2,44 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
 from ember_ml import ops
-from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.linear import Linear
+from ember_ml.nn.layers.channel_mixing.normalization import LayerNorm, RMSNorm
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.nn.layers.sequence_mixing.heads import Heads, KeyValueCache
+from ember_ml.nn.layers.sequence_mixing.rotary import RotaryPositions
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
-__all__ = ["Attention", "CrossAttention", "KeyValueCache"]
-
-
-class KeyValueCache(NamedTuple):
-    """The keys and values of the positions seen so far, each (batch, length, groups, width of a head)."""
-
-    key: Tensor
-    value: Tensor
+__all__ = ["Attention", "AttentionOptions", "CrossAttention", "make_norm"]
 
 
-class _Heads(Layer):
-    """The base class of attention: the split of ``hidden`` into heads, and the output projection."""
+class AttentionOptions(TypedDict, total=False):
+    """The keyword arguments of :class:`Attention` that blocks pass on."""
 
-    hidden: int
-    heads: int
-    groups: int
-    dropout: float
-
-    def __init__(self, hidden: int, heads: int | None, groups: int | None, dropout: float) -> None:
-        name = type(self).__name__
-        heads = (hidden // 64 if hidden % 64 == 0 else 1) if heads is None else heads
-        groups = heads if groups is None else groups
-        if heads < 1 or hidden % heads:
-            raise ValueError(f"{heads} heads of {name} do not divide its hidden width {hidden}")
-        if groups < 1 or heads % groups:
-            raise ValueError(f"{groups} groups of {name} do not divide its {heads} heads")
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"the dropout of {name} is a number from 0 to below 1, not {dropout!r}")
-        self.hidden, self.heads, self.groups, self.dropout = hidden, heads, groups, dropout
-        self._width = hidden // heads
-
-    def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: TensorLike | None,
-        mask: TensorLike | None,
-        is_causal: bool,
-    ) -> Tensor:
-        """Return the attention output with the heads concatenated: (batch, length, hidden)."""
-        if self.dropout and self.training:
-            found = _attend_dropping(query, key, value, bias, mask, is_causal, self.dropout)
-        else:
-            found = ops.dot_product_attention(query, key, value, bias, mask, None, is_causal)
-        return ops.reshape(found, (query.shape[0], query.shape[1], self.hidden))
+    base: float
+    scaling: Mapping[str, Any] | None
+    width: int | None
+    output_bias: bool | None
+    qk_norm: str | None
+    scale: float | None
+    cap: float | None
+    window: int | None
 
 
-class Attention(_Heads, SequenceMixingLayer):
+class Attention(Heads, SequenceMixingLayer):
     """``softmax(Q K.T / sqrt(d)) V`` of queries, keys and values of the same sequence; ``hidden`` wide in and out.
 
     There are ``heads`` heads, by default one for each 64 of ``hidden`` if that divides it, else one. Keys and values
     have ``groups`` heads, by default as many as the queries; each serves ``heads / groups`` neighbouring ones. With
     ``causal`` no position sees a later one, with ``rotary`` queries and keys are rotated by their position. ``dropout``
     leaves out weights in training.
+
+    With a ``window`` each position sees only so many, its own and those before it, and the cache keeps no more.
+    ``qk_norm`` normalizes the queries and keys of each head before they are rotated; ``cap`` keeps the scores between
+    ``-cap`` and ``cap``.
 
     ``mask`` is true where a query sees a key, ``bias`` is added to their product; both broadcast to (batch, heads,
     queries, keys). With ``state``, a :class:`KeyValueCache`, the layer goes on where the last call stopped: positions
@@ -81,6 +55,17 @@ class Attention(_Heads, SequenceMixingLayer):
         dropout: The share of weights that become 0 in training.
         bias: Whether the projections have biases.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
+        scaling: What changes the frequencies of the rotation for longer texts, with the keys of ``config.json``:
+            ``{"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}``; the types are
+            "default", "linear", "dynamic", "yarn", "longrope" and "llama3". None: nothing does.
+        width: The width of a head; None: ``hidden / heads``.
+        output_bias: Whether the result has a bias; None: as ``bias`` says.
+        qk_norm: "rms" or "layer": the norm of queries and keys; None: none.
+        epsilon: Added in that norm, against division by 0.
+        scale: The factor of the scores; None: ``1 / sqrt(width)``.
+        cap: Scores become ``cap * tanh(score / cap)``; None: they stay.
+        window: The number of last positions that a position sees, its own included; None: all.
 
     >>> from ember_ml import nn, ops
     >>> layer = nn.Attention(64, heads=4, groups=2, causal=True, rotary=True)
@@ -92,8 +77,11 @@ class Attention(_Heads, SequenceMixingLayer):
     causal: bool
     rotary: bool
     base: float
+    scaling: Mapping[str, Any] | None
     qkv: Linear
     output: Linear
+    query_norm: LayerNorm | RMSNorm | None
+    key_norm: LayerNorm | RMSNorm | None
 
     def __init__(
         self,
@@ -106,15 +94,34 @@ class Attention(_Heads, SequenceMixingLayer):
         dropout: float = 0.0,
         bias: bool = True,
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
+        *,
+        scaling: Mapping[str, Any] | None = None,
+        width: int | None = None,
+        output_bias: bool | None = None,
+        qk_norm: str | None = None,
+        epsilon: float = 1e-5,
+        scale: float | None = None,
+        cap: float | None = None,
+        window: int | None = None,
     ) -> None:
-        super().__init__(hidden, heads, groups, dropout)
-        self.causal, self.rotary, self.base = causal, rotary, base
-        self.qkv = Linear(hidden, (self.heads + 2 * self.groups) * self._width, bias=bias, dtype=dtype)
-        self.output = Linear(hidden, hidden, bias=bias, dtype=dtype)
+        super().__init__(hidden, heads, groups, width, scale, cap, window, dropout)
+        if window is not None and not causal:
+            raise ValueError("the window of Attention looks back: it needs causal=True")
+        if scaling is not None and not rotary:
+            raise ValueError("the scaling of Attention is that of its rotation: it needs rotary=True")
+        self.causal, self.rotary, self.base, self.scaling = causal, rotary, base, scaling
+        if scaling is not None:
+            self._scale_frequencies(1)  # so that a wrong scaling is told here
+        self.qkv = Linear(hidden, (self.heads + 2 * self.groups) * self.width, bias=bias, dtype=dtype, device=device)
+        has_bias = bias if output_bias is None else output_bias
+        self.output = Linear(self.heads * self.width, hidden, bias=has_bias, dtype=dtype, device=device)
+        self.query_norm = None if qk_norm is None else make_norm(qk_norm, self.width, epsilon, dtype, device)
+        self.key_norm = None if qk_norm is None else make_norm(qk_norm, self.width, epsilon, dtype, device)
 
     def initial_state(self, batch: int) -> KeyValueCache:
         """Return an empty cache."""
-        empty = self.zeros(batch, 0, self.groups, self._width)
+        empty = self.zeros(batch, 0, self.groups, self.width)
         return KeyValueCache(empty, empty)
 
     def forward(
@@ -128,22 +135,41 @@ class Attention(_Heads, SequenceMixingLayer):
         if projected.ndim != 3:
             shape = tuple(ops.shape(x))
             raise ValueError(f"{type(self).__name__} takes x of shape (batch, length, {self.hidden}), not {shape}")
-        heads, rotated = self.heads, self.heads + self.groups
-        parts = ops.reshape(projected, (*projected.shape[:2], rotated + self.groups, self._width))
-        if self.rotary:
-            both, value = ops.split(parts, (rotated,), axis=2)
-            seen = 0 if state is None else state.key.shape[1]
-            query, key = ops.split(ops.rotary_embedding(both, base=self.base, offset=seen), (heads,), axis=2)
+        heads, turned = self.heads, self.heads + self.groups
+        parts = ops.reshape(projected, (*projected.shape[:2], turned + self.groups, self.width))
+        if self.query_norm is not None and self.key_norm is not None:
+            query, key, value = ops.split(parts, (heads, turned), axis=2)
+            query, key = self.query_norm(query), self.key_norm(key)
+            if self.rotary:
+                query, key = self._rotate(query, state), self._rotate(key, state)
+        elif self.rotary:
+            both, value = ops.split(parts, (turned,), axis=2)
+            query, key = ops.split(self._rotate(both, state), (heads,), axis=2)
         else:
-            query, key, value = ops.split(parts, (heads, rotated), axis=2)
+            query, key, value = ops.split(parts, (heads, turned), axis=2)
         if state is not None:
-            key, value = ops.concatenate([state.key, key], axis=1), ops.concatenate([state.value, value], axis=1)
+            key, value, state = self.extend(state, key, value)
         is_causal = self.causal and query.shape[1] > 1  # one new position sees all of the cache
         y = self.output(self.attend(query, key, value, bias, mask, is_causal))
-        return y if state is None else (y, KeyValueCache(key, value))
+        return y if state is None else (y, state)
+
+    def _rotate(self, x: Tensor, state: KeyValueCache | None) -> Tensor:
+        """Rotate queries or keys by their positions, which go on from those of the state."""
+        seen = 0 if state is None else state.seen
+        if self.scaling is None:
+            return ops.rotary_embedding(x, base=self.base, offset=seen)
+        frequencies, factor = self._scale_frequencies(seen + x.shape[1])
+        turned = ops.rotary_embedding(x, offset=seen, frequencies=frequencies)
+        return turned if factor == 1.0 else ops.multiply(turned, factor)
+
+    def _scale_frequencies(self, length: int) -> tuple[list[float], float]:
+        """Return the frequencies in a text of ``length`` positions, and the factor of the rotated vectors."""
+        scaling = self.scaling or {}
+        trained = scaling.get("original_max_position_embeddings", 2048)
+        return RotaryPositions(self.width, self.base, scaling, trained).frequencies(length)
 
 
-class CrossAttention(_Heads):
+class CrossAttention(Heads):
     """:class:`Attention` whose keys and values come from another sequence, the ``context``, of any width and length.
 
     A context that stays the same over many calls is projected once: ``remember`` gives a :class:`KeyValueCache`, which
@@ -157,6 +183,7 @@ class CrossAttention(_Heads):
         bias: Whether the projections have biases.
         context: The width of the context; None: that of the first one.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> layer = nn.CrossAttention(32, heads=4)
@@ -181,19 +208,21 @@ class CrossAttention(_Heads):
         bias: bool = True,
         context: int | None = None,
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
-        super().__init__(hidden, heads, groups, dropout)
-        self.query = Linear(hidden, hidden, bias=bias, dtype=dtype)
-        self.key_value = Linear(context, 2 * self.groups * self._width, bias=bias, dtype=dtype)
-        self.output = Linear(hidden, hidden, bias=bias, dtype=dtype)
+        super().__init__(hidden, heads, groups, dropout=dropout)
+        self.query = Linear(hidden, hidden, bias=bias, dtype=dtype, device=device)
+        self.key_value = Linear(context, 2 * self.groups * self.width, bias=bias, dtype=dtype, device=device)
+        self.output = Linear(hidden, hidden, bias=bias, dtype=dtype, device=device)
 
     def remember(self, context: TensorLike) -> KeyValueCache:
         """Return the keys and values of ``context``."""
         both = self.key_value(context)
         if both.ndim != 3:
             raise ValueError(f"a context has the shape (batch, length, width), not {tuple(ops.shape(context))}")
-        parts = ops.reshape(both, (*both.shape[:2], 2 * self.groups, self._width))
-        return KeyValueCache(*ops.split(parts, 2, axis=2))
+        parts = ops.reshape(both, (*both.shape[:2], 2 * self.groups, self.width))
+        key, value = ops.split(parts, 2, axis=2)
+        return KeyValueCache(key, value)
 
     def forward(
         self,
@@ -202,40 +231,21 @@ class CrossAttention(_Heads):
         mask: TensorLike | None = None,
         bias: TensorLike | None = None,
     ) -> Tensor:
-        key, value = context if type(context) is KeyValueCache else self.remember(context)
+        cache = context if type(context) is KeyValueCache else self.remember(context)
         query = self.query(x)
         if query.ndim != 3:
             raise ValueError(f"CrossAttention takes x of shape (batch, length, {self.hidden}), not {ops.shape(x)}")
-        query = ops.reshape(query, (*query.shape[:2], self.heads, self._width))
-        return self.output(self.attend(query, key, value, bias, mask, False))
+        query = ops.reshape(query, (*query.shape[:2], self.heads, self.width))
+        return self.output(self.attend(query, cache.key, cache.value, bias, mask, False))
 
 
-def _attend_dropping(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: TensorLike | None,
-    mask: TensorLike | None,
-    is_causal: bool,
-    rate: float,
-) -> Tensor:
-    """Return ``ops.dot_product_attention`` with weights left out: no library's own function drops the same ones."""
-    queries, keys, shared = query.shape[1], key.shape[1], query.shape[2] // key.shape[2]
-    if shared > 1:
-        key, value = ops.repeat(key, shared, axis=2), ops.repeat(value, shared, axis=2)
-    query = ops.multiply(ops.transpose(query, (0, 2, 1, 3)), query.shape[3] ** -0.5)
-    scores = ops.matmul(query, ops.transpose(key, (0, 2, 3, 1)))
-    if bias is not None:
-        scores = ops.add(scores, bias)
-    if mask is not None:
-        scores = ops.where(mask, scores, -math.inf)
-    if is_causal:
-        past = ops.tri(queries, keys, keys - queries, dtype="bool", device=ops.get_device(scores))
-        scores = ops.where(past, scores, -math.inf)
-    if bias is not None or mask is not None or queries > keys:  # a query that sees no key gets zeros
-        is_seen = ops.greater(scores, -math.inf)
-        weights = ops.where(is_seen, ops.softmax(ops.where(ops.any(is_seen, -1, keepdims=True), scores, 0.0)), 0.0)
-    else:
-        weights = ops.softmax(scores)
-    found = ops.matmul(ops.dropout(weights, rate), ops.transpose(value, (0, 2, 1, 3)))
-    return ops.transpose(found, (0, 2, 1, 3))
+_NORMS = {"layer": LayerNorm, "rms": RMSNorm}
+
+
+def make_norm(
+    kind: str, width: int, epsilon: float, dtype: DTypeLike, device: DeviceLike | None
+) -> LayerNorm | RMSNorm:
+    """Return a norm over the last axis, "layer" or "rms"."""
+    if kind not in _NORMS:
+        raise ValueError(f"the norm of a transformer is 'layer' or 'rms', not {kind!r}")
+    return _NORMS[kind](width, epsilon, dtype=dtype, device=device)

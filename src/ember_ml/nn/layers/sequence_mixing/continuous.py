@@ -7,7 +7,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, loop_over_time, split_sizes
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["CFC"]
 
@@ -26,6 +26,7 @@ class CFC(SequenceMixingLayer):
         hidden: The width of the state.
         backbone: The number of features from which the parts are computed.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> layer = nn.CFC(4, 8)
@@ -39,12 +40,17 @@ class CFC(SequenceMixingLayer):
     backbone: int
 
     def __init__(
-        self, inputs: int | None, hidden: int | None = None, backbone: int = 128, dtype: DTypeLike = "float32"
+        self,
+        inputs: int | None,
+        hidden: int | None = None,
+        backbone: int = 128,
+        dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         self.inputs, self.hidden = split_sizes("CFC", inputs, hidden)
         if backbone < 1:
             raise ValueError(f"the backbone of CFC has at least 1 feature, not {backbone!r}")
-        self.backbone, self._dtype = backbone, dtype
+        self.backbone, self._dtype, self._device = backbone, dtype, device
         if self.inputs is None:
             self.is_built = False
         else:

@@ -7,7 +7,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, split_sizes
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["CausalConv1d"]
 
@@ -42,6 +42,7 @@ class CausalConv1d(SequenceMixingLayer):
         groups: int = 1,
         bias: bool = True,
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         self.inputs, self.outputs = split_sizes("CausalConv1d", inputs, outputs)
         self.kernel_size, self.dilation_rate, self.groups = kernel_size, dilation_rate, groups
@@ -49,7 +50,7 @@ class CausalConv1d(SequenceMixingLayer):
             raise ValueError(
                 "CausalConv1d needs a kernel_size and a dilation_rate of at least 1, and groups that divide its outputs"
             )
-        self.has_bias, self._dtype = bias, dtype
+        self.has_bias, self._dtype, self._device = bias, dtype, device
         if self.inputs is None:
             self.is_built = False
         else:

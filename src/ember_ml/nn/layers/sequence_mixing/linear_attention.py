@@ -7,7 +7,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.nn.layers.channel_mixing.linear import Linear
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["LinearAttention"]
 
@@ -27,6 +27,7 @@ class LinearAttention(SequenceMixingLayer):
         chunk: The number of positions that are computed together.
         bias: Whether the projections have biases.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> layer = nn.LinearAttention(32, heads=4, causal=True)
@@ -50,14 +51,15 @@ class LinearAttention(SequenceMixingLayer):
         chunk: int = 64,
         bias: bool = True,
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         if heads < 1 or hidden % heads:
             raise ValueError(f"{heads} heads of LinearAttention do not divide its hidden width {hidden}")
         if chunk < 1:
             raise ValueError(f"LinearAttention takes at least 1 position at a time, not {chunk!r}")
         self.hidden, self.heads, self.causal, self.chunk = hidden, heads, causal, chunk
-        self.qkv = Linear(hidden, 3 * hidden, bias=bias, dtype=dtype)
-        self.output = Linear(hidden, hidden, bias=bias, dtype=dtype)
+        self.qkv = Linear(hidden, 3 * hidden, bias=bias, dtype=dtype, device=device)
+        self.output = Linear(hidden, hidden, bias=bias, dtype=dtype, device=device)
 
     def initial_state(self, batch: int) -> Tensor:
         """Zeros: for each head the sum of ``f(k) v``, and in its last column that of ``f(k)``."""

@@ -10,7 +10,7 @@ from ember_ml.backend.selection import active, half_here
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, loop_over_time, split_sizes
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
@@ -44,6 +44,7 @@ class _Recurrent(SequenceMixingLayer):
         dropout: float = 0.0,
         bias: bool = True,
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         self.inputs, self.hidden = split_sizes(type(self).__name__, inputs, hidden)
         if layers < 1:
@@ -51,7 +52,7 @@ class _Recurrent(SequenceMixingLayer):
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"the dropout of {type(self).__name__} is a number from 0 to below 1, not {dropout!r}")
         self.layers, self.bidirectional, self.dropout, self.has_bias = layers, bidirectional, dropout, bias
-        self._dtype = dtype
+        self._dtype, self._device = dtype, device
         directions = ("", "_reverse") if bidirectional else ("",)
         self._cells = [(f"_l{layer}{way}", bool(way)) for layer in range(layers) for way in directions]
         if self.inputs is None:
@@ -176,6 +177,7 @@ class RNN(_Recurrent):
         bias: Whether a bias is added.
         activation: "tanh" or "relu".
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> layer = nn.RNN(4, 8)
@@ -197,11 +199,12 @@ class RNN(_Recurrent):
         bias: bool = True,
         activation: str = "tanh",
         dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
     ) -> None:
         if activation not in ("tanh", "relu"):
             raise ValueError(f"the activation of RNN is 'tanh' or 'relu', not {activation!r}")
         self.activation = self.kind = activation
-        super().__init__(inputs, hidden, layers, bidirectional, dropout, bias, dtype)
+        super().__init__(inputs, hidden, layers, bidirectional, dropout, bias, dtype, device)
 
     def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
         sums = ops.add(from_input, from_state)

@@ -9,7 +9,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.nn.layers.channel_mixing.linear import Linear
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer
-from ember_ml.typing import DTypeLike, Tensor, TensorLike
+from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["StateSpace"]
 
@@ -26,6 +26,7 @@ class StateSpace(SequenceMixingLayer):
         states: The number of states of each channel.
         rank: The width from which the steps are computed; None: a sixteenth of ``hidden``.
         dtype: The dtype of the parameters.
+        device: Where they are made; None: on the default device.
 
     >>> from ember_ml import nn, ops
     >>> layer = nn.StateSpace(8, states=4)
@@ -40,14 +41,22 @@ class StateSpace(SequenceMixingLayer):
     select: Linear
     step: Linear
 
-    def __init__(self, hidden: int, states: int = 16, rank: int | None = None, dtype: DTypeLike = "float32") -> None:
+    def __init__(
+        self,
+        hidden: int,
+        states: int = 16,
+        rank: int | None = None,
+        dtype: DTypeLike = "float32",
+        device: DeviceLike | None = None,
+    ) -> None:
         if hidden < 1 or states < 1 or (rank is not None and rank < 1):
             raise ValueError("StateSpace needs a hidden width, a number of states and a rank of at least 1")
         self.hidden, self.states = hidden, states
         self.rank = -(-hidden // 16) if rank is None else rank
-        self.select = Linear(hidden, self.rank + 2 * states, bias=False, dtype=dtype)
-        self.step = Linear(self.rank, hidden, dtype=dtype)
-        self.step.bias = _init_steps((hidden,), dtype)
+        self.select = Linear(hidden, self.rank + 2 * states, bias=False, dtype=dtype, device=device)
+        self.step = Linear(self.rank, hidden, dtype=dtype, device=device)
+        self.step.bias = _init_steps((hidden,), dtype, device)
+        self._device = device
         self.add_parameter("log_rate", (hidden, states), _init_rates, dtype)
         self.add_parameter("skip", (hidden,), "ones", dtype)
 
@@ -82,7 +91,7 @@ def _init_rates(shape: Sequence[int], dtype: Any) -> Tensor:
     return ops.array([row] * shape[0], dtype=dtype)
 
 
-def _init_steps(shape: Sequence[int], dtype: Any) -> Tensor:
+def _init_steps(shape: Sequence[int], dtype: Any, device: DeviceLike | None) -> Tensor:
     """Draw biases with which steps start between 0.001 and 0.1, log-uniformly."""
     drawn = ops.to_numpy(ops.random_uniform(shape, math.log(1e-3), math.log(1e-1))).tolist()
-    return ops.array([math.log(math.expm1(math.exp(place))) for place in drawn], dtype=dtype)
+    return ops.array([math.log(math.expm1(math.exp(place))) for place in drawn], dtype=dtype, device=device)

@@ -1,0 +1,113 @@
+"""Write sequences token by token with any model that carries a state from one call to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn.modules.module import Module
+from ember_ml.typing import IndexLike, Tensor
+
+__all__ = ["check_sampling", "choose_token", "generate", "in_use"]
+
+
+def generate(
+    model: Module,
+    tokens: IndexLike,
+    count: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: Any = None,
+    *,
+    top_p: float | None = None,
+    stop: int | Iterable[int] = (),
+) -> Tensor:
+    """Return ``tokens`` (batch, length), or of one text (length,), with ``count`` more, drawn one after another.
+
+    The model is any module with ``initial_state(batch)`` whose ``forward(tokens, state=state)`` returns the logits of
+    the next token at each position, (batch, length, vocabulary), and the new state: a transformer with its caches, or a
+    recurrent network. It is used in evaluation mode, and gets its own modes back.
+
+    The logits are divided by ``temperature``; 0 takes the likeliest token. ``top_k`` leaves all but so many of the
+    likeliest out, ``top_p`` all but the fewest whose probabilities add up to at least that. One ``seed`` gives the same
+    tokens again, on every backend up to rounding of the logits. A text that has reached a token of ``stop`` repeats it
+    while others go on; where all have, nothing more is drawn.
+
+    >>> from ember_ml import nn, ops
+    >>> class Letters(nn.Module):
+    ...     def __init__(self):
+    ...         self.embedding, self.lstm, self.output = nn.Embedding(5, 8), nn.LSTM(8, 8), nn.Linear(8, 5)
+    ...     def initial_state(self, batch):
+    ...         return self.lstm.initial_state(batch)
+    ...     def forward(self, tokens, state):
+    ...         y, state = self.lstm(self.embedding(tokens), state=state)
+    ...         return self.output(y), state
+    >>> ops.shape(nn.generate(Letters(), [[1, 2, 3]], count=4, seed=0))
+    (1, 7)
+    """
+    given = ops.convert_to_tensor(tokens)
+    if given.ndim not in (1, 2) or not given.shape[-1]:
+        raise ValueError(f"generate begins with tokens of shape (batch, length), not {tuple(given.shape)}")
+    check_sampling(temperature, top_k, top_p)
+    begin = getattr(model, "initial_state", None)
+    if begin is None:
+        raise TypeError(f"{type(model).__name__} cannot generate: it has no initial_state(batch), which begins a text")
+    ends = [stop] if isinstance(stop, int) else list(stop)
+    rows = ops.reshape(given, (-1, given.shape[-1]))
+    stream = ops.random.Generator(seed) if isinstance(seed, int) else seed
+    with in_use(model):
+        found, state, is_open = [rows], begin(rows.shape[0]), None
+        for _ in range(count):
+            logits, state = model(found[-1], state=state)
+            drawn = choose_token(ops.get_item(logits, (slice(None), -1)), temperature, top_k, top_p, stream)
+            drawn = ops.cast(ops.reshape(drawn, (-1, 1)), rows.dtype)
+            if ends:
+                drawn = drawn if is_open is None else ops.where(is_open, drawn, found[-1])
+                is_open = ops.logical_not(ops.isin(drawn, ends))
+            found.append(drawn)
+            if is_open is not None and not ops.item(ops.any(is_open)):
+                break
+    whole = ops.concatenate(found, axis=1)
+    return ops.reshape(whole, (-1,)) if given.ndim == 1 else whole
+
+
+@contextmanager
+def in_use(model: Module) -> Iterator[None]:
+    """Put a model into the mode of use for a block, and each of its modules back into its own mode after it."""
+    modes = [(module, module.training) for _, module in model.named_modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
+    """Raise unless these say how to choose a token."""
+    if not temperature >= 0:
+        raise ValueError(f"the temperature is a number from 0 up, not {temperature!r}")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k is at least 1, not {top_k!r}")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p is above 0 and at most 1, not {top_p!r}")
+
+
+def choose_token(logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, stream: Any) -> Tensor:
+    """Return one token for each row of logits."""
+    if temperature == 0:
+        return ops.argmax(logits, -1)
+    scaled, tokens = ops.divide(ops.cast(logits, "float32"), temperature), None
+    if top_k is not None and top_k < scaled.shape[-1]:
+        scaled, tokens = ops.top_k(scaled, top_k)
+    if top_p is not None and top_p < 1:
+        ordered = scaled if tokens is not None else ops.sort(scaled, descending=True)
+        shares = ops.softmax(ordered)
+        # a token stays while those before it do not reach top_p; the first always does
+        stays = ops.less(ops.subtract(ops.cumsum(shares, -1), shares), top_p)
+        least = ops.min(ops.where(stays, ordered, float("inf")), -1, keepdims=True)
+        scaled = ops.where(ops.less(scaled, least), float("-inf"), scaled)
+    drawn = ops.random_categorical(scaled, seed=stream)
+    return ops.reshape(drawn if tokens is None else ops.take_along_axis(tokens, drawn, -1), (-1,))

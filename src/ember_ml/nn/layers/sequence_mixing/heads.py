@@ -1,0 +1,165 @@
+"""The part that all attention layers share: heads, the cache, and the weighted averages of the values."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ember_ml import ops
+from ember_ml.nn.layers.base import Layer
+from ember_ml.typing import Tensor, TensorLike
+
+__all__ = ["Heads", "KeyValueCache", "causal_mask"]
+
+
+class KeyValueCache(NamedTuple):
+    """The keys and values of the positions seen so far, each (batch, length, groups, width of a head)."""
+
+    key: Tensor
+    value: Tensor
+    dropped: int | None = None
+    """The number of positions before them that a window has left behind; None: no window has."""
+
+    @property
+    def seen(self) -> int:
+        """The number of positions so far."""
+        return (self.dropped or 0) + self.key.shape[1]
+
+
+class Heads(Layer):
+    """The base class of attention: sizes and number of heads, and what is done to the scores."""
+
+    hidden: int
+    heads: int
+    groups: int
+    width: int
+    scale: float | None
+    cap: float | None
+    window: int | None
+    dropout: float
+
+    def __init__(
+        self,
+        hidden: int,
+        heads: int | None,
+        groups: int | None,
+        width: int | None = None,
+        scale: float | None = None,
+        cap: float | None = None,
+        window: int | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        name = type(self).__name__
+        heads = (hidden // 64 if hidden % 64 == 0 else 1) if heads is None else heads
+        groups = heads if groups is None else groups
+        if heads < 1 or (width is None and hidden % heads):
+            raise ValueError(
+                f"{heads} heads of {name} do not divide its hidden width {hidden}: say the width of a head"
+            )
+        if groups < 1 or heads % groups:
+            raise ValueError(f"{groups} groups of {name} do not divide its {heads} heads")
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"the dropout of {name} is a number from 0 to below 1, not {dropout!r}")
+        if window is not None and window < 1:
+            raise ValueError(f"the window of {name} has at least 1 position, not {window!r}")
+        if cap is not None and not cap > 0:
+            raise ValueError(f"the cap of {name} is a number above 0, not {cap!r}")
+        self.hidden, self.heads, self.groups = hidden, heads, groups
+        self.width = hidden // heads if width is None else width
+        self.scale, self.cap, self.window, self.dropout = scale, cap, window, dropout
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: TensorLike | None,
+        mask: TensorLike | None,
+        is_causal: bool,
+    ) -> Tensor:
+        """Return the attention output with the heads concatenated: (batch, length, heads * width)."""
+        queries, keys = query.shape[1], key.shape[1]
+        if is_causal and self.window is not None and keys > self.window:
+            near, _ = causal_mask(queries, keys, self.window, ops.get_device(query))
+            mask, is_causal = near if mask is None else ops.logical_and(mask, near), False
+        if self.cap is not None or (self.dropout and self.training):
+            found = self._attend_step_by_step(query, key, value, bias, mask, is_causal)
+        else:
+            found = ops.dot_product_attention(query, key, value, bias, mask, self.scale, is_causal)
+        return ops.reshape(found, (query.shape[0], queries, self.heads * self.width))
+
+    def _attend_step_by_step(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: TensorLike | None,
+        mask: TensorLike | None,
+        is_causal: bool,
+    ) -> Tensor:
+        """Attention with capped scores or dropped weights: no library's own function drops the same ones."""
+        queries, keys, shared = query.shape[1], key.shape[1], self.heads // self.groups
+        if shared > 1:
+            key, value = ops.repeat(key, shared, axis=2), ops.repeat(value, shared, axis=2)
+        query = ops.multiply(ops.transpose(query, (0, 2, 1, 3)), self.width**-0.5 if self.scale is None else self.scale)
+        scores = ops.matmul(query, ops.transpose(key, (0, 2, 3, 1)))
+        if self.cap is not None:
+            scores = ops.multiply(ops.tanh(ops.divide(scores, self.cap)), self.cap)
+        if bias is not None:
+            scores = ops.add(scores, bias)
+        if mask is not None:
+            scores = ops.where(mask, scores, -math.inf)
+        if is_causal:
+            past = ops.tri(queries, keys, keys - queries, dtype="bool", device=ops.get_device(scores))
+            scores = ops.where(past, scores, -math.inf)
+        if bias is not None or mask is not None or queries > keys:  # a query that sees no key gets zeros
+            is_seen = ops.not_equal(scores, -math.inf)
+            weights = ops.where(is_seen, ops.softmax(ops.where(ops.any(is_seen, -1, keepdims=True), scores, 0.0)), 0.0)
+        else:
+            weights = ops.softmax(scores)
+        if self.dropout and self.training:
+            weights = ops.dropout(weights, self.dropout)
+        return ops.transpose(ops.matmul(weights, ops.transpose(value, (0, 2, 1, 3))), (0, 2, 1, 3))
+
+    def extend(self, state: KeyValueCache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, KeyValueCache]:
+        """Return the keys and values with those of the cache before them, and the cache after them."""
+        key, value = ops.concatenate([state.key, key], 1), ops.concatenate([state.value, value], 1)
+        # the next query sees itself and window - 1 positions of the cache
+        extra = 0 if self.window is None else key.shape[1] - self.window + 1
+        if extra <= 0:
+            return key, value, KeyValueCache(key, value, state.dropped)
+        kept = (slice(None), slice(extra, None))
+        cache = KeyValueCache(ops.get_item(key, kept), ops.get_item(value, kept), (state.dropped or 0) + extra)
+        return key, value, cache
+
+
+def causal_mask(
+    queries: int,
+    keys: int,
+    window: int | None = None,
+    device: str | None = None,
+    is_real: Tensor | None = None,
+) -> tuple[Tensor | None, bool]:
+    """Return the mask of an attention in which no query sees a later key, and whether ``is_causal`` does without one.
+
+    The last query stands at the last key. ``window`` is the number of last positions that a query sees. ``is_real`` is
+    (batch, keys), and false at padding.
+
+    >>> from ember_ml import ops
+    >>> from ember_ml.nn.layers.sequence_mixing.heads import causal_mask
+    >>> mask, is_causal = causal_mask(2, 4, window=2)
+    >>> ops.to_numpy(mask).astype(int).tolist(), is_causal
+    ([[0, 1, 1, 0], [0, 0, 1, 1]], False)
+    >>> causal_mask(2, 4)
+    (None, True)
+    """
+    is_windowed = window is not None and keys > window
+    if not is_windowed and is_real is None:
+        return None, queries > 1
+    mask = ops.tri(queries, keys, keys - queries, dtype="bool", device=device)
+    if is_windowed:
+        older = ops.tri(queries, keys, keys - queries - (window or 0), dtype="bool", device=device)
+        mask = ops.logical_and(mask, ops.logical_not(older))
+    if is_real is not None:
+        mask = ops.logical_and(mask, ops.expand_dims(is_real, (1, 2)))
+    return mask, False
