@@ -20,6 +20,7 @@ __all__ = [
     "custom",
     "is_differentiating",
     "is_inside_transform",
+    "is_recorded_once",
     "jacobian",
     "pullback",
     "pushforward",
@@ -69,6 +70,13 @@ def is_differentiating() -> bool:
 def may_be_differentiated_again() -> bool:
     """Whether a second derivative, or another transform, may be applied to what is computed now."""
     return getattr(_nesting, "depth", 0) > 1 or _is_transformed()
+
+
+def is_recorded_once(*tensors: torch.Tensor | None) -> bool:
+    """Whether autograd records a call with these tensors, and nothing else does: for functions with a backward pass."""
+    if not torch.is_grad_enabled() or torch.compiler.is_compiling() or may_be_differentiated_again():
+        return False
+    return any(x is not None and x.requires_grad for x in tensors)
 
 
 _has_variables = False  # whether the caller ever made variables, which a function may capture

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from ember_ml.backend.common.activations import check_threshold
 from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes
 from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.torch.gradients import is_inside_transform, is_recorded_once
 from ember_ml.backend.torch.half_precision import in_float32
 from ember_ml.backend.torch.unsigned import UNSIGNED
 
@@ -41,7 +42,29 @@ def _gelu(x: torch.Tensor, approximate: bool) -> torch.Tensor:
     if x.is_cuda:  # one kernel; torch 2.11 on CUDA: right to 1e-7 only below 0, NaN for minus infinity (pytorch#185770)
         return F.gelu(x)
     # torch 2.13: cancels digits below 0, and returns NaN for infinity (pytorch#185770)
-    return 0.5 * x * torch.erfc(x * -math.sqrt(0.5))
+    if is_recorded_once(x):
+        return _ExactGelu.apply(x)
+    if x.requires_grad or is_inside_transform():
+        return 0.5 * x * torch.erfc(x * -math.sqrt(0.5))
+    return _compute_exact_gelu(x)
+
+
+def _compute_exact_gelu(x: torch.Tensor) -> torch.Tensor:
+    return (x * -math.sqrt(0.5)).erfc_().mul_(0.5).mul_(x)  # halved first: twice the largest number is infinite
+
+
+class _ExactGelu(torch.autograd.Function):
+    """Our forward pass with PyTorch's own backward pass, which is one kernel."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return _compute_exact_gelu(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        return torch.ops.aten.gelu_backward(gradients[0], x)
 
 
 gelu = ByDType(_gelu, in_float32(_gelu))

@@ -11,7 +11,7 @@ from ember_ml.backend.common.axes import axes_of, axis_of
 from ember_ml.backend.common.normalization import channel_axis, spread_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.bodies.reductions import mean as average
-from ember_ml.backend.torch.gradients import is_inside_transform
+from ember_ml.backend.torch.gradients import is_inside_transform, is_recorded_once
 from ember_ml.backend.torch.half_precision import in_float32
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -64,22 +64,78 @@ def moments_normalization(
         wide = moments_normalization(x.float(), axis, wide_offset, wide_scale, epsilon)
         return tuple(part.to(x.dtype) for part in wide)
     place = axis_of(axis, x.ndim)
-    spread = [
-        y if y is None else y.reshape(spread_shape(y, name, x.shape, (place,)))
-        for y, name in ((offset, "offset"), (scale, "scale"))
-    ]
+    for y, name in ((offset, "offset"), (scale, "scale")):
+        if y is not None:
+            spread_shape(y, name, x.shape, (place,))
     # torch 2.11 on CUDA: torch.func, which differentiates compiled programs, cannot return the kernel's results
     if x.device.type == "cuda" and x.ndim > 1 and x.numel() and not is_inside_transform():
         return _moments_by_kernel(x, place, offset, scale, epsilon)
-    # torch 2.13: the CPU kernel sums channels that come last one element after the other
+    count = x.numel() // max(x.shape[place], 1)
+    if count > 1 and is_recorded_once(x, offset, scale):
+        if scale is None and offset is not None:  # torch 2.13: no second derivative
+            scale = torch.ones_like(offset)
+        if place == x.ndim - 1:
+            return _LastChannels.apply(x, offset, scale, epsilon)
+        return _moments_by_cpu_kernel(x, place, offset, scale, epsilon, count)
     axes = tuple(i for i in range(x.ndim) if i != place)
     mean = average(x, axes, True)
     deviation = x - mean
     variance = average(deviation.square(), axes, True)
     factor = torch.rsqrt(variance + epsilon)
-    result = deviation * (factor if spread[1] is None else factor * spread[1])
-    result = result if spread[0] is None else result + spread[0]
+    result = deviation * (factor if scale is None else factor * scale.reshape(factor.shape))
+    result = result if offset is None else result + offset.reshape(factor.shape)
     return result, mean.detach().reshape(-1), variance.detach().reshape(-1)
+
+
+def _moments_by_cpu_kernel(
+    x: torch.Tensor,
+    place: int,
+    offset: torch.Tensor | None,
+    scale: torch.Tensor | None,
+    epsilon: float,
+    count: int,
+) -> tuple[torch.Tensor, ...]:
+    second = x.movedim(place, 1).contiguous()
+    # as running values that move all the way, since what it saves of the variance is 1 / sqrt(variance + epsilon)
+    mean, variance = torch.zeros(2, second.shape[1], dtype=x.dtype)
+    result = torch.native_batch_norm(second, scale, offset, mean, variance, True, 1.0, epsilon)[0]
+    return result.movedim(1, place), mean, variance * ((count - 1) / count)
+
+
+class _LastChannels(torch.autograd.Function):
+    """Our forward pass for channels that come last, with PyTorch's own backward pass, which is one kernel."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: torch.Tensor, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
+    ) -> tuple[torch.Tensor, ...]:
+        # torch 2.13: the CPU kernel sums channels that come last one element after the other
+        rows = x.reshape(-1, x.shape[-1])
+        mean = rows.mean(0)
+        deviation = rows - mean
+        variance = deviation.square().mean(0)
+        inverse = torch.rsqrt(variance + epsilon)
+        factor = inverse if scale is None else inverse * scale
+        result = deviation.mul_(factor) if offset is None else torch.addcmul(offset, deviation, factor, out=deviation)
+        ctx.save_for_backward(x, scale, mean, inverse)
+        ctx.epsilon = epsilon
+        ctx.mark_non_differentiable(mean, variance)
+        ctx.set_materialize_grads(False)
+        return result.reshape(x.shape), mean, variance
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        x, scale, mean, inverse = ctx.saved_tensors
+        g = gradients[0]
+        if g is None:
+            return None, None, None, None
+        wanted = [ctx.needs_input_grad[0], ctx.needs_input_grad[2], ctx.needs_input_grad[1]]
+        images = (y.reshape(-1, 1, 1, x.shape[-1]).permute(0, 3, 1, 2) for y in (g, x))
+        by_x, by_scale, by_offset = torch.ops.aten.native_batch_norm_backward(
+            *images, scale, None, None, mean, inverse, True, ctx.epsilon, wanted
+        )
+        by_x = by_x.permute(0, 2, 3, 1).reshape(x.shape) if wanted[0] else None
+        return by_x, by_offset, by_scale, None
 
 
 def _layer_norm(
