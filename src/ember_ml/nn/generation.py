@@ -61,8 +61,8 @@ def generate(
         found, state, is_open = [rows], begin(rows.shape[0]), None
         for _ in range(count):
             logits, state = model(found[-1], state=state)
-            drawn = choose_token(ops.get_item(logits, (slice(None), -1)), temperature, top_k, top_p, stream)
-            drawn = ops.cast(ops.reshape(drawn, (-1, 1)), rows.dtype)
+            drawn = ops.reshape(choose_token(logits[:, -1], temperature, top_k, top_p, stream), (-1, 1))
+            drawn = drawn if drawn.dtype == rows.dtype else ops.cast(drawn, rows.dtype)
             if ends:
                 drawn = drawn if is_open is None else ops.where(is_open, drawn, found[-1])
                 is_open = ops.logical_not(ops.isin(drawn, ends))
@@ -99,7 +99,8 @@ def choose_token(logits: Tensor, temperature: float, top_k: int | None, top_p: f
     """Return one token for each row of logits."""
     if temperature == 0:
         return ops.argmax(logits, -1)
-    scaled, tokens = ops.divide(ops.cast(logits, "float32"), temperature), None
+    scaled, tokens = logits if ops.dtype(logits) is ops.float32 else ops.cast(logits, "float32"), None
+    scaled = scaled if temperature == 1 else ops.divide(scaled, temperature)
     if top_k is not None and top_k < scaled.shape[-1]:
         scaled, tokens = ops.top_k(scaled, top_k)
     if top_p is not None and top_p < 1:
@@ -109,5 +110,8 @@ def choose_token(logits: Tensor, temperature: float, top_k: int | None, top_p: f
         stays = ops.less(ops.subtract(ops.cumsum(shares, -1), shares), top_p)
         least = ops.min(ops.where(stays, ordered, float("inf")), -1, keepdims=True)
         scaled = ops.where(ops.less(scaled, least), float("-inf"), scaled)
-    drawn = ops.random_categorical(scaled, seed=stream)
+    # one number below 1 for each row: the token is the first whose running sum is above it; the last one is 1
+    sums = ops.cumsum(ops.softmax(scaled), -1)
+    place = ops.random_uniform((sums.shape[0], 1), device=ops.get_device(sums), seed=stream)
+    drawn = ops.sum(ops.less_equal(ops.divide(sums, sums[:, -1:]), place), -1, keepdims=True)
     return ops.reshape(drawn if tokens is None else ops.take_along_axis(tokens, drawn, -1), (-1,))

@@ -17,6 +17,8 @@ __all__ = ["CHUNK", "MASK", "block", "fill", "lane_block", "lane_key", "signed"]
 MASK = 0xFFFFFFFF
 CHUNK = 16384  # blocks at a time: the buffers and a formula's temporaries stay in the cache
 
+_FEW = 4  # blocks that cost less one by one than the calls that compute any number of them
+
 _PARITY = 0x1BD11BDA
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -85,6 +87,11 @@ def fill(out: np.ndarray, key: tuple[int, int], formula: Callable[..., Any], wid
     """
     count = len(out)
     blocks = count if wide else (count + 1) // 2
+    if blocks <= _FEW:
+        words = np.array([block(key, number << 32 | blocks + number) for number in range(blocks)], dtype=np.uint32)
+        x, y = words.reshape(blocks, 2).T.copy().view(np.int32)
+        out[:] = formula(x, y) if wide else np.concatenate([formula(x), formula(y[: count - blocks])])
+        return
     size = min(CHUNK, blocks)
     numbers = np.arange(size, dtype=np.uint32)
     x, y, spare = (np.empty(size, dtype=np.uint32) for _ in range(3))

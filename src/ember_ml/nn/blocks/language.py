@@ -120,7 +120,7 @@ class LanguageModel(Model):
         """Return the learned vectors of ``count`` positions, from position ``first``."""
         if self.length is not None and first + count > self.length:
             raise ValueError(f"this LanguageModel takes {self.length} tokens at most, not {first + count}")
-        return ops.get_item(self.places.weight, slice(first, first + count))
+        return self.places.weight[first : first + count]
 
     def generate(
         self,

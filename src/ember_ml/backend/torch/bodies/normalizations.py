@@ -147,8 +147,17 @@ def _layer_norm(
 
 
 _layer_normalization = _along_last(_layer_norm, "gamma", "beta")
-_rms_normalization = _along_last(F.rms_norm, "scale")
+rms_normalization = _along_last(F.rms_norm, "scale")
 
-layer_normalization = _layer_normalization
-rms_normalization = _rms_normalization
+
+def layer_normalization(
+    x: torch.Tensor, gamma: torch.Tensor | None, beta: torch.Tensor | None, axis: Any, epsilon: float
+) -> torch.Tensor:
+    if axis == -1 and gamma is not None and beta is not None and gamma.ndim:  # as layers call it
+        lengths = gamma.shape
+        if lengths == beta.shape == x.shape[-1:]:
+            return torch.layer_norm(x, lengths, gamma, beta, epsilon)
+    return _layer_normalization(x, gamma, beta, axis, epsilon)
+
+
 group_normalization = ByDType(_group_normalization, in_float32(_group_normalization))

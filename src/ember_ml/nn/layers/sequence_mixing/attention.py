@@ -137,16 +137,17 @@ class Attention(Heads, SequenceMixingLayer):
             raise ValueError(f"{type(self).__name__} takes x of shape (batch, length, {self.hidden}), not {shape}")
         heads, turned = self.heads, self.heads + self.groups
         parts = ops.reshape(projected, (*projected.shape[:2], turned + self.groups, self.width))
-        if self.query_norm is not None and self.key_norm is not None:
+        if self.rotary and self.query_norm is None:
+            both, value = ops.split(parts, (turned,), axis=2)
+            query, key = ops.split(self._rotate(both, state), (heads,), axis=2)
+        elif state is not None:  # slices cost less than a split, whose gradient costs less than theirs
+            query, key, value = parts[:, :, :heads], parts[:, :, heads:turned], parts[:, :, turned:]
+        else:
             query, key, value = ops.split(parts, (heads, turned), axis=2)
+        if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
             if self.rotary:
                 query, key = self._rotate(query, state), self._rotate(key, state)
-        elif self.rotary:
-            both, value = ops.split(parts, (turned,), axis=2)
-            query, key = ops.split(self._rotate(both, state), (heads,), axis=2)
-        else:
-            query, key, value = ops.split(parts, (heads, turned), axis=2)
         if state is not None:
             key, value, state = self.extend(state, key, value)
         is_causal = self.causal and query.shape[1] > 1  # one new position sees all of the cache
