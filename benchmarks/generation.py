@@ -18,10 +18,10 @@ import hand_numpy
 import hand_torch
 import torch
 from torch.nn import functional as F
-from training import best_times
 
 import ember_ml
 from ember_ml import nn, ops
+from training import best_times
 
 VOCABULARY, LENGTH, DEPTH, HEADS, TOP_K = 65, 1024, 4, 4, 10
 

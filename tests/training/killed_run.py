@@ -1,7 +1,8 @@
 """A run of training that tests kill and start again: ``python killed_run.py BACKEND RESULT [FOLDER EVERY]``.
 
-It has everything that a checkpoint must keep: a shuffled order, dropout, running statistics, a schedule, gradients that
-are collected over two batches while an epoch has five, metrics, validation, and the best parameters of early stopping.
+It has everything that a checkpoint must keep: a shuffled order, dropout, running statistics, a schedule, parameter groups
+of two optimizers, gradients that are collected over two batches while an epoch has five, metrics, validation, and the
+best parameters of early stopping.
 With a folder it saves there, and goes on from what is there. In the end it writes the weights and the history.
 """
 
@@ -23,9 +24,13 @@ def main(backend: str, result: str, folder: str = "", every: str = "1") -> None:
     y = ops.argmax(ops.matmul(x, ops.random_normal((6, 3), seed=2)), axis=-1)
     model = nn.Sequential(nn.Linear(16), nn.BatchNorm(16), ops.tanh, nn.Dropout(0.3), nn.Linear(16, 3))
     saving = [callbacks.Checkpoint(folder, every_steps=int(every), resume=True)] if folder else []
+    groups = [
+        {"match": r".*bias", "weight_decay": 0.0, "beta1": 0.8, "rate_factor": 0.5},
+        {"match": r"4\..*", "optimizer": optimizers.SGD(schedules.Cosine(0.05, steps=12), momentum=0.9)},
+    ]
     trainer = Trainer(
         model,
-        optimizers.Adam(schedules.Cosine(0.02, steps=12)),
+        optimizers.AdamW(schedules.Cosine(0.02, steps=12), weight_decay=0.01, groups=groups),
         "sparse_categorical_crossentropy",
         metrics=["accuracy"],
         callbacks=[*saving, callbacks.EarlyStopping("val_loss", patience=2, smallest_change=0.01, restore_best=True)],
