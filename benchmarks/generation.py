@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -70,16 +71,17 @@ def main() -> None:
     for width in options.widths:
         ops.random.seed(0)
         model = nn.blocks.LanguageModel(VOCABULARY, width, DEPTH, HEADS, length=LENGTH, tied=False)
-        state = model.state_dict()
+        state: dict[str, Any] = model.state_dict()
         hand = hand_torch.Transformer(VOCABULARY, LENGTH, width, DEPTH, HEADS)
         names = hand_numpy.transformer_names(state)
         hand.load_state_dict({key: state[names[key]] for key in hand.state_dict()})
         prompt, count = torch.tensor([[1, 2, 3]]), options.tokens
-        assert torch.equal(model.generate(prompt, 50, 0.0), write_by_hand(hand, prompt, 50, None))
+        written: Any = model.generate(prompt, 50, 0.0)
+        assert torch.equal(written, write_by_hand(hand, prompt, 50, None))
         for choice, temperature, top_k in (("greedy", 0.0, None), ("top-k", 1.0, TOP_K)):
-            runs = {
-                "ember": lambda t=temperature, k=top_k: model.generate(prompt, count, t, k),
-                "hand": lambda k=top_k: write_by_hand(hand, prompt, count, k),
+            runs: dict[str, Any] = {
+                "ember": partial(model.generate, prompt, count, temperature, top_k),
+                "hand": partial(write_by_hand, hand, prompt, count, top_k),
             }
             best = best_times(runs, options.seconds, time.process_time if options.cpu else time.perf_counter)
             ember, other = best["ember"] / count, best["hand"] / count

@@ -1,8 +1,8 @@
 """A run of training that tests kill and start again: ``python killed_run.py BACKEND RESULT [FOLDER EVERY]``.
 
-It has everything that a checkpoint must keep: a shuffled order, dropout, running statistics, a schedule, parameter groups
-of two optimizers, gradients that are collected over two batches while an epoch has five, metrics, validation, and the
-best parameters of early stopping.
+It has everything that a checkpoint must keep: a shuffled order, dropout, running statistics, a schedule, groups of
+parameters with two optimizers, gradients that are collected over two batches while an epoch has five, metrics,
+validation, and the best parameters of early stopping.
 With a folder it saves there, and goes on from what is there. In the end it writes the weights and the history.
 """
 
