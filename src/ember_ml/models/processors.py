@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any, NamedTuple
@@ -36,8 +35,8 @@ _KINDS = {
     "Siglip": _Kind(3, False, False),
     "ViT": _Kind(2, False, False),
 }
-_REACHES = {0: 0, 1: 3, 2: 1, 3: 2}
-"""By the numbers of interpolations in Pillow, nearest, Lanczos, bilinear and bicubic: how far a kernel reaches."""
+_INTERPOLATIONS = {0: "nearest", 1: "lanczos3", 2: "bilinear", 3: "bicubic"}
+"""By their numbers in Pillow."""
 _DISTORTED_FROM = 384
 """From this size on, ConvNeXt's images are resized to squares and not cropped."""
 
@@ -50,12 +49,12 @@ class ImageProcessor:
         self._crop = self._read_size("crop_size") if settings.flag("do_center_crop", self._usual.is_cropped) else None
         self._size = self._read_size("size") if settings.flag("do_resize", True) else None
         number = settings.integer("resample", self._usual.resample, least=0)
-        if number not in _REACHES:
+        if number not in _INTERPOLATIONS:
             raise ConfigError(
                 f"{settings.where} has resample = {number}; Ember ML has 0 (nearest), 1 (Lanczos), 2 (bilinear) and 3 "
                 "(bicubic)"
             )
-        self._reach = _REACHES[number]
+        self._interpolation = _INTERPOLATIONS[number]
         self._factor = settings.number("rescale_factor", 1 / 255) if settings.flag("do_rescale", True) else None
         self._moments: tuple[list[float], list[float]] | None = None
         if settings.flag("do_normalize", True):
@@ -122,58 +121,15 @@ class ImageProcessor:
         return _crop(self._scale(x, _keep_shape(x, larger)), (size, size))
 
     def _scale(self, x: Tensor, size: tuple[int, int]) -> Tensor:
-        x, device = ops.cast(x, "float32"), ops.get_device(x)
-        rows, columns = (
-            ops.array(_weigh_pixels(old, new, self._reach), dtype="float32", device=device)
-            for old, new in zip(x.shape[:2], size, strict=True)
-        )
-        x = _round(ops.matmul(columns, x))
-        height, width, channels = x.shape
-        x = ops.matmul(rows, ops.reshape(x, (height, width * channels)))
-        return ops.reshape(_round(x), (size[0], width, channels))
+        """Resize the width, then the height, each rounded to whole numbers, halves up, as Pillow does.
 
-
-def _round(x: Tensor) -> Tensor:
-    """Return whole numbers from 0 to 255, halves rounded up; Pillow does so after each axis.
-
-    Pillow 13 takes the height first where that is less work, and the width otherwise.
-    """
-    return ops.clip(ops.floor(ops.add(x, 0.5)), 0.0, 255.0)
-
-
-def _weigh_pixels(old: int, new: int, reach: int) -> list[list[float]]:
-    """Return the weights of ``old`` pixels in each of ``new``, by a kernel that is wider where there are fewer."""
-    table, scale = [[0.0] * old for _ in range(new)], max(old / new, 1.0)
-    for row, weights in enumerate(table):
-        centre = (row + 0.5) * old / new
-        if not reach:
-            weights[min(int(centre), old - 1)] = 1.0
-            continue
-        first, last = max(int(centre - reach * scale + 0.5), 0), min(int(centre + reach * scale + 0.5), old)
-        found = [_KERNELS[reach](abs(place + 0.5 - centre) / scale) for place in range(first, last)]
-        weights[first:last] = [weight / sum(found) for weight in found]
-    return table
-
-
-def _linear(x: float) -> float:
-    return max(1.0 - x, 0.0)
-
-
-def _cubic(x: float) -> float:
-    """Return the kernel of Keys (1981) with a = -1/2."""
-    if x < 1:
-        return (1.5 * x - 2.5) * x * x + 1
-    return -0.5 * (((x - 5) * x + 8) * x - 4) if x < 2 else 0.0
-
-
-def _lanczos(x: float) -> float:
-    if x == 0:
-        return 1.0
-    angle = math.pi * x
-    return 3 * math.sin(angle) * math.sin(angle / 3) / angle**2 if x < 3 else 0.0
-
-
-_KERNELS = {1: _linear, 2: _cubic, 3: _lanczos}
+        Pillow 13 takes the height first where that is less work.
+        """
+        x = ops.cast(x, "float32")
+        for target in ((x.shape[0], size[1]), size):
+            x = ops.resize(x, target, self._interpolation, antialias=True)
+            x = ops.clip(ops.floor(ops.add(x, 0.5)), 0.0, 255.0)
+        return x
 
 
 def _keep_shape(x: Tensor, size: int) -> tuple[int, int]:
