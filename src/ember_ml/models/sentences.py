@@ -72,6 +72,13 @@ class SentenceEncoder(Module):
 
     Called with (batch, length) tokens and a ``mask`` that is false, or 0, at padding, it returns (batch, width)
     vectors; :meth:`encode` takes texts.
+
+    Args:
+        encoder: The model whose vectors of tokens are pooled.
+        poolings: How they are pooled, such as "mean" or "first"; the results of several are joined.
+        maps: Modules that the pooled vector goes through.
+        is_normalized: Whether the vectors get length 1.
+        longest: The most tokens of a text, the rest of which is cut off; None: as many as there are.
     """
 
     encoder: Any
@@ -179,6 +186,12 @@ def load_sentence_encoder(
 
     The arguments are those of :func:`ember_ml.models.load`. A folder without ``modules.json``, of an encoder
     alone, gets the mean of the tokens.
+
+    Args:
+        folder: The folder, or the id of a model of the Hub.
+        dtype: The dtype of the parameters; None: that of the files.
+        device: Where the parameters are; None: the default device.
+        revision: The branch, tag or commit of a model of the Hub.
 
     >>> import tempfile
     >>> from ember_ml import models, ops
