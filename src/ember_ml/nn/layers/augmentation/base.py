@@ -46,7 +46,9 @@ class ImageAugmentation(Module):
 
 def draw(like: Tensor, shape: tuple[int, ...], low: float = 0.0, high: float = 1.0) -> Tensor:
     """Return random numbers from the stream of the process, on the device of ``like``."""
-    return ops.random_uniform(shape, low, high, device=ops.get_device(like))
+    # torch 2.13: its compiler refuses the second constant of a function, which each draw between bounds would have
+    numbers = ops.random_uniform(shape, device=ops.get_device(like))
+    return numbers if (low, high) == (0.0, 1.0) else ops.add(ops.multiply(numbers, high - low), low)
 
 
 def check_range(value: Any, name: str, least: float = 0.0) -> tuple[float, float]:
