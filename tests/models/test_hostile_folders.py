@@ -58,7 +58,10 @@ def _change(folder: Path, name: str = "config.json", **values: Any) -> None:
         ({"hidden_size": 64, "head_dim": 8}, r"'model\.embed_tokens\.weight'.*\(61, 32\).*\(61, 64\).*hidden_size=64"),
         ({"vocab_size": 62}, r"'model\.embed_tokens\.weight'.*vocab_size=62"),
         ({"vocab_size": 2**39}, "vocab_size"),
-        ({"num_key_value_heads": 3}, "3 heads of keys and values.*num_key_value_heads=3"),
+        (
+            {"num_key_value_heads": 3},
+            "3 groups .* do not divide its 4 heads.*num_key_value_heads=3",
+        ),
         ({"num_key_value_heads": 4}, r"'model\.layers\.0\.self_attn\.k_proj\.weight'"),
         ({"attention_bias": True}, r"lack 'model\.layers\.0\.self_attn\.q_proj\.bias'"),
         ({"attention_bias": "no"}, "attention_bias = 'no'"),

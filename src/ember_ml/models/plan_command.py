@@ -1,4 +1,4 @@
-"""The command ``ember-ml plan``: how a decoder would train on a cluster, by arithmetic."""
+"""The command ``ember-ml plan``: how a decoder would train on a cluster. What computes is imported when it runs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import json
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from ember_ml.distributed.planning import DEVICES, Cluster, Estimate, Job, plan
 from ember_ml.errors import ConfigError, EmberError
-from ember_ml.models.settings import Settings, parse_json
-from ember_ml.models.sizes import read_sizes
+
+if TYPE_CHECKING:
+    from ember_ml.distributed.planning import Estimate
+    from ember_ml.models.settings import Settings
 
 __all__ = ["app"]
 
@@ -30,7 +31,7 @@ def show_plan(
     model: Annotated[Path, typer.Argument(help="The folder of a model, or its config.json; weights are not read.")],
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="Number of devices.")],
     network: Annotated[str, typer.Option(help="Bits per second of each device between hosts, such as 400G.")] = "400G",
-    device: Annotated[str, typer.Option(help=f"One of {', '.join(DEVICES)}.")] = "h100",
+    device: Annotated[str, typer.Option(help="a100, h100, h200 or b200.")] = "h100",
     per_host: Annotated[int, typer.Option("--per-host", min=1, help="Devices of a host.")] = 8,
     sequence: Annotated[int, typer.Option(min=1, help="Tokens of a sequence.")] = 8192,
     batch: Annotated[int | None, typer.Option(min=1, help="Sequences of a step (default: 4 per device).")] = None,
@@ -44,6 +45,9 @@ def show_plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Print memory, bytes moved, time and efficiency of a training step, for the meshes of devices that fit."""
+    from ember_ml.distributed.planning import DEVICES, Cluster, Job, plan
+    from ember_ml.models.sizes import read_sizes
+
     if device not in DEVICES:
         raise typer.BadParameter(f"there is no device {device!r}; choose from {', '.join(DEVICES)}")
     sizes = read_sizes(_read_settings(model))
@@ -99,6 +103,8 @@ def _short(value: float) -> str:
 
 
 def _read_settings(path: Path) -> Settings:
+    from ember_ml.models.settings import Settings, parse_json
+
     file = path / "config.json" if path.is_dir() else path
     try:
         with file.open("rb") as opened:

@@ -31,6 +31,7 @@ class LanguageModel(Model):
         length: The longest sequence, for learned positions; None: rotary attention.
         tied: Whether the logits use the vectors of the tokens.
         logit_cap: Logits become ``cap * tanh(logit / cap)``; None: they stay.
+        block: Keyword arguments of :class:`nn.blocks.TransformerBlock` besides those that are named here.
 
     >>> from ember_ml import nn, ops
     >>> model = nn.blocks.LanguageModel(vocabulary=50, hidden=32, layers=2, heads=4)

@@ -55,6 +55,7 @@ class TransformerBlock(Layer):
         order: "pre", "post" or "parallel".
         epsilon: Added in the norms, against division by 0.
         attention_dropout: The share of weights of the attention that become 0 in training; None: ``dropout``.
+        attention: Keyword arguments of :class:`nn.Attention` besides these, such as ``window`` or ``qk_norm``.
 
     >>> from ember_ml import nn, ops
     >>> block = nn.blocks.TransformerBlock(32, heads=4, causal=True)
@@ -156,6 +157,11 @@ class Transformer(Layer):
 
     In the order "post", where each block ends with a normalization, there is none after the last. Its ``state`` is a
     list with that of each block.
+
+    Args:
+        hidden: The width of input and result.
+        layers: The number of blocks.
+        block: Keyword arguments of :class:`TransformerBlock` besides those that are named here.
 
     >>> from ember_ml import nn, ops
     >>> encoder = nn.blocks.Transformer(32, layers=2, heads=4)
