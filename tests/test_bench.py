@@ -30,6 +30,7 @@ def test_every_native_call_is_that_of_an_op(backend: str) -> None:
         assert ops.to_numpy(native).tolist() == pytest.approx(ops.to_numpy(getattr(ops, name)(x)).tolist(), rel=1e-6)
 
 
+@pytest.mark.long_with("torch", "mlx")
 def test_calls_are_measured_against_the_native_call(backend: str) -> None:
     rows = measure_calls(backend, 10, 0.001, keras=False)
     assert [row.case for row in rows] == [

@@ -115,6 +115,7 @@ def test_newton_finds_the_minimum(start: list[float], backend: str) -> None:
     assert values == sorted(values, reverse=True)
 
 
+@pytest.mark.long_with("torch")
 def test_the_network_comes_to_solve_the_equation(backend: str) -> None:
     example = load("physics_informed")
     x = ops.linspace(0.0, 1.0, 17)

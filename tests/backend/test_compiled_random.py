@@ -140,7 +140,8 @@ def _values(results: Any) -> list[Any]:
     return [ops.to_numpy(result).tolist() for result in results]
 
 
-@pytest.mark.parametrize("compiler", ["aot_eager", pytest.param("inductor", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("compiler", ["aot_eager", "inductor"])
 def test_stream_of_the_process_goes_on_in_a_function_of_torch(torch: Any, compiler: str) -> None:
     x = torch.ones(8)
     ops.seed(31)

@@ -280,7 +280,7 @@ def test_sorting_all_elements(backend: str) -> None:
     assert _values(ops.sort(7.0, axis=None)) == [7.0]
 
 
-@pytest.mark.parametrize("op", [ops.quantile, ops.nanquantile])
+@pytest.mark.parametrize("op", [ops.quantile, pytest.param(ops.nanquantile, marks=pytest.mark.long)])
 def test_compiled_quantiles(backend: str, op: Any) -> None:
     if backend == "torch" and version("torch") < "2.12":
         pytest.skip("PyTorch 2.11 cannot trace the floats that change from one compiled function to the next")
