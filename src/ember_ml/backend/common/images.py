@@ -20,7 +20,6 @@ __all__ = [
     "image_axes",
     "nearest_places",
     "pair",
-    "patch_places",
     "resize_weights",
     "sample_weights",
 ]
@@ -124,8 +123,3 @@ def bell_weights(length: int, sigma: float) -> list[float]:
     if not total:
         raise ValueError(f"a Gaussian with sigma={sigma} is 0 at all of {length} elements; take an odd number of them")
     return [weight / total for weight in weights]
-
-
-def patch_places(count: int, size: int, stride: int, dilation: int) -> np.ndarray:
-    """Return the places of the elements of each patch along one axis, a row for each patch."""
-    return stride * np.arange(count, dtype=np.int64)[:, None] + dilation * np.arange(size, dtype=np.int64)

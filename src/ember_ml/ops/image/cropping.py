@@ -12,8 +12,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.common.convolution import per_dimension
-from ember_ml.backend.common.images import check_choice, image_axes, pair, patch_places
-from ember_ml.backend.random.draw import constant
+from ember_ml.backend.common.images import check_choice, image_axes, pair
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived
 from ember_ml.dispatch.dtype_rules import SAME
@@ -181,7 +180,10 @@ def extract_patches(
             raise ValueError(f"a patch of {reach} elements does not fit into {total}; use padding='same'")
         else:
             patches = (total - reach) // step + 1
-        x = ops.take(x, constant(patch_places, ops.get_device(x), patches, length, step, rate), axis)
+        device = ops.get_device(x)
+        starts = ops.arange(0, patches * step, step, device=device)
+        inside = ops.arange(0, length * rate, rate, device=device)
+        x = ops.take(x, ops.add(ops.expand_dims(starts, -1), inside), axis)
     outer = [first + 2 * number for number in range(count)]
     x = ops.transpose(x, (*range(first), *outer, *(axis + 1 for axis in outer), len(x.shape) - 1))
     x = ops.reshape(x, (*x.shape[: first + count], -1))
