@@ -52,14 +52,8 @@ def relint(project: Project, path: str, source: str) -> list[Finding]:
     project.add(path, name, source, old.settings)
     file = project.files[path]
     file.interesting = True
-    for action in (
-        project._walk_top,
-        project._walk_all,
-        project._walk_changed,
-        project._walk_changed,
-        project._walk_changed,
-    ):
-        project._walk_guarded(file, action)
+    for _ in range(2):  # the top, then the functions
+        project.advance([file], {})
     return project.findings(path)
 
 

@@ -6,10 +6,12 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from ember_ml.lint.finding import Finding
 from ember_ml.lint.fix import Edit, Fix
-from ember_ml.lint.values import UNKNOWN, Value
+from ember_ml.lint.history import History, Note
+from ember_ml.lint.values import Value
 
 
 def digest(data: bytes) -> str:
@@ -39,9 +41,21 @@ class Cache:
         """Return ``{path: [hash, findings]}`` of the last run with this key, or nothing."""
         return self._read(self._path)
 
-    def load_facts(self) -> dict[str, list]:
-        """Return ``{path: [reads, produced]}`` of the last run with this key, or nothing."""
-        return self._read(self._facts_path)
+    def load_histories(self) -> list[History]:
+        """Return what the last run with this key did, batch by batch, or nothing."""
+        try:
+            return [
+                History(
+                    [_unpack_facts(facts) for facts in rounds],
+                    {
+                        path: Note(reads, [_unpack_facts(facts) for facts in news])
+                        for path, (reads, news) in notes.items()
+                    },
+                )
+                for rounds, notes in self._read(self._facts_path)["batches"]
+            ]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return []
 
     def _read(self, path: str) -> dict[str, list]:
         try:
@@ -51,8 +65,20 @@ class Cache:
             return {}
         return data if isinstance(data, dict) else {}
 
-    def save(self, findings: dict[str, list], facts: dict[str, list]) -> None:
+    def save(self, findings: dict[str, list], histories: list[History]) -> None:
         """Write both files; a folder that cannot be written is not an error."""
+        facts = {
+            "batches": [
+                [
+                    [_pack_facts(facts) for facts in history.rounds],
+                    {
+                        path: [note.reads, [_pack_facts(facts) for facts in note.news]]
+                        for path, note in history.notes.items()
+                    },
+                ]
+                for history in histories
+            ]
+        }
         try:
             os.makedirs(self.folder, exist_ok=True)
             ignore = os.path.join(self.folder, ".gitignore")
@@ -95,45 +121,27 @@ def unpack_finding(path: str, row: list) -> Finding:
     return Finding(path, line, column, end_line, end_column, code, message, fix, cell)
 
 
-_LARGEST = 2000
-"""The largest number of parts of a fact; one with more, such as nested tuples, counts as unknown."""
-
-
-def pack(value: object) -> object:
-    """Return a fact as JSON."""
-    return _pack(value) if _is_small(value) else {"k": UNKNOWN, "d": None}
+def _pack_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    return {key: _pack(value) for key, value in facts.items()}
 
 
 def _pack(value: object) -> object:
+    """Return a fact as JSON."""
     if isinstance(value, Value):
-        return {
-            "k": value.kind,
-            "d": _pack(value.detail) if value.kind != UNKNOWN or value.detail == ("mixed",) else None,
-        }
+        return {"k": value.kind, "d": _pack(value.detail)}
     if isinstance(value, tuple):
         return [_pack(item) for item in value]
     return value
 
 
-def _is_small(value: object) -> bool:
-    """Return whether a fact has few parts and is not nested deeply; shared parts count each time, as in JSON."""
-    stack, count = [(value, 0)], 0
-    while stack:
-        part, depth = stack.pop()
-        count += 1
-        if count > _LARGEST or depth > 100:
-            return False
-        if isinstance(part, Value):
-            stack.append((part.detail, depth + 1))
-        elif isinstance(part, tuple):
-            stack += [(item, depth + 1) for item in part]
-    return True
+def _unpack_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    return {key: _unpack(value) for key, value in facts.items()}
 
 
-def unpack(value: object) -> object:
+def _unpack(value: object) -> object:
     """Return the fact behind its JSON."""
     if isinstance(value, dict):
-        return Value(value["k"], unpack(value["d"]))
+        return Value(value["k"], _unpack(value["d"]))
     if isinstance(value, list):
-        return tuple(unpack(item) for item in value)
+        return tuple(_unpack(item) for item in value)
     return value

@@ -58,10 +58,10 @@ _NEVER_TENSOR = frozenset({"inst", "ref", "bound", "text", "dict", "list", "lamb
 class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
     """The walker of one file."""
 
-    def __init__(self, module: Module, facts: Facts, rules_by_node: dict[type, list[Any]]) -> None:
+    def __init__(self, module: Module, shared: dict[str, Any], rules_by_node: dict[type, list[Any]]) -> None:
         self.module = module
         self.profile = module.profile
-        self.facts = facts
+        self.facts = Facts(shared)
         self.rules = rules_by_node
         self.units: list[Unit] = []
         self.top: dict[str, Value] = {}
@@ -70,7 +70,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
         self.unit = Unit(module.name, module.tree, None, None)
         self.units.append(self.unit)
         self.pending: dict[int, Unit] = {}
-        self.produced: dict[str, object] = {}
+        self.seen: set[str] = set()  # all facts that were ever read
         self.guards = 0  # depth of blocks in which a TypeError is expected
         self.expressions: dict[type, Any] = {
             ast.Name: self.name,
@@ -157,8 +157,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
         self.unit = unit
         unit.reports = {}
         unit.returns = []
-        self.facts.reads = unit.reads = {}
-        self.facts.produced = self.produced
+        unit.reads = self.facts.begin()
         # A function sees the variables of the functions around it, as they are when those have run.
         scopes = [env]
         around = unit.parent
@@ -174,6 +173,7 @@ class Flow(ExpressionMixin, CallMixin, StatementMixin, NarrowingMixin):
     def _leave(self, unit: Unit) -> None:
         unit.walked = True
         unit.env = self.env
+        self.seen.update(unit.reads)
 
     def _walk_function(self, unit: Unit) -> None:
         node = unit.node

@@ -1,22 +1,22 @@
-"""Check on several cores: each process walks a part of the files, and exchanges facts between rounds."""
+"""Check on several cores: each process walks a part of the files, and news are exchanged between rounds."""
 
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ember_ml.lint.facts import News, exchange
 from ember_ml.lint.finding import Finding
-from ember_ml.lint.project import ROUNDS, Project
-from ember_ml.lint.values import Value, join
+from ember_ml.lint.history import History, Note, Walk
 
 
-def check_parallel(inputs: list, jobs: int) -> tuple[dict[str, list[Finding]], dict[str, list]]:
-    """Return the findings of all files and the facts for the cache, as one process would have found them."""
+def check_parallel(inputs: list, jobs: int) -> tuple[dict[str, list[Finding]], History]:
+    """Return the findings of all files, and what the cache keeps of the run."""
     context = multiprocessing.get_context("spawn")
-    shares = _shares(inputs, jobs)
     pipes, workers = [], []
-    for share in shares:
+    for share in _shares(inputs, jobs):
         here, there = context.Pipe()
         worker = context.Process(target=_work, args=(there, share), daemon=True)
         worker.start()
@@ -24,23 +24,15 @@ def check_parallel(inputs: list, jobs: int) -> tuple[dict[str, list[Finding]], d
         pipes.append(here)
         workers.append(worker)
     try:
-        table: dict[str, Any] = {}
-        for _ in range(ROUNDS):
-            news = [pipe.recv() for pipe in pipes]
-            changed = _merge(table, news)
-            if not changed:
-                break
-            for pipe in pipes:
-                pipe.send(changed)
+        rounds = exchange(_step_of(pipes))
+        found: dict[str, list[Finding]] = {}
+        notes: dict[str, Note] = {item.path: Note() for item in inputs}
         for pipe in pipes:
             pipe.send(None)
-        found: dict[str, list[Finding]] = {}
-        facts: dict[str, list] = {}
         for pipe in pipes:
-            while isinstance(answer := pipe.recv(), dict):  # facts of a round that nobody waited for
-                pass
-            found.update(answer[0])
-            facts.update(answer[1])
+            findings, noted = pipe.recv()
+            found.update(findings)
+            notes.update(noted)
     finally:
         for pipe in pipes:
             pipe.close()
@@ -48,7 +40,19 @@ def check_parallel(inputs: list, jobs: int) -> tuple[dict[str, list[Finding]], d
             worker.join(timeout=5)
             if worker.is_alive():
                 worker.terminate()
-    return found, facts
+    return found, History(rounds, notes)
+
+
+def _step_of(pipes: list[Connection]) -> Callable[[dict[str, Any]], tuple[News, bool]]:
+    """Return the function that walks one round in all processes."""
+
+    def step(changed: dict[str, Any]) -> tuple[News, bool]:
+        for pipe in pipes:
+            pipe.send(changed)
+        answers = [pipe.recv() for pipe in pipes]
+        return {path: facts for news, _ in answers for path, facts in news.items()}, all(done for _, done in answers)
+
+    return step
 
 
 def _shares(inputs: list, jobs: int) -> list[list]:
@@ -62,43 +66,14 @@ def _shares(inputs: list, jobs: int) -> list[list]:
     return shares
 
 
-def _merge(table: dict[str, Any], news: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add what the workers found to the table; return the changed facts."""
-    changed: dict[str, object] = {}
-    for facts in news:
-        for key, value in facts.items():
-            old = table.get(key)
-            new = value if old is None or not isinstance(value, Value) else join(old, value)
-            if old is None or new != old:
-                table[key] = changed[key] = new
-    return changed
-
-
 def _work(pipe: Connection, share: list) -> None:
-    from ember_ml.lint.runner import add, finish, packed_facts
+    from ember_ml.lint.runner import add, collect
 
-    project = Project()
+    walk = Walk()
     problems: dict[str, list[Finding]] = {}
     for item in share:
-        add(project, item, problems)
-    project.start()
-    sent: dict[str, object] = {}
-    while True:
-        for _ in range(ROUNDS):
-            if not project.step():
-                break
-        news = {
-            key: value
-            for key, value in project.facts.table.items()
-            if sent.get(key) is not value and sent.get(key) != value
-        }
-        sent.update(news)
-        pipe.send(news)
-        others = pipe.recv()
-        if others is None:
-            break
-        project.facts.merge(others)
-        sent.update(others)
-    found = {item.path: problems[item.path] if item.path in problems else finish(project, item) for item in share}
-    pipe.send((found, packed_facts(project)))
+        add(walk.project, item, problems)
+    while (changed := pipe.recv()) is not None:
+        pipe.send(walk.step(changed))
+    pipe.send((collect(walk.project, share, problems), walk.notes()))
     pipe.close()

@@ -5,20 +5,20 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ember_ml.lint import rules, suppressions
-from ember_ml.lint.facts import Facts
+from ember_ml.lint.facts import News, exchange
 from ember_ml.lint.finding import Finding
 from ember_ml.lint.fix import FixContext
 from ember_ml.lint.flow import Flow
 from ember_ml.lint.module import Module
 from ember_ml.lint.profiles import EMBER, Profile
 from ember_ml.lint.unit import Unit
+from ember_ml.lint.values import SEQUENCE, form_of
 
-ROUNDS = 5
+_PASSES = 5  # over one file in one round
 _DEEP = 20_000  # recursion limit while walking; Python-to-Python calls do not use the C stack
 _DEEP_PARSE = 5_000  # the parser does use the C stack
 _TABLES: dict[frozenset[str], dict] = {}
@@ -42,6 +42,8 @@ class File:
     flow: Any = None  # the walker; None if the file cannot be parsed
     settings: Settings = field(default_factory=Settings)
     interesting: bool = False
+    imports: list[str] = field(default_factory=list)  # of modules and of names in them
+    goes_on: bool = True  # there is something to walk without news of other files
     problem: Finding | None = None
 
 
@@ -54,7 +56,7 @@ class Project:
     """Files that are checked together."""
 
     def __init__(self) -> None:
-        self.facts = Facts()
+        self.shared: dict[str, Any] = {}  # what all files had found by the end of the last round
         self.files: dict[str, File] = {}
 
     def add(self, path: str, name: str, source: str, settings: Settings) -> File:
@@ -68,112 +70,83 @@ class Project:
         table = _TABLES.get(settings.codes)
         if table is None:
             table = _TABLES[settings.codes] = rules.by_node(settings.codes)
-        file.flow = Flow(module, self.facts, table)
+        file.flow = Flow(module, self.shared, table)
         file.interesting = settings.strict or _interest(settings.profile).search(source) is not None
-        self._note_interest(file)
         return file
 
     def run(self) -> None:
-        """Walk everything until nothing changes any more, five rounds at most."""
-        self.start()
-        for _ in range(ROUNDS):
-            if not self.step():
+        """Walk everything, round after round, until nothing changes any more."""
+        exchange(self.step)
+
+    def step(self, changed: dict[str, Any]) -> tuple[News, bool]:
+        """Walk one round; return the news of each file, and whether no file would go on without news of others.
+
+        The first round walks the top level of every file, the next ones what is new or has read one of the facts that
+        the round before ``changed``. Within a round files see nothing of each other.
+        """
+        self.shared.update(changed)
+        return self.advance(list(self.files.values()), changed)
+
+    def advance(self, files: list[File], changed: dict[str, Any]) -> tuple[News, bool]:
+        """Walk one round of some files."""
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, _DEEP))
+        news: News = {}
+        try:
+            for file in files:
+                try:
+                    if file.flow is not None:
+                        self._advance(file, changed)
+                        if found := file.flow.facts.take_news():
+                            news[file.path] = found
+                except RecursionError:
+                    file.flow = None
+                    file.problem = unreadable(file.path, 1, 1, "nested too deeply to be checked")
+        finally:
+            sys.setrecursionlimit(limit)
+        return news, not any(file.goes_on for file in files if file.flow is not None)
+
+    def _advance(self, file: File, changed: dict[str, Any]) -> None:
+        flow = file.flow
+        if not flow.units[0].walked:
+            flow.walk_top()
+            file.imports = _imported_names(flow)
+            self._note_interest(file)
+            return
+        if not file.goes_on and changed.keys().isdisjoint(flow.seen):
+            return
+        self._note_interest(file)
+        for _ in range(_PASSES):
+            file.goes_on = self._walk_changed(file)
+            if not file.goes_on:
                 break
 
-    def start(self) -> None:
-        """Walk the top level of every file, then the functions of the files that can hold tensors."""
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, _DEEP))
-        try:
-            for file in self.files.values():
-                self._walk_guarded(file, self._walk_top)
-            self._spread_interest()
-            for file in self.files.values():
-                if file.interesting:
-                    self._walk_guarded(file, self._walk_all)
-        finally:
-            sys.setrecursionlimit(limit)
-
-    def _spread_interest(self) -> None:
-        """Mark files that import from a file that can hold tensors as such files too."""
-        sleeping = [file for file in self.files.values() if file.flow is not None and not file.interesting]
-        changed = True
-        while changed and sleeping:
-            changed = False
-            for file in list(sleeping):
-                if self._imports_tensors(file.flow):
-                    file.interesting = changed = True
-                    self._note_interest(file)
-                    sleeping.remove(file)
-
-    def _imports_tensors(self, flow: Flow) -> bool:
-        found = False
-        for value in flow.top.values():
-            detail = value.detail
-            if type(detail) is tuple and detail[0] == "ref" and "." in detail[1]:
-                for name in (detail[1], detail[1].rpartition(".")[0]):
-                    known = self.facts.table.get("mod:" + name)
-                    if known is not None:
-                        flow.units[0].reads["mod:" + name] = known
-                        found = found or known is True
-        return found
-
     def _note_interest(self, file: File) -> None:
-        self.facts.produced = file.flow.produced
-        self.facts.put("mod:" + file.flow.module.name, file.interesting)
-
-    def step(self) -> bool:
-        """Walk again the units that read a fact that has changed since; return whether there were any."""
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, _DEEP))
-        before = len(self.facts.table)
-        self._spread_interest()
-        try:
-            again = [
-                self._walk_guarded(file, self._walk_changed) for file in self.files.values() if file.flow is not None
-            ]
-        finally:
-            sys.setrecursionlimit(limit)
-        return any(again) or len(self.facts.table) != before
-
-    def _walk_guarded(self, file: File, action: Callable[[File], Any]) -> bool:
-        if file.flow is None:
-            return False
-        try:
-            return bool(action(file))
-        except RecursionError:
-            file.flow = None
-            file.problem = unreadable(file.path, 1, 1, "nested too deeply to be checked")
-            return False
-
-    def _walk_top(self, file: File) -> None:
-        file.flow.walk_top()
-
-    def _walk_all(self, file: File) -> None:
+        """Say that a file can hold tensors, as it does where it imports from a file that can."""
         flow = file.flow
-        index = 1
-        while index < len(flow.units):
-            flow.walk(flow.units[index])
-            index += 1
+        reads = flow.facts.begin()
+        if not file.interesting:
+            file.interesting = any(flow.facts.read("mod:" + name) for name in file.imports)
+            flow.seen.update(reads)
+        if file.interesting:
+            flow.facts.put("mod:" + flow.module.name, True)
 
     def _walk_changed(self, file: File) -> bool:
-        flow, facts = file.flow, self.facts
-        changed = False
+        """Walk what has not been walked or has read a fact that has changed since; return whether there was any."""
+        flow = file.flow
+        facts = flow.facts
+        again = False
         if facts.changed_since(flow.units[0].reads):
             flow.walk_top()
-            changed = True
+            again = True
         index = 1
         while index < len(flow.units):
             unit = flow.units[index]
-            if unit.walked:
-                if facts.changed_since(unit.reads):
-                    flow.walk(unit)
-                    changed = True
-            elif file.interesting or _called_with_tensors(unit, facts):
+            if facts.changed_since(unit.reads) if unit.walked else file.interesting or _is_given_tensors(unit, flow):
                 flow.walk(unit)
-                changed = True
+                again = True
             index += 1
-        return changed
+        return again
 
     # --- results
 
@@ -292,17 +265,26 @@ def _interest(profile: Profile) -> re.Pattern[str]:
     return pattern
 
 
-def _called_with_tensors(unit: Unit, facts: Facts) -> bool:
+def _imported_names(flow: Flow) -> list[str]:
+    """Return the dotted names that a file has at its top, and the modules that they may be of."""
+    found: dict[str, None] = {}
+    for value in flow.top.values():
+        if form_of(value) == "ref" and "." in value.detail[1]:
+            found |= dict.fromkeys((value.detail[1], value.detail[1].rpartition(".")[0]))
+    return list(found)
+
+
+def _is_given_tensors(unit: Unit, flow: Flow) -> bool:
+    """Return whether a function of a file without tensors of its own is called with some."""
     node = unit.node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
+    flow.facts.begin()
     args = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    for index, arg in enumerate(args):
-        for key in (f"par:{unit.name}:{index}", f"par:{unit.name}:{arg.arg}"):
-            value = facts.table.get(key)
-            if value is not None and value.kind >= 2:
-                return True
-    return False
+    keys = [key for index, arg in enumerate(args) for key in (f"par:{unit.name}:{index}", f"par:{unit.name}:{arg.arg}")]
+    values = [flow.facts.read(key) for key in keys]
+    flow.seen.update(keys)
+    return any(value is not None and value.kind >= SEQUENCE for value in values)
 
 
 def lint_source(

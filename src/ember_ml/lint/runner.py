@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from ember_ml.lint import cache, sources
 from ember_ml.lint.config import Config, for_file
 from ember_ml.lint.finding import Finding
+from ember_ml.lint.history import History, Note, Repetition, Walk
 from ember_ml.lint.project import Project, Settings, unreadable
 
 BATCH = 20_000_000  # bytes of source that are held in memory together: their syntax trees take a hundred times that
@@ -107,43 +108,36 @@ def _check(inputs: list[Input], jobs: int, use_cache: bool) -> Result:
     store = _cache_for(inputs) if use_cache else None
     hashes = {item.path: cache.digest(item.data) for item in inputs} if store is not None else {}
     known = store.load() if store is not None else {}
-    fresh = [item for item in inputs if known.get(item.path, [None])[0] != hashes.get(item.path, "")]
+    fresh = {item.path for item in inputs if known.get(item.path, [None])[0] != hashes.get(item.path, "")}
     if store is not None and not fresh:
         result.findings = [cache.unpack_finding(item.path, row) for item in inputs for row in known[item.path][1]]
         result.from_cache = len(inputs)
         return result
-    old_facts = store.load_facts() if store is not None and len(fresh) < len(inputs) else {}
+    histories = store.load_histories() if store is not None and len(fresh) < len(inputs) else []
     found: dict[str, list[Finding]] = {}
-    facts: dict[str, list] = {}
-    if old_facts and sum(len(item.data) for item in fresh) < BATCH:
-        found, facts = _check_here(inputs, fresh, known, old_facts)
-    else:
-        for batch in _batches(inputs):
-            if jobs > 1 and len(batch) > 8:
-                from ember_ml.lint.parallel import check_parallel
-
-                new_found, new_facts = check_parallel(batch, jobs)
-            else:
-                new_found, new_facts = _check_here(batch, batch, {}, {})
-            found.update(new_found)
-            facts.update(new_facts)
-            if len(inputs) > len(batch):
-                gc.collect()  # values and syntax nodes refer to each other
+    kept: list[History] = []
+    for number, batch in enumerate(_batches(inputs)):
+        old = histories[number] if number < len(histories) else History()
+        new_found, history = _check_batch(batch, fresh, known, old, jobs)
+        found.update(new_found)
+        kept.append(history)
+        if len(inputs) > len(batch):
+            gc.collect()  # values and syntax nodes refer to each other
     for item in inputs:
         result.findings.extend(found[item.path])
     if store is not None:
         store.save(
             {item.path: [hashes[item.path], [cache.pack_finding(f) for f in found[item.path]]] for item in inputs},
-            facts,
+            kept,
         )
     return result
 
 
 def _batches(inputs: list[Input]) -> list[list[Input]]:
-    """Return the files in their order, cut where memory asks for it; facts do not cross a cut."""
+    """Return the files in the order of their paths, cut where memory asks for it; facts do not cross a cut."""
     batches: list[list[Input]] = [[]]
     size = 0
-    for item in inputs:
+    for item in sorted(inputs, key=lambda item: item.path):
         if size + len(item.data) > BATCH and batches[-1]:
             batches.append([])
             size = 0
@@ -152,47 +146,36 @@ def _batches(inputs: list[Input]) -> list[list[Input]]:
     return batches
 
 
-def _check_here(
-    inputs: list[Input], fresh: list[Input], known: dict, old_facts: dict
-) -> tuple[dict[str, list[Finding]], dict[str, list]]:
-    """Check the fresh files, and those of the others whose readings of facts have changed."""
-    project = Project()
-    by_path = {item.path: item for item in inputs}
-    waiting = {} if not old_facts else {path: row for path, row in old_facts.items() if path in by_path}
-    for item in fresh:
-        waiting.pop(item.path, None)
-    active = [item for item in inputs if item.path not in waiting]
-    for row in waiting.values():
-        project.facts.merge({key: cache.unpack(value) for key, value in row[1].items()})
+def _check_batch(
+    batch: list[Input], fresh: set[str], known: dict[str, list], old: History, jobs: int
+) -> tuple[dict[str, list[Finding]], History]:
+    """Check files, on several cores where there are many to walk, and only what has changed where little has."""
+    by_path = {item.path: item for item in batch}
+    asleep = {path: note for path, note in old.notes.items() if path not in fresh}
+    if old.notes.keys() != by_path.keys() or 2 * len(asleep) < len(batch):
+        old, asleep = History(), {}
+        if jobs > 1 and len(batch) > 8:
+            from ember_ml.lint.parallel import check_parallel
+
+            return check_parallel(batch, jobs)
+    walk = Walk()
     problems: dict[str, list[Finding]] = {}
-    while active:
-        for item in active:
-            add(project, item, problems)
-        project.run()
-        changed = [
-            path
-            for path, row in waiting.items()
-            if project.facts.changed_since({k: cache.unpack(v) for k, v in row[0].items()})
-        ]
-        for path in changed:
-            del waiting[path]
-        active = [by_path[path] for path in changed]
-    found = {
-        path: problems[path] if path in problems else finish(project, by_path[path])
-        for path in by_path
-        if path not in waiting
-    }
-    for path in waiting:
+
+    def add_paths(paths: list[str]) -> None:
+        for path in paths:
+            add(walk.project, by_path[path], problems)
+
+    add_paths([path for path in by_path if path not in asleep])
+    repetition = Repetition(walk, old, asleep, add_paths)
+    history = repetition.run()
+    found = collect(walk.project, [item for path, item in by_path.items() if path not in asleep], problems)
+    for path in asleep:
         found[path] = [cache.unpack_finding(path, row) for row in known[path][1]]
-    facts = {path: old_facts[path] for path in waiting}
-    facts.update(packed_facts(project))
-    return found, facts
+    return found, History(history.rounds, {path: history.notes.get(path, Note()) for path in by_path})
 
 
 def add(project: Project, item: Input, problems: dict[str, list[Finding]]) -> None:
     """Give a file to a project; one that cannot be decoded becomes a finding."""
-    if item.path in project.files:
-        return
     try:
         text = item.text()
     except sources.Undecodable as error:
@@ -201,7 +184,12 @@ def add(project: Project, item: Input, problems: dict[str, list[Finding]]) -> No
     project.add(item.path, item.name, text, item.settings)
 
 
-def finish(project: Project, item: Input) -> list[Finding]:
+def collect(project: Project, items: list[Input], problems: dict[str, list[Finding]]) -> dict[str, list[Finding]]:
+    """Return the findings of walked files."""
+    return {item.path: problems[item.path] if item.path in problems else _finish(project, item) for item in items}
+
+
+def _finish(project: Project, item: Input) -> list[Finding]:
     """Return the findings of one file, in the places of its notebook cells where it is one."""
     findings = project.findings(item.path)
     if not item.is_notebook or project.files[item.path].flow is None:
@@ -212,22 +200,6 @@ def finish(project: Project, item: Input) -> list[Finding]:
         cell, line = sources.cell_of(text, finding.line)
         placed.append(replace(finding, line=line, end_line=line + finding.end_line - finding.line, cell=cell))
     return placed
-
-
-def packed_facts(project: Project) -> dict[str, list]:
-    """Return the facts that each file read and produced, for the cache."""
-    result: dict[str, list] = {}
-    for path, file in project.files.items():
-        if file.flow is None:
-            result[path] = [{}, {}]
-            continue
-        reads: dict[str, object] = {}
-        for unit in file.flow.units:
-            reads.update(unit.reads)
-        result[path] = [
-            {key: cache.pack(value) for key, value in pairs.items()} for pairs in (reads, file.flow.produced)
-        ]
-    return result
 
 
 def _cache_for(inputs: list[Input]) -> cache.Cache:

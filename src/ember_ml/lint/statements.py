@@ -120,7 +120,7 @@ class StatementMixin(Walker):
             return
         form = "dict" if form_of(base) == "dict" else "list"
         present = base.detail[1] if form_of(base) != "tuple" else element_of(base)
-        grown = container(form, value if present is UNKNOWN_VALUE else join(present, value))
+        grown = container(form, value if present == UNKNOWN_VALUE else join(present, value))
         if isinstance(holder, ast.Name):
             for scope in reversed(self.scopes):
                 if holder.id in scope:

@@ -45,10 +45,7 @@ class Value:
         return name if self.detail is None else f"{name}({self.detail!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        detail = self.detail
-        if self.kind == UNKNOWN and detail != ("mixed",):  # syntax nodes stay in their process
-            detail = None
-        return (Value, (self.kind, detail))
+        return (Value, (self.kind, self.detail))
 
 
 TENSOR_VALUE = Value(TENSOR)
@@ -63,6 +60,8 @@ ONE_OR_SEVERAL = Value(UNKNOWN, ("mixed",))  # a tensor or a list of them: its e
 TENSOR_LIST = Value(SEQUENCE, ("list", TENSOR_VALUE))
 
 CONTAINERS = frozenset({"tuple", "list", "dict", "iter"})
+_HOLDERS = CONTAINERS | {"lambda"}
+_LARGEST, _DEEPEST = 2000, 100  # parts of a fact, and how deep they are nested; shared parts count each time
 
 
 def ref(name: str) -> Value:
@@ -139,8 +138,8 @@ def join(a: Value, b: Value) -> Value:
     if high.kind == TENSOR and low.kind == SEQUENCE:  # one or several: an operator may as well join two lists
         return ONE_OR_SEVERAL
     if high.kind == UNKNOWN:
-        return high if low.detail == ("none",) or high is ONE_OR_SEVERAL else UNKNOWN_VALUE
-    if low is ONE_OR_SEVERAL or low == ONE_OR_SEVERAL:
+        return high if low.detail == ("none",) or high == ONE_OR_SEVERAL else UNKNOWN_VALUE
+    if low == ONE_OR_SEVERAL:
         return ONE_OR_SEVERAL
     if high.kind == SEQUENCE and form_of(low) in CONTAINERS:
         form = "dict" if form_of(high) == "dict" else "list"
@@ -170,6 +169,34 @@ def join_all(values: Iterable[Value]) -> Value:
 def plain(value: Value) -> Value:
     """Return an unknown without its origin, which means nothing in another function."""
     return UNKNOWN_VALUE if value.kind == UNKNOWN and value.detail != ("mixed",) else value
+
+
+def portable(value: Value) -> Value:
+    """Return a value as it can leave its function, its process and the run.
+
+    Unknowns lose their origin at every depth; a value of too many parts, such as nested tuples, counts as unknown.
+    """
+    stack, count, is_plain = [(value, 0)], 0, True
+    while stack:
+        part, depth = stack.pop()
+        count += 1
+        if count > _LARGEST or depth > _DEEPEST:
+            return UNKNOWN_VALUE
+        detail = part.detail
+        if part.kind == UNKNOWN and detail is not None and detail != ("mixed",):
+            is_plain = False
+        elif type(detail) is tuple and detail[0] in _HOLDERS:
+            stack += [(member, depth + 1) for member in (detail[1] if detail[0] == "tuple" else detail[1:])]
+    return value if is_plain else _without_origins(value)
+
+
+def _without_origins(value: Value) -> Value:
+    detail = value.detail
+    if type(detail) is not tuple or detail[0] not in _HOLDERS:
+        return plain(value)
+    content = detail[1]
+    inner = tuple(map(_without_origins, content)) if detail[0] == "tuple" else _without_origins(content)
+    return Value(value.kind, (detail[0], inner))
 
 
 def note_value(node: Any, value: Value) -> None:
