@@ -6,8 +6,9 @@ import ast
 import copy
 import importlib
 import json
+import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,3 +103,38 @@ def test_the_tutorial_runs_as_a_notebook(tmp_path: Path, load: Any, monkeypatch:
     assert "<th>val_accuracy</th>" in page
     assert "4/4" in page
     assert (tmp_path / "curve.png").is_file()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> str:
+    """Return the folder of a site of one page."""
+    (tmp_path / "index.html").write_text("<h1>Ember ML</h1>", encoding="utf-8")
+    return str(tmp_path)
+
+
+def test_a_site_without_a_browser_is_an_error_or_said(
+    site: str, load: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    walk_site = load("walk_site")
+    monkeypatch.setitem(sys.modules, "playwright.sync_api", None)
+    assert walk_site.main([site]) == 1
+    assert "no browser to walk the site with" in capsys.readouterr().out
+    assert walk_site.main([site, "--browser", "optional"]) == 0
+    assert "NOT WALKED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("deaths", "found", "code"), [(2, [], 0), (2, ["cut code"], 1), (3, ["cut code"], 0)])
+def test_a_browser_that_dies_is_started_again(
+    site: str, load: Any, monkeypatch: pytest.MonkeyPatch, deaths: int, found: list[str], code: int
+) -> None:
+    walk_site = load("walk_site")
+    monkeypatch.setitem(sys.modules, "playwright.sync_api", SimpleNamespace(Error=ConnectionError))
+    left = [ConnectionError("it is gone")] * deaths
+
+    def walk(*_: Any) -> list[str]:
+        if left:
+            raise left.pop()
+        return found
+
+    monkeypatch.setattr(walk_site, "_walk", walk)
+    assert walk_site.main([site, "--browser", "optional"]) == code
