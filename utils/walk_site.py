@@ -188,12 +188,13 @@ class _Walk:
                 page.wait_for_function(f"({said})().includes('Type')")  # what the word before found is gone
                 field.press_sequentially(word)  # the search listens to keys
                 page.wait_for_function(f"({said})().includes('match')")
+                texts: list[str] = []
                 for _ in range(20):  # the first results may be those of the word's beginning
-                    page.wait_for_timeout(250)
+                    page.wait_for_timeout(500)
                     texts = results.all_inner_texts()[:3]
-                    if is_found := any(wanted.lower() in text.lower() for text in texts):
+                    if any(wanted.lower() in text.lower() for text in texts):
                         break
-                if not is_found:
+                else:
                     titles = [text.partition("\n")[0] for text in texts]
                     self.wrong.append(f"search for {word!r}: no {wanted!r} among the first results, which are {titles}")
                 self._keep(page, f"search-{word.replace(' ', '-')}")
@@ -241,6 +242,7 @@ def _walk(site: Path, pictures: Path | None) -> list[str]:
 
 def _walk_or_say_why_not(site: Path, pictures: Path | None, is_needed: bool) -> list[str]:
     """Walk, up to three times where the browser ends; return what is wrong."""
+    problem = ""
     try:
         from playwright.sync_api import Error
     except ImportError as error:
