@@ -127,4 +127,4 @@ def test_a_device_that_is_not_there_is_named(backend: str) -> None:
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision_from_the_start(backend: str, dtype: str) -> None:
     layer = nn.Linear(3, 4, dtype=dtype, device="cpu")
-    assert str(ops.dtype(layer(ops.ones((2, 3), dtype)))) == dtype
+    assert str(ops.dtype(layer(ops.ones((2, 3), dtype, device="cpu")))) == dtype

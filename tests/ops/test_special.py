@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ember_ml import ops
+from tests.subnormals import keeps_subnormals
 
 # The values were computed with mpmath.
 _VALUES = [
@@ -54,7 +55,8 @@ def test_double_precision(name: str, x: float, value: float, backend: str) -> No
 def test_exponential_of_float32_up_to_its_limits(backend: str) -> None:
     found = _lists(ops.exp(ops.array([88.5, -100.0, math.inf, -math.inf])))
     assert math.isclose(found[0], 2.7230878250681117e38, rel_tol=3e-7)
-    assert math.isclose(found[1], 3.783505853677006e-44, rel_tol=4e-2)  # one unit: float32 has five bits here
+    if keeps_subnormals(backend):
+        assert math.isclose(found[1], 3.783505853677006e-44, rel_tol=4e-2)  # one unit: float32 has five bits here
     assert found[2:] == [math.inf, 0.0]
 
 

@@ -92,9 +92,10 @@ _with(
     lambda x, negative_slope: np.where(x > 0, x, x * negative_slope),
     ulps=1,
 )
-_with("elu", {"alpha": _POSITIVE}, elu, ulps=2)
-unary("selu", _wide(_selu), ulps=2)
-_with("celu", {"alpha": _POSITIVE}, lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(_negative(x) / alpha)), ulps=2)
+# JAX 0.10: its expm1 is up to 2.4 units off
+_with("elu", {"alpha": _POSITIVE}, elu, ulps=3)
+unary("selu", _wide(_selu), ulps=3)
+_with("celu", {"alpha": _POSITIVE}, lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(_negative(x) / alpha)), ulps=3)
 unary("sigmoid", _wide(sigmoid), ulps=3)
 unary("log_sigmoid", _wide(lambda x: -softplus(-x)), ulps=3)
 unary("hard_sigmoid", _wide(lambda x: np.clip(x + 3, 0, 6) / 6), ulps=2, scale=lambda x: 1 + 0 * _size(x))

@@ -110,7 +110,10 @@ def device_of(x: jax.Array) -> str:
     x = known(x)
     if isinstance(x, Tracer):  # which is nowhere: the program that it is part of will run where we are
         return initial_device()
-    return name_of(x.device)
+    try:
+        return name_of(x.device)
+    except RuntimeError as error:  # of an array whose memory was used again
+        raise translate_failure(error) from error
 
 
 def initial_device() -> str:

@@ -85,7 +85,7 @@ fmod = ByDType(_float_fmod, dict.fromkeys(dt.INTEGERS, _integer_fmod) | in_float
 
 def _signed_power(x: jax.Array, y: jax.Array) -> jax.Array:
     values = readable(y) if checks.enabled else None
-    if values is not None and values.size and values.min() < 0:
+    if values is not None and values.size and x.size and values.min() < 0:
         raise ValueError("integers have no negative integer powers; cast to a float dtype first")
     return _integer_power(x, y)
 

@@ -91,6 +91,9 @@ digitize = ByDType(_digitize, ordered(_digitize, values=False))
 def bincount(x: torch.Tensor, weights: torch.Tensor | None, minlength: int) -> torch.Tensor:
     x = x.to(torch.int64)
     if weights is None:
+        # torch 2.11 on CUDA: a count of 2**63 overflows, and the kernel writes outside of its memory
+        if x.device.type != "cpu" and x.numel() and int(x.max()) == 2**63 - 1:
+            raise MemoryError("bincount of an integer beyond every memory")
         return torch.bincount(x, minlength=minlength)
     if x.numel() and int(x.min()) < 0:
         raise ValueError("bincount counts no negative integers")
