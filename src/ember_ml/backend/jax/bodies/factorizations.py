@@ -88,16 +88,22 @@ def _svd(x: jax.Array, full_matrices: bool) -> SVDResult:
     return SVDResult(_turn_first(u, jnp.conj(phases)), s, jnp.swapaxes(turned, -2, -1))
 
 
+def _svd_by_library(x: jax.Array, full_matrices: bool) -> Any:
+    # JAX 0.11 on CUDA: the method of Jacobi, its choice for small matrices, loses a digit in float32
+    algorithm = lax.linalg.SvdAlgorithm.QR if jax.default_backend() == "gpu" else None
+    return lax.linalg.svd(x, full_matrices=full_matrices, algorithm=algorithm)
+
+
 def _svd_of_any_phase(x: jax.Array, full_matrices: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
     rows, columns = x.shape[-2:]
     if full_matrices or max(rows, columns) < 2 * min(rows, columns) or not x.size:
-        u, s, vh = jnp.linalg.svd(x, full_matrices)
+        u, s, vh = _svd_by_library(x, full_matrices)
         return u, s, vh
     if rows < columns:
         u, s, vh = _svd_of_any_phase(adjoint(x), False)
         return adjoint(vh), s, adjoint(u)
     q, r = jnp.linalg.qr(x)  # QR reduces a tall matrix to a small one
-    u, s, vh = jnp.linalg.svd(r)
+    u, s, vh = _svd_by_library(r, True)
     return jnp.matmul(q, u, precision=lax.Precision.HIGHEST), s, vh
 
 
