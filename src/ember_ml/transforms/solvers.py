@@ -138,13 +138,11 @@ def conjugate_gradient(
     system = _System("conjugate_gradient", A, b, x0, M, tol, atol)
     limit = 10 * system.form.size if maxiter is None else maxiter
 
-    def solve(b: Any, x0: Any) -> tuple[Any, Any]:
-        x, info = _solve_scaled(
-            lambda b, x0, target: _conjugate_gradient(system.A, system.M, b, x0, target, limit), b, x0, tol, atol
-        )
-        return _attach_gradient(x, b, system.A, lambda g: solve(g, ops.zeros_like(_detach(g)))[0]), info
+    def solve(A: Operator, M: Operator, b: Any, x0: Any) -> tuple[Any, Any]:
+        x, info = _solve_scaled(lambda b, x0, target: _conjugate_gradient(A, M, b, x0, target, limit), b, x0, tol, atol)
+        return _attach_gradient(x, b, A, lambda g: solve(A, M, g, ops.zeros_like(_detach(g)))[0]), info
 
-    return system.result(*solve(system.b, system.x0))
+    return system.result(*solve(system.A, system.M, system.b, system.x0))
 
 
 def _conjugate_gradient(A: Operator, M: Operator, b: Any, x: Any, target: Any, limit: int) -> tuple[Any, Any, Any]:

@@ -102,10 +102,11 @@ def pullback(
 ) -> tuple[list[jax.Array], Callable[[Sequence[jax.Array]], Sequence[jax.Array]]]:
     """Return the outputs of ``function`` and its vjp with respect to the leaves."""
     outputs, pull = jax.vjp(function, *leaves)
+    saved, form = jax.tree.flatten(pull)  # JAX 0.11: hides them in an object, where no outer rule finds its tensors
 
     def pull_all(gradients: Arrays) -> list[jax.Array]:
         seeds = [_seed(g, y) for g, y in zip(_conjugate(gradients), outputs, strict=True)]
-        return _conjugate(_pull(pull, type(outputs)(seeds)))
+        return _conjugate(_pull(jax.tree.unflatten(form, saved), type(outputs)(seeds)))
 
     return outputs, pull_all
 
