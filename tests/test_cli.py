@@ -227,6 +227,44 @@ def test_a_narrow_terminal_shows_whole_names(command: Any, monkeypatch: pytest.M
     assert "dtype rule" not in shown.out
 
 
+@pytest.mark.parametrize("columns", [50, 80])
+def test_tables_cut_nothing(command: Any, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(cli, "_PIPED_WIDTH", columns)
+    for arguments in (["doctor"], ["ops", "--family", "arithmetic"]):
+        shown = command(*arguments).out
+        assert "…" not in shown
+        assert all(name in shown for name in INSTALLED)
+        tables = [line for line in shown.splitlines() if line.startswith(("│", "┃", "  "))]
+        assert max(map(len, tables)) <= columns
+
+
+def test_help_names_types_of_values_and_cuts_nothing(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [name for name in re.findall(r"^│ (\w+) ", command("--help").out, re.MULTILINE) if name != "name"]
+    assert {"doctor", "plan", "serve"} <= {*names}
+    for columns in ("50", "80"):
+        monkeypatch.setenv("COLUMNS", columns)
+        for name in names:
+            shown = command(name, "--help").out
+            assert "bool" not in shown
+            assert "…" not in shown
+            assert max(map(len, shown.splitlines())) <= int(columns)
+    assert "--efficiency" in command("plan", "--help").out
+
+
+def find_keys(value: Any) -> set[str]:
+    """Return the keys of all objects in JSON."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return {*(value if isinstance(value, dict) else ())}.union(*map(find_keys, parts))
+
+
+@pytest.mark.parametrize("arguments", [["doctor"], ["ops", "--family", "arithmetic"]], ids=" ".join)
+def test_keys_of_json_have_no_blanks(command: Any, arguments: list[str]) -> None:
+    keys = find_keys(command(*arguments, "--json").json)
+    assert len(keys) > 5
+    assert not [key for key in keys if " " in key]
+
+
 def test_inventory_by_use(command: Any) -> None:
     entries = command("ops", "--json", "--by-use", "--backend", "numpy").json
     uses = [entry["uses"] for entry in entries]

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import warnings
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -17,7 +18,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Column, Table
+from typer.core import TyperGroup
 
 from ember_ml.backend import selection as backends
 from ember_ml.backend.built_in import BUILT_IN
@@ -29,14 +32,56 @@ from ember_ml.models.plan_command import app as plan_app
 
 __all__ = ["app", "main"]
 
+
+class _Commands(TyperGroup):
+    """The commands, whose help names a type only where a value is to be written, and cuts no word."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options of the command itself."""
+        return _leave_out_types(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of the command itself."""
+        _leave_out_boxes(self)
+        super().format_help(ctx, formatter)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name."""
+        command: Any = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _leave_out_types(command.get_params(ctx))
+            _leave_out_boxes(command)
+        return command
+
+
+def _leave_out_boxes(command: Any) -> None:
+    """Write help as text, in whole sentences, where a table would cut the names of options."""
+    if shutil.get_terminal_size().columns < _NARROW_HELP:
+        command.rich_markup_mode = None
+        command.short_help = inspect.cleandoc(command.help or "").partition("\n\n")[0]
+
+
+def _leave_out_types(parameters: list[Any]) -> list[Any]:
+    """Show no type of flags, for which Typer writes <bool>, and of what may be repeated that of one."""
+    for parameter in parameters:
+        if parameter.metavar is None and parameter.param_type_name == "option":
+            if parameter.is_flag:
+                parameter.metavar = ""
+            elif parameter.multiple:
+                parameter.metavar = "<str>..."
+    return parameters
+
+
 app: typer.Typer = typer.Typer(
     name="ember-ml",
+    cls=_Commands,
     help="Run the same machine-learning code on NumPy, PyTorch, MLX or JAX.",
     epilog="Examples: ember-ml doctor; ember-ml ops conv; ember-ml launch -n 4 train.py; ember-ml chat FOLDER",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+_NARROW_HELP = 80  # columns
 _NARROW = 100  # columns; tables leave out what is least asked for below it
 _PIPED_WIDTH = 160  # a pipe has no width, and a table folded to 80 columns is hard to search
 _LIBRARIES = tuple(entry.distribution for entry in BUILT_IN.values())
@@ -76,7 +121,24 @@ def _console() -> Console:
 
 
 def _show(thing: Any) -> None:
-    _console().print(thing, soft_wrap=isinstance(thing, str))
+    console = _console()
+    if isinstance(thing, Table) and thing.__rich_measure__(console, console.options).minimum > console.width:
+        _show_rows(thing, console)
+    else:
+        console.print(thing, soft_wrap=isinstance(thing, str))
+
+
+def _show_rows(table: Table, console: Console) -> None:
+    """Print a table that would be cut row by row: the first cell, and below it the others with their headings."""
+    if table.title:
+        console.print(table.title)
+    first, *others = table.columns
+    for number, name in enumerate(first.cells):
+        console.print(f"[bold]{name}[/]")
+        cells = [(column.header, [*column.cells][number]) for column in others]
+        console.print(Padding(", ".join(f"{heading}: {cell}" for heading, cell in cells if cell), (0, 0, 0, 2)))
+    if table.caption:
+        console.print(table.caption)
 
 
 def _print_json(value: Any) -> None:
@@ -148,7 +210,7 @@ def _backend_facts(name: str) -> dict[str, Any]:
     facts["default_device"] = default_device(module)
     facts["dtypes"] = sorted(dtype.name for dtype in module.dtypes)
     facts["missing_dtypes"] = sorted(dtype.name for dtype in dt.ALL if dtype not in module.dtypes)
-    return {**facts, **module.notes}
+    return {**facts, **{what.replace(" ", "_"): text for what, text in module.notes.items()}}
 
 
 def _print_doctor(facts: dict[str, Any]) -> None:
