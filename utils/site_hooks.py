@@ -40,6 +40,7 @@ def _write_tutorial() -> dict[str, str]:
 def on_config(config: Any) -> Any:
     """Put the menu of the generated pages behind the pages that are written by hand."""
     _pages.clear()
+    config.edit_uri = "edit/main/docs/" if config.repo_url else None  # MkDocs would link to it without an address too
     reference = next(entry["Reference"] for entry in config.nav if "Reference" in entry)
     start = next(entry["Start"] for entry in config.nav if "Start" in entry)
     start.insert(3, gallery.make_navigation())  # behind the tutorial

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -13,22 +14,27 @@ from ember_ml.tensor import EmberTensor
 from ember_ml.transforms.captured_variables import Holder
 from site_pages import elsewhere
 from site_pages.meanings import show_parameters
+from site_pages.related import list_relatives
 from site_pages.text import (
     PAGES,
     documentation_to_markdown,
     first_sentence,
     link,
+    link_source,
     link_types,
     list_search_words,
     read,
     table,
     to_markdown,
 )
+from site_pages.type_page import TYPES
 
 __all__ = ["SECTIONS", "find_signature", "list_pages", "list_public", "list_sections", "make_navigation", "write_pages"]
 
 _TRACING = frozenset(name for name in vars(Holder) if not name.startswith("_"))
 """Methods that compiled functions call; programs do not."""
+
+_OPS = "ember_ml.ops"
 
 SECTIONS: dict[str, tuple[str, str]] = {
     "ember_ml": ("ember_ml", "Backends, gradients, tensors"),
@@ -37,7 +43,15 @@ SECTIONS: dict[str, tuple[str, str]] = {
     "ember_ml.nn.blocks": ("nn.blocks", "Blocks of layers"),
     "ember_ml.nn.initializers": ("nn.initializers", "How parameters start"),
     "ember_ml.nn.features": ("nn.features", "Scaling, principal components"),
+    "ember_ml.nn.layers.base": ("nn.layers.base", "The base of layers"),
+    "ember_ml.nn.layers.specialized": ("nn.layers.specialized", "Layers with a role"),
+    "ember_ml.nn.tensor": ("nn.tensor", "Portable tensors, and dtypes by name"),
+    "ember_ml.core.dtypes": ("dtypes", "Dtypes, and groups of them"),
+    _OPS: ("ops", "Devices and limits"),  # the few names that are no op
+    "ember_ml.ops.random": ("ops.random", "The stream of the process"),
     "ember_ml.training": ("training", "Trainer and data"),
+    "ember_ml.training.samplers": ("training.samplers", "Which samples make an epoch"),
+    "ember_ml.training.collation": ("training.collation", "How samples become a batch"),
     "ember_ml.training.losses": ("training.losses", "Losses"),
     "ember_ml.training.optimizers": ("training.optimizers", "Optimizers"),
     "ember_ml.training.schedules": ("training.schedules", "Learning rate schedules"),
@@ -49,15 +63,18 @@ SECTIONS: dict[str, tuple[str, str]] = {
     "ember_ml.distributed": ("distributed", "Processes"),
     "ember_ml.distributed.strategy": ("distributed.strategy", "Strategies"),
     "ember_ml.distributed.collectives": ("distributed.collectives", "Collectives"),
+    "ember_ml.distributed.planning": ("distributed.planning", "Planning a cluster"),
     "ember_ml.features": ("features", "Features of series and tables"),
     "ember_ml.config.registry": ("registry", "Names and configurations"),
     "ember_ml.memory": ("memory", "Memory"),
     "ember_ml.datasets": ("datasets", "Data to try things with"),
     "ember_ml.errors": ("errors", "Exceptions"),
+    "ember_ml.lint": ("lint", "The linter as a library"),
 }
 """The public modules that have pages: how programs write them, and a title."""
 
 
+@cache
 def list_public() -> dict[str, dict[str, Any]]:
     """Return the public things of each module that have a page here; an op that a module repeats has one already."""
     found: dict[str, dict[str, Any]] = {}
@@ -71,20 +88,21 @@ def list_public() -> dict[str, dict[str, Any]]:
         found[module] = {
             name: thing
             for name, thing in things.items()
-            if not inspect.ismodule(thing) and not _is_op(thing) and id(thing) not in seen
+            if not inspect.ismodule(thing) and not _is_op(thing) and id(thing) not in seen and name not in TYPES
         }
         seen.update(id(thing) for thing in found[module].values())
     return found
 
 
 def list_sections() -> dict[str, tuple[str, str]]:
-    """Return the modules that have pages in this version."""
-    return {module: SECTIONS[module] for module in list_public()}
+    """Return the modules that have pages in this version; ops have their own index."""
+    return {module: SECTIONS[module] for module in list_public() if module != _OPS}
 
 
 def _is_op(thing: Any) -> bool:
     name = getattr(thing, "__name__", "")
-    return inspect.isfunction(thing) and name in OPS and thing.__module__ == OPS[name].declaration.__module__
+    is_code = inspect.isfunction(thing) or inspect.isclass(thing)
+    return is_code and name in OPS and thing.__module__ == OPS[name].declaration.__module__
 
 
 def _path(module: str, name: str) -> str:
@@ -92,7 +110,7 @@ def _path(module: str, name: str) -> str:
 
 
 def _index(module: str) -> str:
-    return f"reference/{SECTIONS[module][0]}/index.md"
+    return "reference/ops.md" if module == _OPS else f"reference/{SECTIONS[module][0]}/index.md"
 
 
 def list_pages() -> dict[str, str]:
@@ -102,17 +120,20 @@ def list_pages() -> dict[str, str]:
 
 def make_navigation() -> list[Any]:
     """Return the menu: modules, and the names in each."""
-    return [
-        {SECTIONS[module][0]: [_index(module), *({name: _path(module, name)} for name in things)]}
-        for module, things in list_public().items()
-    ]
+    menu: list[Any] = []
+    for module, things in list_public().items():
+        pages: list[Any] = [{name: _path(module, name)} for name in things]
+        shown, title = SECTIONS[module]
+        menu.append({f"{shown}: {title.lower()}": pages} if module == _OPS else {shown: [_index(module), *pages]})
+    return menu
 
 
 def write_pages() -> dict[str, str]:
     """Return the text of every page, by its path."""
     made = {}
     for module, things in list_public().items():
-        made[_index(module)] = _write_index(module, things)
+        if module != _OPS:
+            made[_index(module)] = _write_index(module, things)
         for name, thing in things.items():
             made[_path(module, name)] = _write_page(module, name, thing)
     return made
@@ -123,16 +144,28 @@ def _write_index(module: str, things: dict[str, Any]) -> str:
     path = _index(module)
     about = documentation_to_markdown(read(import_module(module)).body, path)
     rows = [
-        (f"[`{name}`]({link(path, _path(module, name))})", first_sentence(thing, path))
-        for name, thing in things.items()
+        (f"[`{name}`]({link(path, _path(module, name))})", _summarize(thing, path)) for name, thing in things.items()
     ]
     return f"# {shown}: {title[:1].lower()}{title[1:]}\n\n{about}\n\n{table(('name', 'meaning'), rows)}\n"
 
 
+def _summarize(thing: Any, path: str) -> str:
+    """Return one line about a thing: of a constant, what it is."""
+    return f"`{_show_constant(thing)}`" if _is_constant(thing) else first_sentence(thing, path)
+
+
+def _is_constant(thing: Any) -> bool:
+    return not (inspect.isclass(thing) or callable(thing)) or not hasattr(thing, "__module__")
+
+
+def _show_constant(thing: Any) -> str:
+    return f"{{{', '.join(sorted(map(repr, thing)))}}}" if isinstance(thing, frozenset) else repr(thing)
+
+
 def _write_page(module: str, name: str, thing: Any) -> str:
     path, shown = _path(module, name), f"{SECTIONS[module][0]}.{name}"
-    if not (inspect.isclass(thing) or callable(thing)) or not hasattr(thing, "__module__"):
-        return f"# {name}\n\n`{shown}` is a {type(thing).__name__}: `{thing!r}`.\n"
+    if _is_constant(thing):
+        return f"# {name}\n\n`{shown}` is a {type(thing).__name__}: `{_show_constant(thing)}`.\n"
     if not inspect.isclass(thing) and not inspect.isfunction(thing):  # an object that is called, such as a loss
         kind = type(thing).__name__
         return f"# {name}\n\n`{shown}` is `{thing!r}`: {first_sentence(type(thing), path)}\n\nClass: `{kind}`.\n"
@@ -160,8 +193,10 @@ def _write_page(module: str, name: str, thing: Any) -> str:
     others = elsewhere.find(shown)
     if others:
         parts += ["## In other libraries", others]
-    source = inspect.unwrap(thing).__module__.replace(".", "/")
-    parts.append(f"Module: [{SECTIONS[module][0]}](index.md). Source: `src/{source}.py`.")
+    source = inspect.unwrap(thing).__module__
+    siblings = [other for other in list_public()[module] if other != name]
+    parts.append(list_relatives(name, siblings, path, SECTIONS[module][0]))
+    parts.append(f"Module: [{SECTIONS[module][0]}]({link(path, _index(module))}). Source: {link_source(source)}.")
     parts.append(list_search_words(name))
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -17,4 +17,4 @@ def write_files(description: str, pages: list[tuple[str, str, str]], url: str) -
 
 def collect(page: Any, markdown: str) -> tuple[str, str, str]:
     """Return the entry of a page of MkDocs."""
-    return page.title or page.file.src_uri, page.file.url, markdown
+    return page.title or page.file.src_uri, page.file.url.removeprefix("./"), markdown

@@ -16,10 +16,12 @@ from ember_ml.dispatch.describe import describe_dtypes, describe_gradient, join_
 from ember_ml.dispatch.inventory import Entry, Gap, gaps, inventory
 from site_pages import elsewhere
 from site_pages.meanings import show_parameters
+from site_pages.related import list_relatives
 from site_pages.text import (
     documentation_to_markdown,
     first_sentence,
     link,
+    link_source,
     link_types,
     list_search_words,
     read,
@@ -146,8 +148,11 @@ def _write_page(entry: Entry, backends: list[Any], lacking: list[Gap]) -> str:
     if not op.is_plain:
         rows = [_describe_backend(entry, backend, lacking, path) for backend in backends]
         parts += ["## Backends", table(("backend", "computed by", "notes"), rows)]
-    source = inspect.unwrap(op.declaration).__module__.replace(".", "/")
-    parts.append(f"Family: [{_title(op.declaration.__module__)}]({link(path, INDEX)}). Source: `src/{source}.py`.")
+    home = op.declaration.__module__
+    siblings = [other for other in OPS if other != op.name and OPS[other].declaration.__module__ == home]
+    parts.append(list_relatives(op.name, siblings, path, home))
+    source = inspect.unwrap(op.declaration).__module__
+    parts.append(f"Family: [{_title(home)}]({link(path, INDEX)}). Source: {link_source(source)}.")
     parts.append(list_search_words(entry.op))
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import os
 import posixpath
 import re
+import sys
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import ember_ml
 
 __all__ = [
     "PAGES",
@@ -13,6 +18,7 @@ __all__ = [
     "documentation_to_markdown",
     "first_sentence",
     "link",
+    "link_source",
     "link_types",
     "list_search_words",
     "read",
@@ -90,6 +96,15 @@ def documentation_to_markdown(body: str, path: str) -> str:
 def link(path: str, target: str) -> str:
     """Return the relative link from one page to another."""
     return posixpath.relpath(target, posixpath.dirname(path))
+
+
+def link_source(module: str) -> str:
+    """Return the file of a module, as a link where the repository is published (``EMBER_ML_REPO_URL``)."""
+    file = sys.modules[module].__file__
+    assert file is not None, module
+    path = f"src/{Path(file).relative_to(Path(ember_ml.__file__).parents[1]).as_posix()}"
+    address = os.environ.get("EMBER_ML_REPO_URL", "").rstrip("/")
+    return f"[`{path}`]({address}/blob/main/{path})" if address else f"`{path}`"
 
 
 def link_types(annotation: Any, path: str) -> str:

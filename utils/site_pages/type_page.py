@@ -10,6 +10,7 @@ TYPES = {
     "`isinstance(x, Tensor)` asks what `ops.is_tensor` asks.",
     "TensorLike": "What ops take: a tensor of any backend, a NumPy array, a Python number, nested lists of numbers, "
     "anything that NumPy can read.",
+    "TensorTypes": "Anything, for annotations of what may be a tensor of a library that is not known.",
     "DataLike": "A `TensorLike` whose Python numbers take the dtype that is asked for.",
     "IndexLike": "A `TensorLike` of integers that name elements. It is not promoted together with other arguments.",
     "MaskLike": "A `TensorLike` of bools, or of numbers where the description says so.",

@@ -113,7 +113,7 @@ def _leave() -> None:
 
 
 def progress() -> None:
-    """Tell the launcher that this rank goes on: for work of one's own that is longer than the time limit.
+    """Tell the launcher that this rank goes on: for your own work that takes longer than the time limit.
 
     Steps, batches of an evaluation and checkpoints of a trainer do so by themselves.
     """

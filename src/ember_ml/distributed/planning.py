@@ -34,6 +34,9 @@ class Transformer:
     and networks of ``inner`` units, gated (three matrices) or not (two). ``experts`` are the networks of a layer, of
     which each token uses ``chosen_experts``. ``is_tied``: embedding and logits share a matrix of ``vocabulary`` rows.
 
+    Args:
+        is_gated: Whether the networks are gated.
+
     >>> from ember_ml.distributed.planning import Transformer
     >>> llama = Transformer(32, 4096, 14336, 32, 8, 128, 128256)
     >>> llama.parameters
@@ -78,7 +81,13 @@ class Transformer:
 
 @dataclass(frozen=True)
 class Device:
-    """An accelerator: FLOP/s in bfloat16, bytes of memory, bytes/s to the others of its host in each direction."""
+    """An accelerator.
+
+    Args:
+        flops: FLOP/s in bfloat16.
+        memory: Bytes of memory.
+        link: Bytes/s to the other devices of its host, in each direction.
+    """
 
     flops: float
     memory: float
@@ -96,7 +105,7 @@ DEVICES: dict[str, Device] = {
 
 @dataclass(frozen=True)
 class Cluster:
-    """``count`` devices, ``per_host`` on each host, with a ``network`` of so many bytes/s for each device.
+    """``count`` devices, ``per_host`` on each host, with a ``network`` in bytes/s for each device.
 
     ``efficiency`` is the share of the device's FLOP/s that one of them reaches on large layers by itself: the one
     figure here that has to be measured. Compiled transformers on H100 reach 0.35 to 0.5.
@@ -153,6 +162,16 @@ class Estimate:
 
     ``moved`` are the bytes that a device sends in a step, by the kind of splitting; ``exposed`` is the time for which
     computation waits for them, ``bubble`` that for which stages wait for each other.
+
+    Args:
+        mesh: How the work is divided.
+        micro_batch: Sequences that a device computes at a time.
+        states: Bytes of parameters, gradients and the optimizer's state.
+        gathered: Bytes of weights that are gathered from other devices.
+        activations: Bytes that are kept until the backward pass.
+        computing: Seconds of computing.
+        tokens_per_second: Tokens that a device trains on in a second.
+        utilization: The share of the device's FLOP/s: those of the model, without what is computed again.
     """
 
     mesh: Mesh
@@ -166,7 +185,6 @@ class Estimate:
     bubble: float
     tokens_per_second: float
     utilization: float
-    """Of the FLOP/s of the device: those of the model, without what is computed again."""
 
     @property
     def memory(self) -> float:
@@ -200,6 +218,13 @@ def _activation_bytes(model: Transformer, keep: str) -> float:
 
 def estimate(model: Transformer, cluster: Cluster, job: Job, mesh: Mesh, micro_batch: int = 1) -> Estimate:
     """Return what a step costs on ``mesh``, with ``micro_batch`` sequences at a time on each device.
+
+    Args:
+        model: The sizes of the model.
+        cluster: The devices.
+        job: The batch, and what is kept for the backward pass.
+        mesh: How the work is divided.
+        micro_batch: Sequences that a device computes at a time.
 
     >>> from ember_ml.distributed.planning import DEVICES, Cluster, Job, Mesh, Transformer, estimate
     >>> llama = Transformer(32, 4096, 14336, 32, 8, 128, 128256)
@@ -291,6 +316,11 @@ def plan(model: Transformer, cluster: Cluster, job: Job) -> list[Estimate]:
     """Return the meshes that use all devices and fit into their memory, the fastest first.
 
     For each mesh the micro-batch is the largest power of two that fits; with stages it is one sequence.
+
+    Args:
+        model: The sizes of the model.
+        cluster: The devices.
+        job: The batch, and what is kept for the backward pass.
 
     >>> from ember_ml.distributed.planning import DEVICES, Cluster, Job, Transformer, plan
     >>> llama = Transformer(126, 16384, 53248, 128, 8, 128, 128256)

@@ -88,7 +88,7 @@ class Lags(FeatureExtractor):
 class RollingStatistics(FeatureExtractor):
     """Statistics of the last ``length`` steps at each step, itself included.
 
-    They are those of :class:`SeriesStatistics`. Where there are not yet so many steps, there is ``fill``; with
+    They are those of :class:`SeriesStatistics`. Before ``length`` steps have passed the value is ``fill``; with
     ``fill=None`` those steps are left out. The dtype is that of the data, float32 where that is no float.
 
     >>> from ember_ml import ops

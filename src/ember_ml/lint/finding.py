@@ -9,7 +9,19 @@ from ember_ml.lint.fix import Fix
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding. Lines and columns count from 1, columns in characters."""
+    """One finding. Lines and columns count from 1, columns in characters.
+
+    Args:
+        path: The file.
+        line: The line where it begins.
+        column: The column where it begins.
+        end_line: The line where it ends.
+        end_column: The column behind its last character.
+        code: The code of the rule.
+        message: What is wrong and what to write.
+        fix: The repair, where there is one.
+        cell: The cell, counted from 1, where the file is a notebook.
+    """
 
     path: str
     line: int
@@ -19,7 +31,7 @@ class Finding:
     code: str
     message: str
     fix: Fix | None = None
-    cell: int | None = None  # the cell, counted from 1, where the file is a notebook
+    cell: int | None = None
 
     def sort_key(self) -> tuple:
         """By place, then by code."""

@@ -26,7 +26,14 @@ _TABLES: dict[frozenset[str], dict] = {}
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of one file."""
+    """The settings of one file.
+
+    Args:
+        profile: The conventions of the library that the file belongs to.
+        codes: The codes of the rules that are checked.
+        strict: Whether values that may be tensors are reported too.
+        allowed: The libraries that the file may use.
+    """
 
     profile: Profile = EMBER
     codes: frozenset[str] = rules.DEFAULT

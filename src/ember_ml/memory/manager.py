@@ -16,7 +16,7 @@ class MemoryStatistics(NamedTuple):
     """Bytes on one device; None where the library or the operating system does not tell.
 
     On PyTorch's CUDA devices and on MLX ``allocated`` and ``peak`` count the library's own tensors; on the CPU of NumPy
-    and PyTorch, which keep no such books, they are those of the whole process.
+    and PyTorch, which do not track allocations, they are those of the whole process.
     """
 
     backend: str

@@ -50,7 +50,7 @@ class TextGenerator(PretrainedModel):
         """The tokens that follow a prompt, or each of several prompts, as lists of integers without the prompt.
 
         Each new token is the likeliest one, or with a ``temperature`` above 0 drawn from the probabilities of the
-        logits divided by it: with ``top_k`` from so many of the likeliest tokens, with ``top_p`` from the fewest of
+        logits divided by it: with ``top_k`` from that many of the likeliest tokens, with ``top_p`` from the fewest of
         them whose probabilities add up to at least that. One ``seed`` gives the same tokens on every backend, as long
         as rounding does not decide. A text ends with a token of ``stop``, by default those that the model's files name
         as ``eos_token_id``, or after ``max_new_tokens``. Prompts of different lengths are padded before their first

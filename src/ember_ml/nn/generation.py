@@ -30,7 +30,7 @@ def generate(
     the next token at each position, (batch, length, vocabulary), and the new state: a transformer with its caches, or a
     recurrent network. It is used in evaluation mode, and gets its own modes back.
 
-    The logits are divided by ``temperature``; 0 takes the likeliest token. ``top_k`` leaves all but so many of the
+    The logits are divided by ``temperature``; 0 takes the likeliest token. ``top_k`` leaves all but that many of the
     likeliest out, ``top_p`` all but the fewest whose probabilities add up to at least that. One ``seed`` gives the same
     tokens again, on every backend up to rounding of the logits. A text that has reached a token of ``stop`` repeats it
     while others go on; where all have, nothing more is drawn.

@@ -25,7 +25,7 @@ __all__ = ["EmberTensor", "record_with", "to_native", "wrap", "wrap_native"]
 
 
 class EmberTensor(Operations):
-    """A portable tensor: holds a native tensor and outlives a switch of the backend.
+    """A portable tensor: holds a native tensor, and keeps working after a switch of the backend.
 
     Made of anything tensor-like, on the active backend. With ``dtype`` the data is cast; with ``device`` it is put
     there. ``requires_grad`` makes it a variable, by which what is computed from it can be differentiated; of a tensor

@@ -139,15 +139,15 @@ class StopOnNaN(Callback):
 
 
 class Checkpoint(Callback):
-    """Saves the whole state of training to a folder, every so many steps or after every so many epochs, and at the end.
+    """Saves the whole state of training to a folder, at regular intervals of steps or epochs, and at the end.
 
     With ``monitor`` only when that value is better than ever before, after an epoch. With ``resume``, ``fit`` goes on
     from what the folder holds, if anything: from the latest checkpoint that is not damaged.
 
     Args:
         path: The folder.
-        every_steps: Save after so many steps; None: only after epochs.
-        every_epochs: Save after so many epochs.
+        every_steps: The number of steps from one save to the next; None: only after epochs.
+        every_epochs: The number of epochs from one save to the next.
         monitor: Save only when this value is the best so far.
         mode: "min" or "max": which values are better.
         resume: Whether ``fit`` continues from the folder.
@@ -227,7 +227,7 @@ def _read_best(state: dict[str, Any]) -> float:
 
 
 class GradientNorms(Callback):
-    """Records the Euclidean norm of all gradients, before they are clipped, every so many updates.
+    """Records the Euclidean norm of all gradients, before they are clipped, every ``every`` updates.
 
     ``norms`` has them by the number of batches before the update; with ``by_name`` each is a dict that has the norm of
     each parameter as well, with ``by_layer`` that of all parameters of each layer. Reading them waits for the

@@ -17,6 +17,9 @@ def stack(samples: list[Any]) -> Any:
 
     Texts, bytes and None stay lists. It is what a ``DataLoader`` does unless told otherwise.
 
+    Args:
+        samples: The samples of one batch, all of one structure.
+
     >>> from ember_ml.training import collation
     >>> batch = collation.stack([([1.0, 2.0], "a"), ([3.0, 4.0], "b")])
     >>> batch[0].tolist(), batch[1]

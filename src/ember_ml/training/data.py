@@ -233,9 +233,9 @@ class DataLoader:
 
         ``check`` is called in each loop over an iterable with a checksum of the first batch, which all ranks must have.
 
-        All parts together are the batch, in its order, whatever their number; so a position that was saved with so many
-        ranks can be restored with another number. Parts are as equal as can be; of a batch with fewer rows than ranks,
-        some are empty.
+        All parts together are the batch, in its order, whatever their number; so a position can be restored with
+        another number of ranks than it was saved with. Parts are as equal as can be; of a batch with fewer rows than
+        ranks, some are empty.
 
         >>> from ember_ml import ops
         >>> from ember_ml.training import DataLoader

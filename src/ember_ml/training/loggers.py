@@ -24,8 +24,8 @@ class Logger(Callback):
     """Writes the values of each epoch and of each validation, on the first process; subclasses define :meth:`write`.
 
     Args:
-        every_steps: Write loss, rate and other values of a step after so many steps as well; reading them waits for
-            them.
+        every_steps: Also write loss, rate and other values of a step each time this many steps are done; reading them
+            waits for them.
     """
 
     every_steps: int | None
@@ -36,7 +36,7 @@ class Logger(Callback):
         self.every_steps = every_steps
 
     def write(self, steps: int, values: dict[str, Any]) -> None:
-        """Write values, numbers or nested lists by name, that were known after so many steps."""
+        """Write values, numbers or nested lists by name, that were known after that number of steps."""
         raise NotImplementedError
 
     def after_step(self, trainer: Trainer) -> None:
@@ -88,8 +88,8 @@ class JSONLog(Logger):
 
     Args:
         path: The file.
-        every_steps: Write loss, rate and other values of a step after so many steps as well; reading them waits for
-            them.
+        every_steps: Also write loss, rate and other values of a step each time this many steps are done; reading them
+            waits for them.
     """
 
     path: Path
@@ -117,7 +117,7 @@ class TensorBoard(Logger):
 
     Args:
         path: The folder; ``tensorboard --logdir`` shows it.
-        every_steps: Write loss, rate and other values of a step after so many steps as well.
+        every_steps: Also write loss, rate and other values of a step each time this many steps are done.
     """
 
     path: Path
@@ -186,7 +186,7 @@ class MLflow(_RunLogger):
     Matrices are left out.
 
     Args:
-        every_steps: Log loss, rate and other values of a step after so many steps as well.
+        every_steps: Also log loss, rate and other values of a step each time this many steps are done.
         **settings: For ``mlflow.start_run``, where no run is active.
     """
 
@@ -209,7 +209,7 @@ class WandB(_RunLogger):
     """Logs to a run of Weights & Biases, the active one or a new one; needs the package ``wandb``.
 
     Args:
-        every_steps: Log loss, rate and other values of a step after so many steps as well.
+        every_steps: Also log loss, rate and other values of a step each time this many steps are done.
         **settings: For ``wandb.init``, where no run is active.
     """
 

@@ -76,7 +76,7 @@ class Constant(Schedule):
 @register("schedules/step_decay")
 @dataclass(frozen=True)
 class StepDecay(Schedule):
-    """``rate * factor**(step // every)``: every so many steps the rate falls to a fraction.
+    """``rate * factor**(step // every)``: every ``every`` steps the rate falls to a fraction.
 
     >>> from ember_ml.training import schedules
     >>> [schedules.StepDecay(8.0, every=2, factor=0.5)(step) for step in range(5)]
@@ -94,7 +94,7 @@ class StepDecay(Schedule):
 @register("schedules/exponential")
 @dataclass(frozen=True)
 class Exponential(Schedule):
-    """``rate * factor**(step / every)``: the rate falls evenly, in every so many steps to a fraction.
+    """``rate * factor**(step / every)``: the rate falls evenly, by ``factor`` in ``every`` steps.
 
     >>> from ember_ml.training import schedules
     >>> schedules.Exponential(8.0, factor=0.25, every=2)(1)

@@ -225,7 +225,7 @@ class Trainer:
         return self.history
 
     def _find_modules(self) -> tuple[Module, ...] | None:
-        """Return the modules, besides the model, that a step of one's own may use; None where there are none."""
+        """Return the modules, besides the model, that your own step may use; None where there are none."""
         if self._step.objective.step is None:
             return None
         return tuple([x for x in vars(self).values() if isinstance(x, Module) and x is not self.model]) or None

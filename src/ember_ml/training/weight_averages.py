@@ -27,7 +27,7 @@ class WeightAverage(Callback):
 
     Args:
         decay: The part of the average that is kept; None for the plain mean.
-        every_steps: Count the parameters after so many steps; None: after each epoch.
+        every_steps: The number of steps from one count of the parameters to the next; None: after each epoch.
         start: The number of steps, or of epochs, before the first that counts.
         replace: Whether the model has the averaged parameters when ``fit`` ends without an error.
 

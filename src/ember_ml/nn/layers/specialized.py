@@ -63,6 +63,9 @@ def _inhibition(x: TensorLike) -> Tensor:
 class Specialized(Module):
     """A layer that applies the function of its role.
 
+    Args:
+        role: The name of a role, one of :func:`roles`.
+
     >>> from ember_ml import ops
     >>> from ember_ml.nn.layers.specialized import Specialized
     >>> ops.to_numpy(Specialized("inhibition")([1.0, 2.0])).tolist()
@@ -80,6 +83,9 @@ class Specialized(Module):
 
 class SpecializedProcessor(Specialized):
     """A :class:`Specialized` layer whose ``process`` gives a portable tensor for anything tensor-like.
+
+    Args:
+        role: The name of a role, one of :func:`roles`.
 
     >>> from ember_ml.nn.layers.specialized import SpecializedProcessor
     >>> SpecializedProcessor("inhibition").process([2.0]).tolist()

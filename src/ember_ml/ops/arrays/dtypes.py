@@ -104,7 +104,11 @@ class _Limits:
 
 
 class FInfo(_Limits):
-    """The limits of a floating dtype; of a complex one, those of its parts."""
+    """The limits of a floating dtype, which ``ops.finfo`` returns; of a complex one, those of its parts.
+
+    Args:
+        facts: The limits by the names of the attributes.
+    """
 
     __slots__ = ("eps", "smallest_normal")
 
@@ -113,7 +117,11 @@ class FInfo(_Limits):
 
 
 class IInfo(_Limits):
-    """The limits of an integer dtype."""
+    """The limits of an integer dtype, which ``ops.iinfo`` returns.
+
+    Args:
+        facts: The limits by the names of the attributes.
+    """
 
     __slots__ = ()
 

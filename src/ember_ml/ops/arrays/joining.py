@@ -156,7 +156,7 @@ def _at_least_2d(shape: Sequence[int]) -> tuple[int, ...]:
 
 @primitive(_PARTS)
 def split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """The parts of ``x`` along ``axis``, as a list: so many equal ones, or those between the positions given.
+    """The parts of ``x`` along ``axis``, as a list: a number of equal ones, or those between the positions given.
 
     A number of parts that does not divide the length raises ``ValueError``; :func:`array_split` takes it.
 

@@ -1,4 +1,4 @@
-"""Special functions: the error function, the gamma function and their kin."""
+"""Special functions: the error function, the gamma function and related ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames of signals and what is made of them: the short-time Fourier transform and its kin.
+"""Frames of signals and what is made of them: the short-time Fourier transform, its inverse, spectrograms.
 
 A signal lies along the last axis unless ``axis`` says otherwise, and the axes before it are batches. Frames are rows:
 cutting ``(..., samples)`` gives ``(..., frames, frame_length)``, and its transform ``(..., frames, bins)``.

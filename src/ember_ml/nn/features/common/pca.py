@@ -110,7 +110,7 @@ class PCA(Estimator):
         """Learn from some more rows, without the rows before: what was learnt of those stands for them.
 
         The components are exact as long as there are as many of them as the data has dimensions; else they are those
-        of the nearest data of so many dimensions. The first batch must have as many rows as components.
+        of the nearest data of that many dimensions. The first batch must have as many rows as components.
         """
         rows = read_rows(self, X, fits=not self._get_learnt(), least=1)
         batch = column_moments(rows)

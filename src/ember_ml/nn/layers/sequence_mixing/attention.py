@@ -37,7 +37,7 @@ class Attention(Heads, SequenceMixingLayer):
     ``causal`` no position sees a later one, with ``rotary`` queries and keys are rotated by their position. ``dropout``
     leaves out weights in training.
 
-    With a ``window`` each position sees only so many, its own and those before it, and the cache keeps no more.
+    With a ``window`` each position sees only that many, its own and those before it, and the cache keeps no more.
     ``qk_norm`` normalizes the queries and keys of each head before they are rotated; ``cap`` keeps the scores between
     ``-cap`` and ``cap``.
 
