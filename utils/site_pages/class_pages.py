@@ -65,7 +65,7 @@ SECTIONS: dict[str, tuple[str, str]] = {
     "ember_ml.distributed.collectives": ("distributed.collectives", "Collectives"),
     "ember_ml.distributed.planning": ("distributed.planning", "Planning a cluster"),
     "ember_ml.features": ("features", "Features of series and tables"),
-    "ember_ml.config.registry": ("registry", "Names and configurations"),
+    "ember_ml.config.registry": ("registry", "Configuration files and the registry"),
     "ember_ml.memory": ("memory", "Memory"),
     "ember_ml.datasets": ("datasets", "Data to try things with"),
     "ember_ml.errors": ("errors", "Exceptions"),
