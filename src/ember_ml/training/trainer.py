@@ -80,6 +80,8 @@ class Trainer:
     (True, 80)
     >>> ops.shape(trainer.predict(x))
     (64, 1)
+    >>> trainer
+    Trainer(Linear, SGD, MeanSquaredError: 20 epochs, 80 steps)
     """
 
     parts: ClassVar[Sequence[str]] = ()
@@ -161,6 +163,10 @@ class Trainer:
         self._step.prepare()
 
     # training
+
+    def __repr__(self) -> str:
+        parts = (getattr(part, "__name__", type(part).__name__) for part in (self.model, self.optimizer, self.loss))
+        return f"{type(self).__name__}({', '.join(parts)}: {self.epoch} epochs, {self.steps} steps)"
 
     def fit(
         self,
