@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["gaps"]
 
-_NO_COMPLEX128 = "MLX has no complex128, which the transform of float64 needs; cast to float32"
+_NO_COMPLEX128 = "MLX has no complex128, which the result of float64 needs; cast to float32"
 
 gaps: dict[tuple[str, str], str] = {
     ("*", "complex128"): "MLX has no complex128; cast to complex64, or compute on another backend"
