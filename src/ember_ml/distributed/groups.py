@@ -16,7 +16,7 @@ from ember_ml.distributed import heartbeat
 from ember_ml.distributed.placement import place_of
 from ember_ml.errors import LaunchError
 
-__all__ = ["group", "initialize", "is_initialized", "local_rank", "place", "rank", "shutdown", "world_size"]
+__all__ = ["Single", "group", "initialize", "is_initialized", "local_rank", "place", "rank", "shutdown", "world_size"]
 
 _groups: dict[str, Group] = {}
 _place: Place | None = None

@@ -33,12 +33,16 @@ def connect(place: Place) -> Group:
 
 
 class MPIGroup(Group):
-    """All processes that ``mpirun`` started."""
+    """All processes that ``mpirun`` started, or those of another communicator of MPI."""
 
-    def __init__(self) -> None:
+    def __init__(self, members: Any = None) -> None:
         self._mpi = mpi()
-        self._world = self._mpi.COMM_WORLD
+        self._world = self._mpi.COMM_WORLD if members is None else members
         super().__init__("mpi", self._world.Get_rank(), self._world.Get_size())
+
+    def subgroup(self, members: Sequence[Sequence[int]]) -> MPIGroup:
+        place = next(place for place, ranks in enumerate(members) if self.rank in ranks)
+        return MPIGroup(self._world.Split(place, list(members[place]).index(self.rank)))
 
     def all_reduce(self, x: np.ndarray, how: str) -> np.ndarray:
         made = np.empty(x.shape, x.dtype)
@@ -54,6 +58,11 @@ class MPIGroup(Group):
         part = np.empty((x.shape[0] // self.size, *x.shape[1:]), x.dtype)
         self._world.Reduce_scatter_block(np.ascontiguousarray(x), part, self._mpi.SUM)
         return part
+
+    def all_to_all(self, x: np.ndarray) -> np.ndarray:
+        made = np.empty(x.shape, x.dtype)
+        self._world.Alltoall(_bytes(x), _bytes(made))
+        return made
 
     def broadcast(self, x: np.ndarray, source: int) -> np.ndarray:
         work = x.copy(order="C")

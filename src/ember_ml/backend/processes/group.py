@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from ember_ml.errors import LaunchError
+from ember_ml.errors import LaunchError, UnsupportedOp
 
 __all__ = ["BUCKET_BYTES", "DEFAULT_TIMEOUT", "Bridge", "Group", "Place", "address_of", "buckets_of"]
 
@@ -67,6 +67,12 @@ class Group:
         part = x.shape[0] // self.size
         return self.all_reduce(x, "sum")[self.rank * part : (self.rank + 1) * part]
 
+    def all_to_all(self, x: Any) -> Any:
+        """Send the k-th of equal parts along the first axis to rank k; return those that came, in the ranks' order."""
+        part = x.shape[0] // self.size
+        parts = self.all_gather(x).reshape((self.size, self.size, part, *x.shape[1:]))
+        return parts[:, self.rank].reshape(x.shape)
+
     def broadcast(self, x: Any, source: int) -> Any:
         """Return the tensor of the rank ``source``; the others say with theirs what shape and dtype it has."""
         raise NotImplementedError
@@ -96,6 +102,15 @@ class Group:
     def barrier(self) -> None:
         """Return when every rank has called this."""
         raise NotImplementedError
+
+    def subgroup(self, members: Sequence[Sequence[int]]) -> Group:
+        """Return that of the groups of ranks, which have each rank once, that has this process in it.
+
+        Its ranks are the places among ``members``. Every process calls this with the same groups.
+        """
+        raise UnsupportedOp(
+            f"the engine {self.engine} has no groups of some of its ranks; those of PyTorch and MPI have them"
+        )
 
     def close(self) -> None:
         """Leave the group."""
@@ -132,6 +147,12 @@ class Bridge(Group):
     def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> Any:
         own = next(name for name, native in self._ours.dtypes.items() if native == dtype)
         return self._back(self.inner.receive(shape, self._theirs.dtypes[own], source))
+
+    def all_to_all(self, x: Any) -> Any:
+        return self._back(self.inner.all_to_all(self._there(x)))
+
+    def subgroup(self, members: Sequence[Sequence[int]]) -> Group:
+        return Bridge(self.inner.subgroup(members), self._theirs, self._ours)
 
     def mean(self, xs: Sequence[Any], weight: float | None) -> list[Any]:
         return [self._back(x) for x in self.inner.mean([self._there(x) for x in xs], weight)]

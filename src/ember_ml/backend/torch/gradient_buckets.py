@@ -21,7 +21,7 @@ def real(x: torch.Tensor) -> torch.Tensor:
 class Sum:
     """A pending sum over the ranks of tensors times a number, in one flat buffer that ends with ``last``, if given."""
 
-    def __init__(self, xs: Sequence[torch.Tensor], scale: float, last: float | None = None) -> None:
+    def __init__(self, group: Any, xs: Sequence[torch.Tensor], scale: float, last: float | None = None) -> None:
         sizes = [x.numel() for x in xs]
         self._flat = xs[0].new_empty(sum(sizes) + (last is not None))
         parts = self._flat.split(sizes if last is None else [*sizes, 1])
@@ -33,8 +33,8 @@ class Sum:
                 part.zero_()  # without samples the gradients are arbitrary
         if last is not None:
             parts[-1].fill_(last)
-        world: Any = dist.group.WORLD  # called directly: torch's wrapper takes longer than a small update
-        self._work = world.allreduce([real(self._flat)])
+        # called directly: torch's wrapper takes longer than a small update
+        self._work = group.allreduce([real(self._flat)])
 
     def parts(self) -> Sequence[torch.Tensor]:
         """Wait, and return the sums of the tensors."""
@@ -56,8 +56,8 @@ class Sum:
 class Shares:
     """The weights of the ranks' parts of a batch, and whether they were equal and constant recently."""
 
-    def __init__(self, size: int, device: torch.device) -> None:
-        self._size, self._device = size, device
+    def __init__(self, group: Any, device: torch.device) -> None:
+        self._group, self._device = group, device
         self._last: float | None = None  # the weight of each rank's part in the last batch, if all were equal
         self._stayed = 0  # in how many batches before it was the same
 
@@ -69,7 +69,7 @@ class Shares:
     def begin(self, weight: float) -> tuple[torch.Tensor, Any]:
         """Start to sum the weights over the ranks."""
         sums = torch.tensor([weight, weight * weight], dtype=torch.float64, device=self._device)
-        return sums, dist.all_reduce(sums, async_op=True)
+        return sums, dist.all_reduce(sums, group=self._group, async_op=True)
 
     def end(self, weight: float, begun: tuple[torch.Tensor, Any]) -> float:
         """Wait, and return this rank's weight divided by the sum of all."""
@@ -78,7 +78,7 @@ class Shares:
         total, squares = sums.tolist()
         share = weight / total
         # size * (sum of squares) == (sum)**2 only if all weights are equal
-        are_equal = squares * self._size == total * total
+        are_equal = squares * self._group.size() == total * total
         self._stayed = self._stayed + 1 if are_equal and weight == self._last else 0
         self._last = weight if are_equal else None
         return share
@@ -105,8 +105,8 @@ class Overlap:
     ranks' weights were equal several times, they are assumed to be equal again; a flag that is sent along tells if not.
     """
 
-    def __init__(self, size: int, weight: float | None, shares: Shares) -> None:
-        self.weight = weight
+    def __init__(self, group: Any, weight: float | None, shares: Shares) -> None:
+        self.weight, self._group = weight, group
         self._shares = shares
         self._variables: Sequence[torch.Tensor] = []
         self._taken: list[torch.Tensor | None] = []
@@ -115,7 +115,7 @@ class Overlap:
         self._missing: list[int] = []  # per bucket: how many gradients are still missing
         self._sums: list[tuple[list[int], Sum]] = []
         self._error: RuntimeError | None = None
-        self._scale: float | None = 1.0 / size
+        self._scale: float | None = 1.0 / group.size()
         self._is_guess = weight is not None and shares.usual is not None
         if weight is not None and not self._is_guess:  # sent while the first gradients are computed
             self._scale = None
@@ -153,7 +153,7 @@ class Overlap:
             bucket = [*bucket, len(self._taken)]
             parts.append(self._value)
         differs = float(self.weight != self._shares.usual) if is_first and self._is_guess else None
-        self._sums.append((bucket, Sum(parts, self._scale, differs)))
+        self._sums.append((bucket, Sum(self._group, parts, self._scale, differs)))
 
     def _carries_value(self) -> bool:
         """Whether the value, which is usually averaged too, fits into the first message."""

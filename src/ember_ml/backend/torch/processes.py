@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -68,41 +69,57 @@ def _gpu_of(place: Place) -> int:
 
 
 class TorchGroup(Group):
-    """The default process group of ``torch.distributed``."""
+    """A process group of ``torch.distributed``, by default that of all processes."""
 
     _begun: Overlap | None = None
     _shares: Shares | None = None
+
+    def __init__(self, engine: str, rank: int, size: int, handle: Any = None) -> None:
+        super().__init__(engine, rank, size)
+        self._handle: Any = dist.group.WORLD if handle is None else handle
+
+    def subgroup(self, members: Sequence[Sequence[int]]) -> TorchGroup:
+        # each process takes part in making each group
+        handles = [dist.new_group(list(ranks)) for ranks in members]
+        place = next(place for place, ranks in enumerate(members) if self.rank in ranks)
+        rank = list(members[place]).index(self.rank)
+        return TorchGroup(self.engine, rank, len(members[place]), handles[place])
 
     def all_reduce(self, x: torch.Tensor, how: str) -> torch.Tensor:
         if x.dtype is torch.uint64:
             raise UnsupportedDType("torch.distributed does not reduce uint64; cast it to int64")
         work = x.to(_WIDER.get(x.dtype, x.dtype), memory_format=torch.contiguous_format, copy=True)
-        dist.all_reduce(real(work), _HOW[how])
+        dist.all_reduce(real(work), _HOW[how], self._handle)
         return work.to(x.dtype)
 
     def all_gather(self, x: torch.Tensor) -> torch.Tensor:
         joined = x.new_empty((self.size * x.shape[0], *x.shape[1:]) if x.dim() else (self.size,))
-        _all_gather(_bytes(joined), _bytes(x.contiguous()))
+        _all_gather(_bytes(joined), _bytes(x.contiguous()), self._handle)
         return joined
 
     def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
         if x.dtype in _WIDER or x.dtype is torch.uint64:
             return super().reduce_scatter(x)
         part = x.new_empty((x.shape[0] // self.size, *x.shape[1:]))
-        _reduce_scatter(real(part), real(x.contiguous()))
+        _reduce_scatter(real(part), real(x.contiguous()), group=self._handle)
         return part
+
+    def all_to_all(self, x: torch.Tensor) -> torch.Tensor:
+        made = torch.empty_like(x, memory_format=torch.contiguous_format)
+        dist.all_to_all_single(_bytes(made), _bytes(x.contiguous()), group=self._handle)
+        return made
 
     def broadcast(self, x: torch.Tensor, source: int) -> torch.Tensor:
         work = x.clone(memory_format=torch.contiguous_format)
-        dist.broadcast(_bytes(work), source)
+        dist.broadcast(_bytes(work), group=self._handle, group_src=source)
         return work
 
     def send(self, x: torch.Tensor, to: int) -> None:
-        dist.send(_bytes(x.contiguous()), to)
+        dist.send(_bytes(x.contiguous()), group=self._handle, group_dst=to)
 
     def receive(self, shape: tuple[int, ...], dtype: torch.dtype, source: int) -> torch.Tensor:
         made = torch.empty(shape, dtype=dtype, device=self._device())
-        dist.recv(_bytes(made), source)
+        dist.recv(_bytes(made), group=self._handle, group_src=source)
         return made
 
     def mean(self, xs: Sequence[torch.Tensor], weight: float | None) -> list[torch.Tensor]:
@@ -112,10 +129,10 @@ class TorchGroup(Group):
         places = buckets(xs)
         # start all before waiting for the first: one is prepared while others are sent
         if weight is None:
-            sums = [Sum([xs[place] for place in bucket], 1.0 / self.size) for bucket in places]
+            sums = [Sum(self._handle, [xs[place] for place in bucket], 1.0 / self.size) for bucket in places]
             found = [made.parts() for made in sums]
         else:
-            sums = [Sum([xs[place] for place in bucket], weight, weight) for bucket in places]
+            sums = [Sum(self._handle, [xs[place] for place in bucket], weight, weight) for bucket in places]
             found = [made.means() for made in sums]
         return merge_buckets(len(xs), list(zip(places, found, strict=True)))
 
@@ -123,8 +140,8 @@ class TorchGroup(Group):
     def overlapping(self, weight: float | None) -> Iterator[None]:
         """Average gradients while others are still being computed inside the block."""
         if self._shares is None:
-            self._shares = Shares(self.size, torch.device("cpu") if "gloo" in self.engine else self._device())
-        self._begun = Overlap(self.size, weight, self._shares)
+            self._shares = Shares(self._handle, torch.device("cpu") if "gloo" in self.engine else self._device())
+        self._begun = Overlap(self._handle, weight, self._shares)
         before = watch(self._begun)
         try:
             yield
@@ -132,7 +149,7 @@ class TorchGroup(Group):
             watch(before)
 
     def barrier(self) -> None:
-        dist.barrier()
+        dist.barrier(self._handle)
 
     def close(self) -> None:
         if dist.is_initialized():
