@@ -135,8 +135,9 @@ class Attention(Heads, SequenceMixingLayer):
         if projected.ndim != 3:
             shape = tuple(ops.shape(x))
             raise ValueError(f"{type(self).__name__} takes x of shape (batch, length, {self.hidden}), not {shape}")
-        heads, turned = self.heads, self.heads + self.groups
-        parts = ops.reshape(projected, (*projected.shape[:2], turned + self.groups, self.width))
+        heads, groups = self.count_heads(projected)
+        turned = heads + groups
+        parts = ops.reshape(projected, (*projected.shape[:2], turned + groups, self.width))
         if self.rotary and self.query_norm is None:
             both, value = ops.split(parts, (turned,), axis=2)
             query, key = ops.split(self._rotate(both, state), (heads,), axis=2)
@@ -221,7 +222,7 @@ class CrossAttention(Heads):
         both = self.key_value(context)
         if both.ndim != 3:
             raise ValueError(f"a context has the shape (batch, length, width), not {tuple(ops.shape(context))}")
-        parts = ops.reshape(both, (*both.shape[:2], 2 * self.groups, self.width))
+        parts = ops.reshape(both, (*both.shape[:2], both.shape[2] // self.width, self.width))
         key, value = ops.split(parts, 2, axis=2)
         return KeyValueCache(key, value)
 
@@ -236,7 +237,7 @@ class CrossAttention(Heads):
         query = self.query(x)
         if query.ndim != 3:
             raise ValueError(f"CrossAttention takes x of shape (batch, length, {self.hidden}), not {ops.shape(x)}")
-        query = ops.reshape(query, (*query.shape[:2], self.heads, self.width))
+        query = ops.reshape(query, (*query.shape[:2], query.shape[2] // self.width, self.width))
         return self.output(self.attend(query, cache.key, cache.value, bias, mask, False))
 
 

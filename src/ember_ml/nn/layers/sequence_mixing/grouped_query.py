@@ -92,9 +92,7 @@ class GroupedQueryAttention(Heads, SequenceMixingLayer):
 
     def remember(self, context: TensorLike) -> KeyValueCache:
         """Return the keys and values of another sequence, for calls that attend to that ``memory`` alone."""
-        key, value = self.key(context), self.value(context)
-        shape = (*key.shape[:2], self.groups, self.width)
-        return KeyValueCache(ops.reshape(key, shape), ops.reshape(value, shape))
+        return KeyValueCache(self._split_heads(self.key(context)), self._split_heads(self.value(context)))
 
     def forward(
         self,
@@ -107,8 +105,7 @@ class GroupedQueryAttention(Heads, SequenceMixingLayer):
         memory: KeyValueCache | None = None,
     ) -> Any:
         if memory is not None:
-            query = self.query(x)
-            query = ops.reshape(query, (*query.shape[:2], self.heads, self.width))
+            query = self._split_heads(self.query(x))
             return self.output(self.attend(query, memory.key, memory.value, bias, mask, False))
         query, key, value = self._project(x)
         if self.query_norm is not None and self.key_norm is not None:
@@ -122,18 +119,17 @@ class GroupedQueryAttention(Heads, SequenceMixingLayer):
 
     def _project(self, x: TensorLike) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values, each (batch, length, heads, width)."""
-        if self._is_fused:
-            joined = self.qkv(x)
-            joined = ops.reshape(joined, (*joined.shape[:2], self.heads + 2 * self.groups, self.width))
-            ends = [0, self.heads, self.heads + self.groups, self.heads + 2 * self.groups]
-            query, key, value = (
-                ops.get_item(joined, (slice(None), slice(None), slice(first, last))) for first, last in pairwise(ends)
-            )
-            return query, key, value
-        query, key, value = self.query(x), self.key(x), self.value(x)
-        size = query.shape[:2]
-        return (
-            ops.reshape(query, (*size, self.heads, self.width)),
-            ops.reshape(key, (*size, self.groups, self.width)),
-            ops.reshape(value, (*size, self.groups, self.width)),
+        if not self._is_fused:
+            return self._split_heads(self.query(x)), self._split_heads(self.key(x)), self._split_heads(self.value(x))
+        joined = self.qkv(x)
+        heads, groups = self.count_heads(joined)
+        joined = self._split_heads(joined)
+        ends = [0, heads, heads + groups, heads + 2 * groups]
+        query, key, value = (
+            ops.get_item(joined, (slice(None), slice(None), slice(first, last))) for first, last in pairwise(ends)
         )
+        return query, key, value
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        """Return (batch, length, heads, width) of heads beside each other."""
+        return ops.reshape(x, (*x.shape[:2], x.shape[2] // self.width, self.width))

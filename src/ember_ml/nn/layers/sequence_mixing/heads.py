@@ -86,7 +86,16 @@ class Heads(Layer):
             found = self._attend_step_by_step(query, key, value, bias, mask, is_causal)
         else:
             found = ops.dot_product_attention(query, key, value, bias, mask, self.scale, is_causal)
-        return ops.reshape(found, (query.shape[0], queries, self.heads * self.width))
+        return ops.reshape(found, (query.shape[0], queries, query.shape[2] * self.width))
+
+    def count_heads(self, joined: Tensor) -> tuple[int, int]:
+        """Return how many heads queries, and keys, have in what one linear map makes of both and of values.
+
+        They are all heads of the layer, or an equal part of them where a process computes a part of the layer.
+        """
+        total = self.heads + 2 * self.groups
+        found = joined.shape[-1] // self.width
+        return self.heads * found // total, self.groups * found // total
 
     def _attend_step_by_step(
         self,
