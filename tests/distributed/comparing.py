@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml import ops
+
 
 def largest_difference(x: Any, y: Any) -> float:
     if isinstance(x, list):
@@ -21,3 +23,20 @@ def check_equal(ranks: list[Any], alone: dict[str, Any], tolerance: float = 2e-6
             for name, values in alone[part].items():
                 assert largest_difference(found[part][name], values) < tolerance, (part, name)
         assert largest_difference(found["losses"], alone["losses"]) < tolerance
+
+
+def plain(x: Any) -> Any:
+    """The numbers of a tensor as lists; complex ones as pairs."""
+    host = ops.to_numpy(x)
+    if host.dtype.kind == "c":
+        return [host.real.tolist(), host.imag.tolist()]
+    return ops.to_numpy(ops.cast(x, "float64" if host.dtype.kind in "fV" else "int64")).tolist()
+
+
+def raised(function: Any, *args: Any) -> list[str]:
+    """The class and the text of the error that a call raises."""
+    try:
+        function(*args)
+    except Exception as error:
+        return [type(error).__name__, str(error)]
+    return ["nothing", ""]

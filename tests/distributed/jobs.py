@@ -13,29 +13,16 @@ from ember_ml.distributed import collectives
 from ember_ml.distributed import strategy as strategies
 from ember_ml.nn import tensor
 from ember_ml.training import Trainer, checkpoints, optimizers
+from tests.distributed.comparing import plain, raised
+from tests.distributed.text_models import read_text
 
 REDUCED = ("int8", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64", "complex64")
 
 
 CURVES = ("loss", "mean_absolute_error", "val_loss", "val_mean_absolute_error")
+SPLITTING = ("numpy", "torch")
+"""The backends whose engines have groups of some ranks."""
 STRATEGIES = ("DataParallelStrategy", "ZeroStrategy", "FullShardStrategy")
-
-
-def plain(x: Any) -> Any:
-    """The numbers of a tensor as lists; complex ones as pairs."""
-    host = ops.to_numpy(x)
-    if host.dtype.kind == "c":
-        return [host.real.tolist(), host.imag.tolist()]
-    return ops.to_numpy(ops.cast(x, "float64" if host.dtype.kind in "fV" else "int64")).tolist()
-
-
-def raised(function: Any, *args: Any) -> list[str]:
-    """The class and the text of the error that a call raises."""
-    try:
-        function(*args)
-    except Exception as error:
-        return [type(error).__name__, str(error)]
-    return ["nothing", ""]
 
 
 def exchange() -> dict[str, Any]:
@@ -82,9 +69,36 @@ def exchange() -> dict[str, Any]:
         "to itself": raised(collectives.send, base, rank),
         "uneven": raised(collectives.reduce_scatter, ops.zeros((2 * count + 1,))),
         "too many": raised(distributed.initialize, count + 1),
-        "differentiated": raised(ops.grad(lambda x: ops.sum(collectives.all_reduce(x))), wide),
+        "differentiated": raised(ops.grad(lambda x: ops.sum(collectives.all_reduce(x, "max"))), wide),
     }
     return found
+
+
+def gradients() -> dict[str, Any]:
+    """The gradients of collectives in what all ranks compute together: the sum of their results."""
+    rank, count = distributed.rank(), distributed.world_size()
+    x = ops.asarray([1.0 + rank, 2.0, 3.0 * rank, 4.0])
+    weights = ops.asarray([float(place + 1 + 10 * rank) for place in range(4 * count)])
+
+    def gradient(function: Any, weights: Any) -> Any:
+        return plain(ops.grad(lambda x: ops.sum(ops.multiply(function(x), weights)))(x))
+
+    def cubes(x: Any) -> Any:
+        return ops.sum(ops.power(collectives.all_reduce(x), 3.0))
+
+    pair = collectives.make_group([[rank] for rank in range(count)])
+    return {
+        "sum": gradient(collectives.all_reduce, weights[:4]),
+        "mean": gradient(lambda x: collectives.all_reduce(x, "mean"), weights[:4]),
+        "gather": gradient(collectives.all_gather, weights),
+        "scatter": gradient(lambda x: collectives.reduce_scatter(x, "mean"), weights[: 4 // count]),
+        "to all": gradient(collectives.all_to_all, weights[:4]),
+        "broadcast": gradient(lambda x: collectives.broadcast(x, 1), weights[:4]),
+        "alone": gradient(lambda x: collectives.all_reduce(x, group=pair), weights[:4]),
+        "second": plain(ops.grad(lambda x: ops.sum(ops.grad(cubes)(x)))(x)),
+        "sent": plain(collectives.all_to_all(x)),
+        "members": raised(collectives.make_group, [[0, 1], [1]]),
+    }
 
 
 def model_and_data(width: int = 7) -> tuple[nn.Module, Any, Any]:
@@ -296,6 +310,10 @@ def nbytes(tensors: dict[str, Any]) -> int:
 def everything(folder: str) -> dict[str, Any]:
     """All jobs of one test run, so that each backend starts its processes once."""
     found: dict[str, Any] = {"exchange": exchange(), "refused": {}, "fits": fits(folder), "overlap": overlap()}
+    found["gradients"] = gradients()
+    found["layers"] = read_text("layers", {"tensor": 2}) if get_backend() in SPLITTING else None
+    if get_backend() not in SPLITTING:
+        found["refused"]["tensor"] = raised(read_text, "layers", {"tensor": 2})
     for strategy in STRATEGIES:
         if strategy == "FullShardStrategy" and get_backend() != "torch":
             found["refused"]["full"] = raised(train, strategy)

@@ -1,4 +1,4 @@
-"""What one process with eight devices runs: each job gives plain data, which the test compares."""
+"""What processes, or one with several devices, run on a mesh: each job gives plain data, which the test compares."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ember_ml import nn, ops
+from ember_ml import distributed, nn, ops
+from ember_ml.distributed import Mesh
 from ember_ml.distributed.strategy import MeshStrategy
 from ember_ml.training import Trainer, optimizers
-from tests.distributed.jobs import plain, raised
+from tests.distributed.comparing import plain, raised
+from tests.distributed.text_models import read_text
 
 STEPS = 50
 
@@ -44,7 +46,7 @@ def shares(made: Trainer) -> list[float]:
 
 def mesh(folder: str) -> dict[str, Any]:
     found: dict[str, Any] = {"alone": fit(trainer(None))}
-    for name, strategy in (("whole", MeshStrategy()), ("split", MeshStrategy(split_parameters=True))):
+    for name, strategy in (("whole", MeshStrategy()), ("split", MeshStrategy(Mesh(shard=8)))):
         made = trainer(strategy)
         found[name] = fit(made) | {"shares": shares(made)}
         (part,) = strategy.distribute((ops.zeros((16, 3)), ops.zeros((13, 3))))
@@ -55,13 +57,17 @@ def mesh(folder: str) -> dict[str, Any]:
         resumed = trainer(strategy).restore(f"{folder}/{name}")
         found[name]["resumed"] = fit(resumed)
         found[name]["resumed shares"] = shares(resumed)
-    for name, strategy in (("uneven", MeshStrategy(["cpu", "cpu:3"])), ("uneven alone", None)):
+    for name, strategy in (("uneven", MeshStrategy(devices=["cpu", "cpu:3"])), ("uneven alone", None)):
         found[name] = fit(trainer(strategy, accumulate=2), 12, rows=37, batch_size=9)
-    found["unknown"] = raised(lambda: trainer(MeshStrategy(["cpu", "cuda:9"])))
+    found["unknown"] = raised(lambda: trainer(MeshStrategy(devices=["cpu", "cuda:9"])))
     return found
+
+
+def read_texts(cases: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {name: read_text(**case) for name, case in cases.items()}
 
 
 if __name__ == "__main__":
     name, folder, given = sys.argv[1:]
     result = globals()[name](**json.loads(given))
-    (Path(folder) / "0.json").write_text(json.dumps(result))
+    (Path(folder) / f"{distributed.rank()}.json").write_text(json.dumps(result))

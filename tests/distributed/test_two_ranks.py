@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.distributed.comparing import check_equal, largest_difference
-from tests.distributed.jobs import CLIPPED, GROUPED, REDUCED, STRATEGIES, fit, train
+from tests.distributed.jobs import CLIPPED, GROUPED, REDUCED, SPLITTING, STRATEGIES, fit, train
 from tests.distributed.ranks import run_ranks
+from tests.distributed.text_models import read_text
 
 BASES = [[[1, 2], [3, 0], [7, 0], [0, 0]], [[2, 2], [3, 5], [7, 0], [1, 1]]]
 
@@ -80,6 +81,22 @@ def test_mistakes_are_refused_before_anything_is_sent(exchanged: list[Any]) -> N
             assert words in found["errors"][name][1]
 
 
+def test_gradients_of_collectives(backend: str) -> None:
+    """Of the sum over both ranks r of their results times 1 + 10 r, 2 + 10 r, ..., by hand."""
+    zero, one = [rank["gradients"] for rank in results(backend)]
+    for found in (zero, one):
+        assert found["sum"] == [12.0, 14.0, 16.0, 18.0]
+        assert found["mean"] == [6.0, 7.0, 8.0, 9.0]
+        assert found["scatter"] == [0.5, 1.0, 5.5, 6.0]
+        assert found["second"] == [72.0, 96.0, 72.0, 192.0]  # 24 times the sums 3, 4, 3, 8
+        assert found["members"][0] == "ValueError"
+    assert (zero["gather"], one["gather"]) == ([12.0, 14.0, 16.0, 18.0], [20.0, 22.0, 24.0, 26.0])
+    assert (zero["to all"], one["to all"]) == ([1.0, 2.0, 11.0, 12.0], [3.0, 4.0, 13.0, 14.0])
+    assert (zero["broadcast"], one["broadcast"]) == ([0.0, 0.0, 0.0, 0.0], [12.0, 14.0, 16.0, 18.0])
+    assert (zero["alone"], one["alone"]) == ([1.0, 2.0, 3.0, 4.0], [11.0, 12.0, 13.0, 14.0])
+    assert (zero["sent"], one["sent"]) == ([1.0, 2.0, 2.0, 2.0], [0.0, 4.0, 3.0, 4.0])
+
+
 @pytest.fixture(params=STRATEGIES)
 def trained(backend: str, request: pytest.FixtureRequest) -> list[Any]:
     if request.param == "FullShardStrategy" and backend != "torch":
@@ -119,6 +136,18 @@ def test_going_on_from_a_saved_state(trained: list[Any]) -> None:
     check_equal([rank["resumed"] for rank in trained], alone | {"losses": alone["losses"][5:]})
     fewer = train("SingleProcess", first=5, last=10, start=trained[0]["half"])  # on another number of ranks
     check_equal([fewer], alone | {"losses": alone["losses"][5:]})
+
+
+def test_two_processes_that_share_each_layer_are_one(backend: str) -> None:
+    if backend not in SPLITTING:
+        for rank in results(backend):
+            assert rank["refused"]["tensor"][0] == "UnsupportedOp"
+            assert "groups of some of its ranks" in rank["refused"]["tensor"][1]
+        return
+    alone = read_text("layers", None)
+    ranks = [rank["layers"] for rank in results(backend)]
+    check_equal(ranks, alone)
+    assert all(rank["bytes"] < 0.53 * alone["bytes"] for rank in ranks)
 
 
 def test_averages_that_begin_early_are_the_same(backend: str) -> None:

@@ -12,7 +12,7 @@ from ember_ml import distributed, nn, ops
 from ember_ml.distributed import collectives, heartbeat
 from ember_ml.distributed import strategy as strategies
 from ember_ml.training import DataLoader, Trainer, callbacks, checkpoints
-from tests.distributed.jobs import plain, raised
+from tests.distributed.comparing import plain, raised
 
 
 def data() -> tuple[Any, Any]:

@@ -285,8 +285,11 @@ class Sharding(Protocol):
 class DeviceMesh(Protocol):
     """Tensors that lie on several devices of one process; programs that take them compute on all of these."""
 
-    def put(self, x: Any, devices: Sequence[str], axis: int | None) -> Any:
-        """Return ``x`` in equal parts along ``axis``, one on each of the devices; whole on each for None."""
+    def put(self, x: Any, devices: Sequence[str], axes: Mapping[str, int], parts: Sequence[Sequence[str]]) -> Any:
+        """Return ``x`` over devices that lie in a mesh, whose ``axes`` have names and lengths.
+
+        ``parts`` names for each axis of ``x`` those of the mesh over which it is split into equal parts.
+        """
         ...
 
 

@@ -7,6 +7,7 @@ _GROUPS = ("initialize", "is_initialized", "local_rank", "rank", "shutdown", "wo
 __getattr__, __dir__ = _lazy.attach(
     __name__,
     {
+        "Mesh": "ember_ml.distributed.mesh:Mesh",
         "collectives": "ember_ml.distributed.collectives",
         "strategy": "ember_ml.distributed.strategy",
         **{name: f"ember_ml.distributed.groups:{name}" for name in _GROUPS},

@@ -8,5 +8,16 @@ from ember_ml.distributed.groups import local_rank as local_rank
 from ember_ml.distributed.groups import rank as rank
 from ember_ml.distributed.groups import shutdown as shutdown
 from ember_ml.distributed.groups import world_size as world_size
+from ember_ml.distributed.mesh import Mesh as Mesh
 
-__all__ = ["collectives", "initialize", "is_initialized", "local_rank", "rank", "shutdown", "strategy", "world_size"]
+__all__ = [
+    "Mesh",
+    "collectives",
+    "initialize",
+    "is_initialized",
+    "local_rank",
+    "rank",
+    "shutdown",
+    "strategy",
+    "world_size",
+]

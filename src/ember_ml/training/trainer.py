@@ -325,7 +325,7 @@ class Trainer:
         state = {} if self._data is None else self._data.state()
         rows, batch_size = state.get("rows"), state.get("batch_size")
         if rows is None or batch_size is None:
-            return size * self.strategy.world_size
+            return size * self.strategy.num_parts
         return min(batch_size, rows - self.steps_in_epoch * batch_size)
 
     def _merge_metrics(self, metrics: dict[str, Any]) -> dict[str, Any]:
@@ -334,7 +334,7 @@ class Trainer:
             return metrics
         merged = {name: copy.deepcopy(metric) for name, metric in metrics.items()}
         for name, metric in merged.items():
-            first, *others = self.strategy.gather_plain(metrics[name].state())
+            first, *others = self.strategy.gather_parts(metrics[name].state())
             metric.restore(first)
             for state in others:
                 metric.merge(state)
@@ -438,7 +438,7 @@ class Trainer:
         total = math.fsum(map(operator.mul, [ops.item(loss) for loss, _ in pending], counts))
         sums = [[total, math.fsum(counts), len(pending)]]
         if self.strategy is not None:
-            sums = self.strategy.gather_plain(sums[0])
+            sums = self.strategy.gather_parts(sums[0])
         total, weights, number = (math.fsum(column) for column in zip(*sums, strict=True))
         if not number:
             raise ValueError("there is nothing to evaluate: the data are empty")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import jax
@@ -14,12 +14,13 @@ from ember_ml.backend.jax.host_transfer import device_named
 __all__ = ["put"]
 
 
-def put(x: jax.Array, devices: Sequence[str], axis: int | None) -> jax.Array:
-    """Return ``x`` in equal parts along ``axis``, one on each of the devices; whole on each for None."""
-    parts = () if axis is None else (*[None] * axis, "devices")
-    return jax.device_put(x, NamedSharding(_mesh(tuple(devices)), PartitionSpec(*parts)))
+def put(x: jax.Array, devices: Sequence[str], axes: Mapping[str, int], parts: Sequence[Sequence[str]]) -> jax.Array:
+    """Return ``x`` over the devices of a mesh; ``parts`` names for each axis of ``x`` those over which it is split."""
+    spec = PartitionSpec(*[tuple(names) or None for names in parts])
+    return jax.device_put(x, NamedSharding(_mesh(tuple(devices), tuple(axes.items())), spec))
 
 
 @cache
-def _mesh(devices: tuple[str, ...]) -> Mesh:
-    return Mesh(np.array([device_named(device) for device in devices]), ("devices",))
+def _mesh(devices: tuple[str, ...], axes: tuple[tuple[str, int], ...]) -> Mesh:
+    grid = np.array([device_named(device) for device in devices]).reshape([length for _, length in axes])
+    return Mesh(grid, tuple(name for name, _ in axes))

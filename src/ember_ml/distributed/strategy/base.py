@@ -39,8 +39,6 @@ class Strategy:
     [[0, 1], [2, 3]]
     """
 
-    exchanges: bool = True
-    """Whether something happens between the gradients and the update, so that one program cannot compute both."""
     _stream: Generator | None = None
 
     def __init__(self, num_devices: int | None = None) -> None:
@@ -52,6 +50,11 @@ class Strategy:
     def num_devices(self) -> int:
         """How many processes the strategy is for."""
         return self._wanted or place().world_size
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether something happens between the gradients and the update, so that one program cannot compute both."""
+        return True
 
     @property
     def world_size(self) -> int:
@@ -66,6 +69,16 @@ class Strategy:
         return place().rank
 
     @property
+    def num_parts(self) -> int:
+        """Into how many parts a batch is split: as many as there are processes, unless some compute on the same one."""
+        return self.num_devices
+
+    @property
+    def part(self) -> int:
+        """Which part of each batch this process computes on, from 0."""
+        return self.rank
+
+    @property
     def is_main(self) -> bool:
         """Whether this process is the one that writes files and shows progress."""
         return self.rank == 0
@@ -73,14 +86,14 @@ class Strategy:
     # data
 
     def distribute(self, batch: Any) -> list[Any]:
-        """The parts of ``batch``, a tensor or a tree of tensors, one for each process, split along the first axis.
+        """The :attr:`num_parts` parts of ``batch``, a tensor or a tree of tensors, split along the first axis.
 
-        They are as equal as can be: row ``i`` of ``n`` begins part ``k`` where ``i = n * k // num_devices``.
+        They are as equal as can be: row ``i`` of ``n`` begins part ``k`` where ``i = n * k // num_parts``.
         """
         if isinstance(batch, list) and not any(hasattr(leaf, "shape") for leaf in trees.flatten(batch)[0]):
             batch = ops.convert_to_tensor(batch)  # rows of numbers, not a tree of tensors
         leaves, structure = trees.flatten(batch)
-        count = self.num_devices
+        count = self.num_parts
         parts: list[list[Any]] = [[] for _ in range(count)]
         for leaf in leaves:
             rows = ops.convert_to_tensor(leaf)
@@ -100,7 +113,7 @@ class Strategy:
         sharded = getattr(loader, "shard", None)
         if sharded is None or type(self).distribute is not Strategy.distribute:
             return Parts(self, loader)
-        return sharded(self.rank, self.world_size, self.check_same_batch)
+        return sharded(self.part, self.num_parts, self.check_same_batch)
 
     def check_same_batch(self, digest: str) -> None:
         """Raise on every process where they have digests of different batches."""
@@ -121,20 +134,20 @@ class Strategy:
         if self.world_size == 1:
             return nullcontext()
         if self._stream is None:
-            self._stream = default_generator().split(self.world_size)[self.rank]
+            self._stream = default_generator().split(self.num_parts)[self.part]
         return streaming(self._stream)
 
     def gather_streams(self) -> list[dict[str, Any]]:
         """Where the streams of all processes stand, as plain data; nothing where none has been used."""
         if self.world_size == 1:
             return []
-        states = self.gather_plain(None if self._stream is None else self._stream.state())
+        states = self.gather_parts(None if self._stream is None else self._stream.state())
         return [] if None in states else states
 
     def restore_streams(self, states: Sequence[Mapping[str, Any]]) -> None:
-        """Go on from :meth:`gather_streams`; another number of processes begins new streams."""
-        fits = self.world_size > 1 and len(states) == self.world_size
-        self._stream = Generator.from_state(states[self.rank]) if fits else None
+        """Go on from :meth:`gather_streams`; another number of parts of a batch begins new streams."""
+        fits = self.world_size > 1 and len(states) == self.num_parts
+        self._stream = Generator.from_state(states[self.part]) if fits else None
 
     # training
 
@@ -218,6 +231,10 @@ class Strategy:
         rows = ops.to_numpy(ops.reshape(collectives.all_gather(padded), (self.world_size, length)))
         return [json.loads(bytes(row.tolist())) for row in rows]
 
+    def gather_parts(self, value: Any) -> list[Any]:
+        """Return the values of the processes that compute on different parts of a batch, as :meth:`gather_plain`."""
+        return self.gather_plain(value)
+
     def barrier(self) -> None:
         """Return when every process has called this."""
         if self.world_size > 1:
@@ -278,7 +295,7 @@ class Parts:
         for number, batch in enumerate(self._batches):
             if not number and self._strategy.world_size > 1:
                 self._strategy.check_same_batch(digest_of(batch))
-            yield self._strategy.distribute(batch)[self._strategy.rank]
+            yield self._strategy.distribute(batch)[self._strategy.part]
 
     def state(self) -> dict[str, Any]:
         return self._batches.state()

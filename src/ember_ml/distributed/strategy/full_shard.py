@@ -19,7 +19,7 @@ from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.tensor.variable import Variable, own
 from ember_ml.typing import Tensor
 
-__all__ = ["FullShardStrategy", "ShardedParameter"]
+__all__ = ["FullShardStrategy", "ShardedParameter", "check_equal_weights", "sharding_engine"]
 
 
 class ShardedParameter(Parameter):
@@ -80,7 +80,7 @@ class FullShardStrategy(Strategy):
     def prepare(self, model: Module, optimizer: Any = None) -> None:
         """Give every process its part of the parameters of rank 0; those of the model are replaced."""
         check_elementwise(optimizer, model.trainable(), type(self).__name__)
-        engine = _engine()
+        engine = sharding_engine(type(self).__name__)
         super().prepare(model, optimizer)
         if self.world_size == 1:
             return
@@ -109,13 +109,8 @@ class FullShardStrategy(Strategy):
 
     def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
         """Return the gradients as they are: the backward pass has averaged them, for parts of equal weight."""
-        if weight is not None and self.world_size > 1:
-            low, high = ops.to_numpy(collectives.all_reduce(ops.asarray([weight, -weight], dtype="float32"), "max"))
-            if low != -high:
-                raise ValueError(
-                    f"FullShardStrategy averages parts of batches of equal size, and they are {-high:g} to {low:g}: "
-                    f"let the batch size be a multiple of {self.world_size}, and drop the last batch if it is smaller"
-                )
+        if self.world_size > 1:
+            check_equal_weights(type(self).__name__, weight, self.num_parts)
         return gradients
 
     def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
@@ -149,11 +144,24 @@ def _mean_part(vector: Tensor) -> Tensor:
     return collectives.reduce_scatter(vector, "mean")
 
 
-def _engine() -> Sharding:
+def check_equal_weights(strategy: str, weight: float | None, parts: int) -> None:
+    """Raise where the parts of a batch differ in size, whose gradients the backward pass averages."""
+    if weight is None:
+        return
+    high, low = ops.to_numpy(collectives.all_reduce(ops.asarray([weight, -weight], dtype="float32"), "max"))
+    if high != -low:
+        raise ValueError(
+            f"{strategy} averages parts of batches of equal size, and they are {-low:g} to {high:g}: "
+            f"let the batch size be a multiple of {parts}, and drop the last batch if it is smaller"
+        )
+
+
+def sharding_engine(strategy: str) -> Sharding:
+    """Return the active backend's means to gather parameters again; ``UnsupportedOp`` where it has none."""
     backend = active()
     if backend.sharding is None:
         raise UnsupportedOp(
-            f"FullShardStrategy needs gradients that gather parameters again when they come to them, and those of "
+            f"{strategy} needs gradients that gather parameters again when they come to them, and those of "
             f"{backend.name} keep them whole: use ZeroStrategy, which splits the optimizer's state, or PyTorch"
         )
     return backend.sharding

@@ -1,49 +1,89 @@
-"""Train by one process on several devices: the compiler moves what one device needs of another."""
+"""Train on a mesh of processes, or of devices of one process, whose compiler moves what one device needs of another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
+from ember_ml import ops
 from ember_ml.backend.capabilities import DeviceMesh
 from ember_ml.backend.devices import default_device
+from ember_ml.backend.processes.group import Group
+from ember_ml.backend.random.generator import Generator, default_generator, streaming
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.dispatch.arguments import bring
-from ember_ml.distributed.groups import place
-from ember_ml.distributed.strategy.base import Parts, SingleProcess
-from ember_ml.errors import DeviceError, LaunchError, UnsupportedOp
+from ember_ml.distributed import collectives
+from ember_ml.distributed.mesh import AXES, Mesh, Place
+from ember_ml.distributed.strategy.base import Parts, Strategy
+from ember_ml.distributed.strategy.full_shard import ShardedParameter, check_equal_weights, sharding_engine
+from ember_ml.distributed.strategy.zero import check_elementwise
+from ember_ml.distributed.tensor_parallel import MeshSplit, split_layers
+from ember_ml.distributed.tensor_plan import Layout, make_layout
+from ember_ml.errors import DeviceError, UnsupportedOp
 from ember_ml.nn.modules.module import Module
+from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.typing import Tensor
 
 __all__ = ["MeshStrategy"]
 
+_ROWS = ("data", "shard")
+"""The axes of a mesh over which batches are split."""
 
-class MeshStrategy(SingleProcess):
-    """Training by one process on several devices, of which each computes its part of every batch. On JAX only.
 
-    ``devices`` are their names, by default all of the kind of the default device. Each has all parameters, buffers and
-    optimizer state; with ``split_parameters`` each has a part of those that have an axis which splits evenly. A step is
-    the program for one device: the compiler divides it, and adds the sums and the gathering. So the results are those
-    of one device but for rounding, random numbers included. Batches that do not split evenly, as the last one of an
-    epoch perhaps, are computed whole by every device.
+class MeshStrategy(Strategy):
+    """Training on a :class:`Mesh`: of the processes that were started, or on JAX of the devices of one process.
+
+    Along ``data`` and ``shard`` the batch is split, along ``shard`` all parameters and the optimizer's state, along
+    ``tensor`` the layers that the plan names; see ``ember_ml.distributed.tensor_plan``.
+
+    Of processes, the model and the optimizer change as those of one process but for rounding, and for random numbers,
+    as of dropout: the processes of one part of a batch draw the same, others their own. A mesh with ``tensor`` needs
+    groups of processes, which PyTorch and MPI have, one with ``shard`` PyTorch. With ``shard`` each batch must split
+    into equal parts.
+
+    Of devices, a step is the program for one device: the compiler divides it, and adds the sums and the gathering. So
+    random numbers are those of one device too. Batches that do not split evenly, as the last one of an epoch
+    perhaps, are computed whole by every device.
+
+    Args:
+        mesh: The mesh; None: all processes or devices along ``data``.
+        devices: The names of the devices of one process; None: all of the kind of the default device.
+        plan: Names of layers, or patterns as ``"blocks.*.up"``, with the style in which ``tensor`` splits each, before
+            those of ``tensor_plan.PLAN``.
     """
 
-    exchanges: bool = False
-    split_parameters: bool
+    mesh: Mesh
     _model: Module | None = None
 
-    def __init__(self, devices: Sequence[str] | None = None, split_parameters: bool = False) -> None:
+    def __init__(
+        self, mesh: Mesh | None = None, devices: Sequence[str] | None = None, plan: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__()
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise TypeError(f"a MeshStrategy takes a Mesh, as Mesh(shard=2), not {mesh!r:.60}")
         if devices is not None and (isinstance(devices, str) or not devices):
             raise ValueError(f"devices are several names, as ['cuda:0', 'cuda:1'], not {devices!r}")
-        self._devices, self.split_parameters = devices, split_parameters
+        self.mesh, self.plan = Mesh() if mesh is None else mesh, plan
+        self._devices = devices
+        self._layout = Layout({}, {})
+        self._splits: dict[str, MeshSplit] = {}
+        self._groups: dict[tuple[str, tuple[str, ...]], Group] = {}
+
+    # the mesh
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether something happens between the gradients and the update: of processes, not of devices."""
+        return self.world_size > 1
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The names of the devices."""
+        """The names of the devices of this process that compute together."""
         backend = active()
         available = backend.available_devices()
         if self._devices is None:
@@ -56,64 +96,213 @@ class MeshStrategy(SingleProcess):
 
     @property
     def num_devices(self) -> int:
-        """How many devices compute together."""
-        return len(self.devices)
+        """How many processes, or devices of one process, compute together."""
+        return self.world_size if self.world_size > 1 else len(self.devices)
+
+    @property
+    def num_parts(self) -> int:
+        """Into how many parts a batch is split; devices of one process have one batch together."""
+        return self._full().size // self.mesh.tensor if self.world_size > 1 else 1
+
+    @property
+    def part(self) -> int:
+        return self.rank // self.mesh.tensor
+
+    @property
+    def layout(self) -> dict[str, str]:
+        """The styles in which the layers of the prepared model are split over ``tensor``, by name."""
+        return dict(self._layout.styles)
+
+    def _full(self) -> Mesh:
+        return self.mesh.fit(self.num_devices)
+
+    def _place(self) -> Place:
+        return self._full().place(self.rank)
+
+    def _group(self, *axes: str) -> Group:
+        """Return the processes with which this one forms the part of the mesh along ``axes``."""
+        key = active().key, axes
+        if key not in self._groups:
+            self._groups[key] = collectives.make_group(self._full().groups(axes))
+        return self._groups[key]
+
+    # data
 
     def distribute(self, batch: Any) -> list[Any]:
-        """Return a list of the whole batch alone, a tensor or a tree of tensors, whose rows lie on the devices."""
-        backend, engine, devices = active(), _engine(), self.devices
+        """The parts of a batch, a tensor or a tree of tensors; of devices the whole alone, whose rows lie on them."""
+        if self.world_size > 1:
+            return super().distribute(batch)
+        backend, rows = active(), self.mesh.fit(self.num_devices).size // self.mesh.tensor
         leaves, structure = trees.flatten(batch)
         found = []
         for leaf in leaves:
             native = bring(leaf._array if type(leaf) is EmberTensor else leaf, backend)
-            splits = bool(native.shape) and native.shape[0] % len(devices) == 0
-            placed = engine.put(native, devices, 0 if splits else None)
+            splits = bool(native.shape) and native.shape[0] % rows == 0
+            placed = self._put(native, [_ROWS] if splits else [])
             found.append(wrap(placed, backend) if type(leaf) is EmberTensor else placed)
         return [structure(found)]
 
     def shard(self, loader: Any) -> Any:
-        """The batches of ``loader``, a ``DataLoader`` or any iterable of batches, over the devices."""
-        return Parts(self, loader)
+        """This process's part of the batches of ``loader``, or over its devices all of them."""
+        return super().shard(loader) if self.world_size > 1 else Parts(self, loader)
+
+    def random_stream(self) -> AbstractContextManager[Any]:
+        """A block in which the processes of one part of a batch draw the same numbers, and others their own."""
+        if self.world_size == 1:
+            return nullcontext()
+        if self._stream is None:
+            own = default_generator().split(self.num_parts)[self.part].state()
+            self._stream = Generator.from_state(self.gather_parts(own)[self.part])
+        return streaming(self._stream)
+
+    def gather_parts(self, value: Any) -> list[Any]:
+        return self.gather_plain(value)[:: self.mesh.tensor if self.world_size > 1 else 1]
+
+    # training
 
     def prepare(self, model: Module, optimizer: Any = None) -> None:
-        """Give the devices the parameters and buffers, and the state of the optimizer."""
-        if place().world_size > 1:
-            raise LaunchError(
-                f"MeshStrategy is for one process with several devices, and {place().started_by} started "
-                f"{place().world_size} processes: use DataParallelStrategy or ZeroStrategy"
-            )
+        """Give each process or device its part of the parameters, buffers and state of the optimizer."""
+        self._full()
+        self._layout = make_layout(model, self.mesh.tensor, self.plan)
+        if self.world_size > 1:
+            self._prepare_process(model, optimizer)
+            return
         self._model = model
-        self._spread(list(model.named_variables().values()))
+        self._spread(model.named_variables())
         if optimizer is not None:
             optimizer.make_slots(model.trainable())
-            self._spread(optimizer.slot_variables())
+            self._spread(dict(zip(optimizer.current_tensors(), optimizer.slot_variables(), strict=True)))
+
+    def _prepare_process(self, model: Module, optimizer: Any) -> None:
+        if any(isinstance(x, ShardedParameter) for x in model.named_parameters().values()):
+            raise ValueError("the parameters of the model are split already: prepare a model that no strategy has")
+        is_sharded = self.mesh.shard > 1
+        engine = sharding_engine(type(self).__name__) if is_sharded else None
+        named = model.trainable() if is_sharded else {k: x for k, x in model.trainable().items() if self._is_cut(k)}
+        check_elementwise(optimizer, named, type(self).__name__)
+        super().prepare(model, optimizer)
+        group = self._group("tensor")
+        make_flat = None
+        if engine is not None:
+            shards = self._group("shard")
+            gather, mean = partial(collectives.all_gather, group=shards), partial(_mean_part, shards)
+            make_flat = partial(engine.Split, rank=shards.rank, count=shards.size, gather=gather, scatter=mean)
+        names = {id(x): name for name, x in model.named_parameters().items()}
+        made: dict[int, ShardedParameter] = {}  # a parameter of several modules is split once
+        for path, module in model.named_modules():
+            for key, variable in [*module.own_variables()]:
+                name = names.get(id(variable))
+                cut = None if name is None else self._layout.cuts.get(name)
+                is_summed = self._layout.styles.get(path) == "summed"
+                if not isinstance(variable, Parameter) or not (is_sharded or is_summed or cut is not None):
+                    continue
+                if key not in module._variables:
+                    raise ValueError(
+                        f"{type(self).__name__} splits parameters that are attributes of modules, and "
+                        f"{type(module).__name__}.{key} is in a list or dict: use another strategy"
+                    )
+                if id(variable) not in made:
+                    split = MeshSplit(variable.shape, cut, group, make_flat)
+                    recording = None if engine is None else engine.recording
+                    made[id(variable)] = ShardedParameter(variable, split, recording)
+                module._variables[key] = made[id(variable)]
+        named_now = model.named_parameters()
+        self._splits = {name: x.split for name, x in named_now.items() if isinstance(x, ShardedParameter)}
+        split_layers(model, self._layout, {id(x): x.split for x in made.values()}, group)
+
+    def _is_cut(self, name: str) -> bool:
+        return name in self._layout.cuts
+
+    def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
+        """A block around the computation of gradients, in which those that are known are averaged over ``data``."""
+        is_alone = self.world_size == 1 or self._full().data == 1
+        return nullcontext() if is_alone else self._group("data").overlapping(weight)
+
+    def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
+        """The gradients of the whole batch: averaged over ``shard`` by the backward pass, and here over ``data``.
+
+        ``weight`` is as in :class:`Strategy`; along ``shard`` all must be equal.
+        """
+        if self.world_size == 1:
+            return gradients
+        if self.mesh.shard > 1:
+            check_equal_weights(type(self).__name__, weight, self.num_parts)
+        return collectives.begun_average(gradients, weight, self._group("data"))
+
+    def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
+        """Update this process's parts, or the parameters on all devices."""
+        optimizer.apply(named, gradients, self._square(optimizer, named, gradients) if self.world_size > 1 else None)
+
+    def _square(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> Tensor | None:
+        """Return what the optimizer must know of all gradients to limit their norm."""
+        if optimizer.max_norm is None:
+            return None
+        pairs = list(zip(named, gradients, strict=True))
+        squares = []
+        for is_cut in (True, False):  # each process along ``tensor`` has all of what is not cut
+            chosen = {name: x for name, x in pairs if self._is_cut(name) == is_cut}
+            square = optimizer.square_of({name: named[name] for name in chosen}, list(chosen.values()))
+            squares.append(square if is_cut else ops.divide(square, self.mesh.tensor))
+        return collectives.all_reduce(ops.add(*squares), group=self._group("shard", "tensor"))
+
+    # checkpoints
+
+    def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
+        """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
+        found = optimizer.current_tensors()
+        splits = [self._splits.get(key.partition("/")[2]) for key in found]
+        pairs = zip(found.items(), splits, strict=True)
+        return {key: x if split is None else split.gather_whole(x) for (key, x), split in pairs}
 
     def load_state(self, optimizer: Any, state: Mapping[str, Tensor], step: int) -> None:
-        """Let the optimizer go on from a state after ``step`` updates; give the devices that and the parameters."""
-        super().load_state(optimizer, state, step)
+        """Let the optimizer go on from a whole state after ``step`` updates, each process or device with its part."""
+        parts: dict[str, Tensor] = {}
+        for key, x in state.items():
+            split = self._splits.get(key.partition("/")[2])
+            parts[key] = x if split is None else split.part_of(ops.asarray(x))
+        super().load_state(optimizer, parts, step)
         if self._model is not None:
             self.prepare(self._model, optimizer)
 
-    def _spread(self, variables: Sequence[Variable]) -> None:
-        engine, devices = _engine(), self.devices
-        axes = [self._axis_of(variable.shape) if self.split_parameters else None for variable in variables]
-        found = zip(values_of(variables), axes, strict=True)
-        assign_all(variables, [engine.put(x, devices, axis) for x, axis in found])
+    # devices of one process
 
-    def _axis_of(self, shape: tuple[int, ...]) -> int | None:
-        """Return the longest axis that splits evenly."""
-        fitting = [axis for axis, length in enumerate(shape) if length and not length % self.num_devices]
-        return max(fitting, key=lambda axis: shape[axis], default=None)
+    def _spread(self, variables: Mapping[str, Variable]) -> None:
+        """Lay variables, of the model or ``slot/name`` of the optimizer, over the devices."""
+        values = values_of(list(variables.values()))
+        spread = [self._put(x, self._parts_of(name, tuple(x.shape))) for name, x in zip(variables, values, strict=True)]
+        assign_all(list(variables.values()), spread)
+
+    def _parts_of(self, name: str, shape: tuple[int, ...]) -> list[tuple[str, ...]]:
+        """Return over which axes of the mesh each axis of a variable is split: the longest that can be, over shard."""
+        parts: list[tuple[str, ...]] = [()] * len(shape)
+        cut = self._layout.cuts.get(name.rpartition("/")[2])
+        if cut is not None and cut.axis < len(shape) and sum(cut.sections) == shape[cut.axis]:
+            parts[cut.axis] = ("tensor",)
+        counts = [self.mesh.shard * (self.mesh.tensor if names else 1) for names in parts]
+        fitting = [axis for axis, length in enumerate(shape) if length and not length % counts[axis]]
+        if fitting and self.mesh.shard > 1:
+            longest = max(fitting, key=lambda axis: shape[axis])
+            parts[longest] = ("shard", *parts[longest])
+        return parts
+
+    def _put(self, x: Tensor, parts: Sequence[Sequence[str]]) -> Tensor:
+        axes = dict(zip(AXES, self._full().lengths, strict=True))
+        return _engine().put(x, self.devices, axes, parts)
 
     def __repr__(self) -> str:
-        return f"MeshStrategy(devices={self._devices!r}, split_parameters={self.split_parameters})"
+        return f"MeshStrategy({self.mesh!r}, devices={self._devices!r}, plan={self.plan!r})"
+
+
+def _mean_part(group: Group, vector: Tensor) -> Tensor:
+    return collectives.reduce_scatter(vector, "mean", group)
 
 
 def _engine() -> DeviceMesh:
     backend = active()
     if backend.device_mesh is None:
         raise UnsupportedOp(
-            f"MeshStrategy needs a compiler that divides a program over devices, as JAX has, and {backend.name} has "
-            "none: start a process for each device with `ember-ml launch`, and use DataParallelStrategy"
+            f"a MeshStrategy of one process needs a compiler that divides a program over devices, as JAX has, and "
+            f"{backend.name} has none: start a process for each device with `ember-ml launch`, for which "
+            "DataParallelStrategy is the simplest"
         )
     return backend.device_mesh

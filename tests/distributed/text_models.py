@@ -1,0 +1,82 @@
+"""Small models of texts, trained on a mesh or by one process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import distributed, get_backend, nn, ops
+from ember_ml.distributed import Mesh
+from ember_ml.distributed.strategy import MeshStrategy, SingleProcess
+from ember_ml.models.gpt2 import GPT2
+from ember_ml.models.llama import CausalDecoder
+from ember_ml.models.settings import Settings
+from ember_ml.training import Trainer, optimizers
+from tests.distributed.comparing import plain
+
+LLAMA = {
+    **{"model_type": "llama", "vocab_size": 32, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1},
+    **{"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 16},
+}
+QWEN = {**LLAMA, "model_type": "qwen3", "head_dim": 4, "tie_word_embeddings": True}
+PHI = {**LLAMA, "model_type": "phi3", "pad_token_id": 0}
+GPT = {
+    **{"model_type": "gpt2", "vocab_size": 32, "n_embd": 16, "n_head": 4, "n_layer": 1, "n_positions": 16},
+    **{"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
+}
+
+
+class Reader(nn.Module):
+    """A transformer of our layers, whose result has a width that no part divides."""
+
+    def __init__(self) -> None:
+        self.embedding = nn.Embedding(32, 16)
+        self.body = nn.blocks.Transformer(16, 1, heads=4, causal=True, gated=True, rotary=True, norm="rms")
+        self.output = nn.Linear(16, 5)
+
+    def forward(self, tokens: Any) -> Any:
+        return self.output(self.body(self.embedding(tokens)))
+
+
+MODELS: dict[str, Any] = {
+    "layers": Reader,
+    "llama": lambda: CausalDecoder(Settings(LLAMA)),
+    "qwen3": lambda: CausalDecoder(Settings(QWEN)),
+    "phi3": lambda: CausalDecoder(Settings(PHI)),
+    "gpt2": lambda: GPT2(Settings(GPT)),
+}
+
+
+def read_text(kind: str, mesh: dict[str, int] | None, steps: int = 3, folder: str | None = None) -> dict[str, Any]:
+    """Train a model of texts so many steps, half of them before it is saved and restored where there is a folder."""
+    plan = {"embedding": "vocabulary"} if kind == "layers" else None
+    strategy = SingleProcess() if mesh is None else MeshStrategy(Mesh(**mesh), plan=plan)
+
+    def make() -> Trainer:
+        ops.seed(distributed.rank())  # the first process's parameters are those of all
+        # the large epsilon is for gradients that are 0 but for rounding, as of the biases of keys
+        optimizer = optimizers.AdamW(0.01, epsilon=1e-4, max_norm=0.5)
+        loss, metrics = "sparse_categorical_crossentropy", ["accuracy"]
+        return Trainer(MODELS[kind](), optimizer, loss, metrics=metrics, strategy=strategy, progress=False)
+
+    made = make()
+    tokens = ops.mod(ops.multiply(ops.reshape(ops.arange(16 * 8), (16, 8)), 7), 32)
+    targets = ops.mod(tokens, 5)
+    if folder is not None:
+        made.fit(tokens, targets, epochs=100, batch_size=8, max_steps=steps // 2)
+        made.save(folder)
+        made = make().restore(folder)
+    history = made.fit(tokens, targets, epochs=100, batch_size=8, max_steps=steps)
+    return {
+        "losses": list(history["loss"]),
+        "evaluated": made.evaluate(tokens, targets, batch_size=8),
+        "parameters": {name: plain(value) for name, value in made.model.state_dict().items()},
+        "state": {name: plain(value) for name, value in strategy.gather_state(made.optimizer).items()},
+        "layout": {} if mesh is None else strategy.layout,
+        "bytes": sum(map(_count_bytes, made.model.named_parameters().values())),
+    }
+
+
+def _count_bytes(parameter: nn.Parameter) -> int:
+    """The memory of a parameter on this process, or on the first device of one with several."""
+    held = parameter.held
+    return held.addressable_data(0).nbytes if get_backend() == "jax" else parameter.nbytes
