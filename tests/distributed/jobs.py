@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from ember_ml import distributed, get_backend, nn, ops
+from ember_ml import distributed, get_backend, nn, ops, use_backend
 from ember_ml.distributed import collectives
 from ember_ml.distributed import strategy as strategies
 from ember_ml.nn import tensor
@@ -20,8 +21,6 @@ REDUCED = ("int8", "int32", "int64", "uint8", "float16", "bfloat16", "float32", 
 
 
 CURVES = ("loss", "mean_absolute_error", "val_loss", "val_mean_absolute_error")
-SPLITTING = ("numpy", "torch")
-"""The backends whose engines have groups of some ranks."""
 STRATEGIES = ("DataParallelStrategy", "ZeroStrategy", "FullShardStrategy")
 
 
@@ -293,6 +292,45 @@ def memory(strategy: str, layers: int = 16, width: int = 1024) -> dict[str, int]
     return {"peak": _peak() - before, "parameters": 4 * layers * width * width}
 
 
+def checkpoint_memory(strategy: str, folder: str, layers: int = 16, width: int = 1024) -> dict[str, float]:
+    """The peaks of memory, in sizes of all parameters, while a model is prepared, trained, saved and restored.
+
+    The model has no values before: none of the processes has all of it at any time.
+    """
+    assert "MALLOC_MMAP_THRESHOLD_" in os.environ
+    x = ops.ones((4 * distributed.world_size(), width))
+
+    def make(count: int) -> Trainer:
+        with nn.empty():
+            model = nn.Sequential(*[nn.Linear(width, width, bias=False) for _ in range(count)])
+        return Trainer(model, "adam", strategy=getattr(strategies, strategy)(), progress=False)
+
+    def fit(made: Trainer) -> None:
+        made.fit(x, x, epochs=100, batch_size=len(x), max_steps=made.steps + 1)
+
+    fit(make(1))  # so that all libraries are loaded, and the processes joined
+    size, found = 4 * layers * width * width, {}
+    before = 0.0
+
+    def note(name: str) -> None:
+        found[name] = (_peak() - before) / size
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is used now
+
+    note("before")
+    before = _peak()
+    made = make(layers)
+    note("made")
+    fit(made)
+    note("trained")
+    made.save(folder)
+    note("saved")
+    del made
+    gc.collect()  # it refers to itself
+    make(layers).restore(folder)
+    note("restored")
+    return found
+
+
 def _step(strategy: Any, model: nn.Module, optimizer: Any, x: Any) -> None:
     _, gradients = nn.value_and_grad(model, lambda x: ops.mean(ops.square(model(x))))(x)
     strategy.apply(optimizer, model.trainable(), strategy.average(list(gradients.values())))
@@ -311,15 +349,19 @@ def everything(folder: str) -> dict[str, Any]:
     """All jobs of one test run, so that each backend starts its processes once."""
     found: dict[str, Any] = {"exchange": exchange(), "refused": {}, "fits": fits(folder), "overlap": overlap()}
     found["gradients"] = gradients()
-    found["layers"] = read_text("layers", {"tensor": 2}) if get_backend() in SPLITTING else None
-    if get_backend() not in SPLITTING:
+    if get_backend() == "jax":  # which compiles the steps
         found["refused"]["tensor"] = raised(read_text, "layers", {"tensor": 2})
+    else:
+        found["layers"] = read_text("layers", {"tensor": 2})
     for strategy in STRATEGIES:
         if strategy == "FullShardStrategy" and get_backend() != "torch":
             found["refused"]["full"] = raised(train, strategy)
         else:
             found[strategy] = {"whole": train(strategy), **variants(strategy)}
     if get_backend() == "torch":
+        found["sharded"] = read_text("layers", {"shard": 2}, 4, f"{folder}/sharded")
+        with use_backend("numpy"):  # and one process alone goes on from what both have written
+            found["reopened"] = read_text("layers", None, 4, f"{folder}/sharded", is_saved=True)
         found["assigned"] = assigned()
         found["refused"]["uneven"] = raised(lambda: train("FullShardStrategy", rows=7, last=1))
     found["refused"]["matrices"] = raised(strategies.ZeroStrategy().prepare, model_and_data()[0], optimizers.Muon())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,16 @@ def test_numpy_over_the_engine_of_pytorch() -> None:
 def test_the_optimizer_state_of_a_model_is_split_to_at_most_27_percent(backend: str) -> None:
     for rank in run_ranks("state_share", backend, 4):
         assert rank <= 0.27
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+def test_checkpoints_of_split_parameters_need_no_whole_model(tmp_path: Path) -> None:
+    pytest.importorskip("ember_ml.backend.torch")
+    given = {"strategy": "FullShardStrategy", "folder": str(tmp_path / "saved")}
+    for rank in run_ranks("checkpoint_memory", "torch", 4, variables={"MALLOC_MMAP_THRESHOLD_": "65536"}, **given):
+        assert rank["made"] <= 0.5
+        assert rank["saved"] <= 1.2
+        assert rank["restored"] <= 1.2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")

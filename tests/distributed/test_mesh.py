@@ -90,7 +90,7 @@ def test_backends_without_a_mesh_say_so(backend: str) -> None:
 @pytest.mark.long_with("torch")  # two ranks of which run in test_two_ranks.py
 def test_four_processes_of_which_two_share_each_layer(backend: str) -> None:
     if backend in ("mlx", "jax"):
-        pytest.skip("its engine has no groups of some ranks; that it says so is tested with two")
+        pytest.skip("its engine has no groups of some ranks; two ranks are tested in test_two_ranks.py")
     mesh = {"data": 2, "tensor": 2}
     alone = read_text("layers", None)
     ranks = run_ranks("read_texts", backend, 4, module=JOBS, cases={"layers": {"kind": "layers", "mesh": mesh}})

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from ember_ml import nn
+from ember_ml.backend.processes.group import Group
 from ember_ml.distributed import Mesh
 from ember_ml.distributed.strategy import MeshStrategy
 from ember_ml.distributed.tensor_plan import Cut, make_layout
-from ember_ml.errors import LaunchError
+from ember_ml.errors import LaunchError, UnsupportedOp
 from tests.distributed.text_models import MODELS, Reader
 
 
@@ -24,6 +25,11 @@ def test_a_mesh_has_places_and_groups() -> None:
     assert mesh.groups([]) == [[rank] for rank in range(12)]
     assert Mesh(tensor=2).fit(6) == Mesh(data=3, tensor=2)
     assert Mesh(tensor=2).fit(6) != Mesh(data=3, shard=2)
+
+
+def test_an_engine_without_groups_of_some_ranks_says_so() -> None:
+    with pytest.raises(UnsupportedOp, match="the engine ring has no groups"):
+        Group("ring", 0, 4).subgroup([[0, 1], [2, 3]])
 
 
 def test_mistakes_in_meshes() -> None:

@@ -46,8 +46,13 @@ MODELS: dict[str, Any] = {
 }
 
 
-def read_text(kind: str, mesh: dict[str, int] | None, steps: int = 3, folder: str | None = None) -> dict[str, Any]:
-    """Train a model of texts so many steps, half of them before it is saved and restored where there is a folder."""
+def read_text(
+    kind: str, mesh: dict[str, int] | None, steps: int = 3, folder: str | None = None, is_saved: bool = False
+) -> dict[str, Any]:
+    """Train a model of texts so many steps, half of them before it is saved and restored where there is a folder.
+
+    Where it ``is_saved`` already, only the other half.
+    """
     plan = {"embedding": "vocabulary"} if kind == "layers" else None
     strategy = SingleProcess() if mesh is None else MeshStrategy(Mesh(**mesh), plan=plan)
 
@@ -61,9 +66,10 @@ def read_text(kind: str, mesh: dict[str, int] | None, steps: int = 3, folder: st
     made = make()
     tokens = ops.mod(ops.multiply(ops.reshape(ops.arange(16 * 8), (16, 8)), 7), 32)
     targets = ops.mod(tokens, 5)
-    if folder is not None:
+    if folder is not None and not is_saved:
         made.fit(tokens, targets, epochs=100, batch_size=8, max_steps=steps // 2)
         made.save(folder)
+    if folder is not None:
         made = make().restore(folder)
     history = made.fit(tokens, targets, epochs=100, batch_size=8, max_steps=steps)
     return {

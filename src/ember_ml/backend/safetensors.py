@@ -158,11 +158,17 @@ class MappedTensors:
             self._file.close()
             raise
         self._begin, self._places = header.begin, header.places
+        self.metadata: dict[str, str] = header.text
+        """Texts by name."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what has been read from it stays."""
         self._file.close()
 
     def shapes(self) -> dict[str, tuple[EmberDType, tuple[int, ...]]]:

@@ -14,7 +14,9 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.processes.group import Group
+from ember_ml.backend.tensor_pieces import Region
 from ember_ml.distributed import collectives
+from ember_ml.distributed.pieces import Piece, vector_piece
 from ember_ml.distributed.tensor_plan import Cut, Layout
 from ember_ml.nn.modules.hooks import add_hook, is_recorded
 from ember_ml.nn.modules.module import Module
@@ -59,6 +61,14 @@ class MeshSplit:
         if self.is_summed:
             return _copy_in(local, self._group)
         return local if self.cut is None or self.is_local else join_parts(local, self.cut, self._group)
+
+    def piece_of(self, part: Tensor) -> Piece:
+        """Return a tensor of this process, of the parameter or of the optimizer's state, and where it lies."""
+        start, count = (0, self.share) if self._flat is None else self._flat.span()
+        if self.cut is None:
+            return vector_piece(ops.reshape(part, (-1,)), self.shape, (start, count))
+        bounds = tuple(self.cut.bounds(self._group.rank, self._group.size))
+        return Piece(ops.reshape(part, (-1,))[:count], Region(self.shape, self.cut.axis, bounds, start))
 
     def gather_whole(self, part: Tensor) -> Tensor:
         """Return a whole tensor of the parameter's shape, as of the optimizer's state, from the parts of it."""

@@ -5,6 +5,8 @@ checksums; ``model``, whose names are those of the model's tensors, and ``optimi
 tensor files are written first, then ``state.json`` is replaced in one step, then the old tensor files are removed:
 whenever a process dies, the folder holds one whole checkpoint. Where several are kept, the former ``state.json`` stays
 as ``state-<step>.json``, with its tensor files, and a damaged checkpoint gives way to the one before it.
+
+A part of which each process has pieces is several files, ``<part>-<step>-r<rank>.safetensors``.
 """
 
 from __future__ import annotations
@@ -14,34 +16,38 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend import tensor_pieces
 from ember_ml.core.atomic_files import replaced, sync_folder
 from ember_ml.core.folder_lock import FolderLock
+from ember_ml.distributed.pieces import LazyTensors
 from ember_ml.errors import CheckpointError
 from ember_ml.typing import Tensor
 
-__all__ = ["exists", "read", "write"]
+__all__ = ["exists", "finish", "make_stems", "read", "write", "write_pieces", "writing"]
 
 _STATE = "state.json"
 _FORMAT = "ember-ml checkpoint"
 _VERSION = 2
-_READABLE = (1, 2)
-"""Version 1 had the losses of all steps in ``state.json``."""
+_VERSION_OF_PIECES = 3
+_READABLE = (1, 2, 3)
+"""Version 1 had the losses of all steps in ``state.json``; 3 has parts in pieces, and is 2 without any."""
 _NEEDED = ("model", "optimizer")
 _PARTS = (*_NEEDED, "gradients", "callbacks", "history")
-_FILE = re.compile(rf"({'|'.join(_PARTS)})-[0-9]{{1,20}}(-[0-9]{{1,9}})?\.safetensors")
+_FILE = re.compile(rf"({'|'.join(_PARTS)})-[0-9]{{1,20}}(-[0-9]{{1,9}})?(-r[0-9]{{1,9}})?\.safetensors")
 _OLDER = re.compile(r"state-([0-9]{1,20})\.json")
 _DRAFT = re.compile(rf"\.({_FILE.pattern}|{re.escape(_STATE)}|{_OLDER.pattern})\.[0-9a-f]{{12}}")
 """The name of a file while it is written; such a file is left behind where a process is killed."""
 _LARGEST = 1 << 30
 """No state in JSON is larger than this; a damaged folder must not fill the memory."""
 _TRIES = 10
+_SUFFIX = ".safetensors"
 
 
 def exists(path: str | PathLike[str]) -> bool:
@@ -58,17 +64,42 @@ def write(
     The folder is made. An error leaves the checkpoint that was there. Several writers take turns. ``keep`` is the
     number of checkpoints that stay, this one included; those of later steps are of a run that was given up, and go.
     """
+    with writing(path, keep) as folder:
+        finish(folder, tensors, state, keep, {})
+
+
+@contextmanager
+def writing(path: str | PathLike[str], keep: int) -> Iterator[Path]:
+    """A block in which this process alone writes to the folder ``path``, which is made; afterwards it is tidied."""
     folder = Path(path)
     try:
         _make(folder)
         with FolderLock(folder):
             try:
-                _write(folder, tensors, state, keep)
+                yield folder
             finally:
                 _remove_unused(folder, keep)
     except OSError as error:
         reason = error.strerror or str(error)
         raise OSError(error.errno, f"the checkpoint cannot be written ({reason})", str(folder)) from error
+
+
+def make_stems(folder: Path, parts: Iterable[str], step: int) -> dict[str, str]:
+    """Return how the names of the files of pieces begin, for each part: as no other file's does."""
+    return {part: _fresh_name(folder, part, step).removesuffix(_SUFFIX) for part in parts}
+
+
+def write_pieces(
+    path: str | PathLike[str], stems: Mapping[str, str], rank: int, pieces: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, str]]:
+    """Write the pieces of one process, one file for each part; return their names and checksums."""
+    files = {}
+    for part, stem in stems.items():
+        if pieces[part]:
+            name = f"{stem}-r{rank}{_SUFFIX}"
+            tensor_pieces.write_pieces(Path(path) / name, pieces[part])
+            files[part] = {"name": name, "sha256": _digest(Path(path) / name)}
+    return files
 
 
 def _make(folder: Path) -> None:
@@ -77,13 +108,25 @@ def _make(folder: Path) -> None:
         sync_folder(folder.parent)
 
 
-def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any], keep: int) -> None:
-    files = {}
+def finish(
+    folder: Path,
+    tensors: Mapping[str, Mapping[str, Tensor]],
+    state: Mapping[str, Any],
+    keep: int,
+    pieces: Mapping[str, Sequence[Mapping[str, str]]],
+) -> None:
+    """Write the parts that are whole, and then the state, which makes them and the files of pieces a checkpoint."""
+    names = [entry["name"] for entries in pieces.values() for entry in entries]
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise OSError(f"{missing[0]}, which another process wrote, is not there: all hosts must share the folder")
+    files: dict[str, Any] = {part: {"pieces": list(entries)} for part, entries in pieces.items()}
     for part, named in tensors.items():
         name = _fresh_name(folder, part, int(state["steps"]))
         ops.save(folder / name, named)
         files[part] = {"name": name, "sha256": _digest(folder / name)}
-    document = {"format": _FORMAT, "version": _VERSION, "files": files, "state": state}
+    version = _VERSION_OF_PIECES if pieces else _VERSION
+    document = {"format": _FORMAT, "version": version, "files": files, "state": state}
     text = json.dumps(document)
     if keep > 1:
         _set_aside(folder, int(state["steps"]))
@@ -113,9 +156,10 @@ def _older(folder: Path) -> list[tuple[int, Path]]:
 
 def _fresh_name(folder: Path, part: str, step: int) -> str:
     """Return an unused name for a tensor file: the present one must stay until the new checkpoint is whole."""
-    name, count = f"{part}-{step}.safetensors", 1
-    while os.path.lexists(folder / name):
-        name, count = f"{part}-{step}-{count}.safetensors", count + 1
+    taken = {re.sub(r"-r[0-9]+(?=\.safetensors$)", "", name) for name in os.listdir(folder)}
+    name, count = f"{part}-{step}{_SUFFIX}", 1
+    while name in taken:
+        name, count = f"{part}-{step}-{count}{_SUFFIX}", count + 1
     return name
 
 
@@ -157,12 +201,13 @@ def _remove_unused(folder: Path, keep: int) -> None:
 
 
 def _names_in(document: Mapping[str, Any]) -> set[str]:
-    return {entry["name"] for entry in document["files"].values()}
+    return {entry["name"] for found in document["files"].values() for entry in found.get("pieces", [found])}
 
 
-def read(path: str | PathLike[str]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+def read(path: str | PathLike[str]) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
     """Return the parts of tensors and the plain state of the checkpoint in the folder ``path``.
 
+    The tensors of a part in pieces are put together one by one, when they are asked for.
     One that is damaged gives way to the latest older one that is whole, with a warning. A folder without any raises
     ``CheckpointError``; nothing in it is ever executed. Where another process replaces the checkpoint meanwhile, it is
     the new one.
@@ -182,7 +227,7 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, dict[str, Tensor]], dict[
     raise damage
 
 
-def _read_newest(folder: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+def _read_newest(folder: Path) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
     for _ in range(_TRIES):
         document = _document(folder / _STATE)
         try:
@@ -194,7 +239,7 @@ def _read_newest(folder: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, 
     raise CheckpointError(f"{folder} cannot be read: its checkpoint is replaced all the time")
 
 
-def _read_state(folder: Path, document: Mapping[str, Any]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+def _read_state(folder: Path, document: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
     return {part: _tensors(folder, entry) for part, entry in document["files"].items()}, document["state"]
 
 
@@ -225,20 +270,28 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _is_file(part: str, entry: Any) -> bool:
-    """Return whether an entry names a file of the folder itself, and its checksum."""
+    """Return whether an entry names a file of the folder itself, and its checksum; or several, of pieces."""
+    if isinstance(entry, dict) and "pieces" in entry:
+        pieces = entry["pieces"]
+        return isinstance(pieces, list) and all("pieces" not in x and _is_file(part, x) for x in pieces)
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         return False
     found = _FILE.fullmatch(entry["name"])
     return found is not None and found[1] == part and isinstance(entry.get("sha256"), str)
 
 
-def _tensors(folder: Path, entry: Mapping[str, str]) -> dict[str, Tensor]:
-    path = folder / entry["name"]
+def _tensors(folder: Path, entry: Mapping[str, Any]) -> Mapping[str, Tensor]:
+    path = folder
     try:
-        if not path.is_file():  # a pipe or a device would never end
-            raise CheckpointError(f"{path}, which {_STATE} names, is missing")
-        if _digest(path) != entry["sha256"]:
-            raise CheckpointError(f"{path} is damaged: checksum mismatch with {_STATE}")
+        for found in entry.get("pieces", [entry]):
+            path = folder / found["name"]
+            if not path.is_file():  # a pipe or a device would never end
+                raise CheckpointError(f"{path}, which {_STATE} names, is missing")
+            if _digest(path) != found["sha256"]:
+                raise CheckpointError(f"{path} is damaged: checksum mismatch with {_STATE}")
+        if "pieces" in entry:
+            joined = tensor_pieces.JoinedTensors([folder / found["name"] for found in entry["pieces"]])
+            return LazyTensors(joined, lambda name: ops.asarray(joined[name]))
         loaded = ops.load(path)
     except CheckpointError:
         raise

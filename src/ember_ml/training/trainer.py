@@ -477,8 +477,9 @@ class Trainer:
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
         tensors, state = trainer_state.tensors_of(self), trainer_state.state_of(self)
+        pieces = trainer_state.pieces_of(self)
         heartbeat.progress()
-        shared_checkpoints.write(self.strategy, path, tensors, state, keep)
+        shared_checkpoints.write(self.strategy, path, tensors, state, keep, pieces)
 
     def config(self) -> dict[str, Any]:
         """Return the settings of the trainer as plain data; None for what cannot be described."""

@@ -11,9 +11,11 @@ from ember_ml import ops
 from ember_ml.backend.random.generator import Generator, default_generator, streaming
 from ember_ml.backend.selection import active
 from ember_ml.config import registry
+from ember_ml.distributed.pieces import Piece
 from ember_ml.errors import CheckpointError, ConfigError
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.modules.module import Module
+from ember_ml.tensor.variable import values_of
 from ember_ml.training.history import History
 from ember_ml.training.metrics.base import Measure
 from ember_ml.training.optimizers.base import Optimizer
@@ -23,7 +25,7 @@ from ember_ml.typing import Tensor
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
 
-__all__ = ["config_of", "read_settings", "restore", "state_of", "tensors_of"]
+__all__ = ["config_of", "pieces_of", "read_settings", "restore", "state_of", "tensors_of"]
 
 _COUNTS = ("steps", "epoch", "steps_in_epoch", "updates", "accumulated")
 _KEYS = (*_COUNTS, "seed", "should_stop", "data", "random", "history", "precision", "metrics", "callbacks", "shapes")
@@ -38,16 +40,41 @@ def tensors_of(trainer: Trainer) -> dict[str, dict[str, Tensor]]:
     The others are the gradients, the sum so far of the batches that together make one update, the tensors of callbacks,
     and the losses of the steps so far.
     """
-    strategy, collected = trainer.strategy, trainer._step.collected
-    if strategy is not None and collected is not None:
-        collected = strategy.mean(list(collected))
-    optimizer = trainer.optimizer.state_dict() if strategy is None else strategy.gather_state(trainer.optimizer)
+    strategy = trainer.strategy
     own = [callback.tensors() for callback in trainer.callbacks]
     kept = {f"{place}/{name}": x for place, named in enumerate(own) for name, x in named.items()}
-    gradients = {} if collected is None else dict(zip(trainer.model.trainable(), collected, strict=True))
-    found = {"model": trainer.model.current_tensors(), "optimizer": optimizer}
-    more = {"gradients": gradients, "callbacks": kept, "history": trainer.history.tensors()}
+    more = {"callbacks": kept, "history": trainer.history.tensors()}
+    found: dict[str, dict[str, Tensor]] = {}
+    if strategy is None or not strategy.splits_parameters:
+        optimizer = trainer.optimizer.state_dict() if strategy is None else strategy.gather_state(trainer.optimizer)
+        found = {"model": trainer.model.current_tensors(), "optimizer": optimizer}
+        more["gradients"] = _collected(trainer)
     return found | {name: part for name, part in more.items() if part}
+
+
+def pieces_of(trainer: Trainer) -> dict[str, dict[str, Piece]]:
+    """Return the pieces that this process writes of the parts that are split; none where nothing is."""
+    strategy = trainer.strategy
+    if strategy is None or not strategy.splits_parameters:
+        return {}
+    held = {name: x.held for name, x in trainer.model.named_variables().items()}
+    found: dict[str, dict[str, Piece]] = {}
+    slots, gradients = trainer.optimizer.current_tensors(), _collected(trainer)
+    for part, named in (("model", held), ("optimizer", slots), ("gradients", gradients)):
+        pieces = {key: strategy.piece_of(key.partition("/")[2] or key, x) for key, x in named.items()}
+        if named or part != "gradients":
+            found[part] = {key: piece for key, piece in pieces.items() if piece is not None}
+    return found
+
+
+def _collected(trainer: Trainer) -> dict[str, Tensor]:
+    """Return the sum so far of the gradients of several batches that make one update, by name."""
+    collected = trainer._step.collected
+    if collected is None:
+        return {}
+    if trainer.strategy is not None:
+        collected = trainer.strategy.average_collected(collected)
+    return dict(zip(trainer.model.trainable(), collected, strict=True))
 
 
 def state_of(trainer: Trainer) -> dict[str, Any]:
@@ -107,7 +134,7 @@ def _describe(thing: Any) -> Any:
 
 
 def restore(
-    trainer: Trainer, path: str | PathLike[str], tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]
+    trainer: Trainer, path: str | PathLike[str], tensors: Mapping[str, Mapping[str, Tensor]], state: dict[str, Any]
 ) -> None:
     """Restore a trainer from a checkpoint; one that does not fit changes nothing."""
     undo = _make_undo(trainer)
@@ -144,7 +171,7 @@ def _make_undo(trainer: Trainer) -> Callable[[], None]:
     return undo
 
 
-def _take_state(trainer: Trainer, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]) -> Generator:
+def _take_state(trainer: Trainer, tensors: Mapping[str, Mapping[str, Tensor]], state: dict[str, Any]) -> Generator:
     """Restore everything but the default random generator, which is returned."""
     numbers = {name: check_count(state, name) for name in _COUNTS}
     trainer.seed, trainer.should_stop = check_count(state, "seed", 2**64 - 1), state["should_stop"] is True
@@ -153,7 +180,7 @@ def _take_state(trainer: Trainer, tensors: dict[str, dict[str, Tensor]], state: 
     trainer.steps, trainer.epoch, trainer.steps_in_epoch = (numbers[name] for name in _COUNTS[:3])
     _build(trainer.model, state["shapes"])
     trainer._step.prepare()
-    trainer.model.load_state_dict(tensors["model"])
+    _take_model(trainer, tensors["model"])
     _take_slots(trainer, tensors["optimizer"], numbers["updates"])
     _take_rate(trainer.optimizer, state)
     _take_gradients(trainer, tensors.get("gradients", {}), numbers["accumulated"])
@@ -185,6 +212,18 @@ def _build(model: Module, shapes: Any) -> None:
     unknown = [name for name, module in model.named_modules() if not module.is_built]
     if unknown:
         raise ValueError(f"the sizes of {', '.join(unknown)} are unknown: call the model once before")
+
+
+def _take_model(trainer: Trainer, values: Mapping[str, Tensor]) -> None:
+    if trainer.strategy is None or not trainer.strategy.splits_parameters:
+        trainer.model.load_state_dict(values)
+        return
+    names = trainer.model.named_variables()
+    if names.keys() != values.keys():
+        strange = sorted(names.keys() ^ values.keys())
+        raise ValueError(f"the model and the checkpoint do not both have {strange[0]!r:.80}")
+    for name in names:  # one after another, so that one is whole at a time
+        trainer.model.load_state_dict({name: values[name]}, strict=False)
 
 
 def _take_slots(trainer: Trainer, slots: Mapping[str, Tensor], updates: int) -> None:
@@ -246,7 +285,10 @@ def _take_gradients(trainer: Trainer, gradients: Mapping[str, Tensor], accumulat
         return
     if gradients.keys() != named.keys() or any(tuple(x.shape) != named[name].shape for name, x in gradients.items()):
         raise ValueError("its gradients are not those of the model's parameters")
-    step.collected = [ops.copy(_move_beside(gradients[name], x.value)) for name, x in named.items()]
+    own = gradients
+    if trainer.strategy is not None:
+        own = {name: trainer.strategy.part_of(name, gradients[name]) for name in named}
+    step.collected = [ops.copy(_move_beside(own[name], values_of([x])[0])) for name, x in named.items()]
 
 
 def _take_metrics(trainer: Trainer, states: Mapping[str, Any]) -> None:

@@ -33,6 +33,11 @@ class Split:
         self._whole: weakref.ref[torch.Tensor] | None = None
         self._source: tuple[torch.Tensor, int] | None = None  # the part it was gathered from, and its version
 
+    def span(self) -> tuple[int, int]:
+        """Return where this process's part begins in the vector, and how many elements it has without padding."""
+        start = min(self._start, self.size)
+        return start, min(self.share, self.size - start)
+
     def part_of(self, whole: torch.Tensor) -> torch.Tensor:
         """Copy this process's part of a whole parameter."""
         flat = whole.detach().reshape(-1)[self._start : self._start + self.share]

@@ -16,12 +16,13 @@ from ember_ml.core import trees
 from ember_ml.dispatch.arguments import bring
 from ember_ml.distributed import collectives
 from ember_ml.distributed.groups import check_size, group, place
+from ember_ml.distributed.pieces import Piece, whole_piece
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.typing import Tensor
 
-__all__ = ["DataParallelStrategy", "Parts", "SingleProcess", "Strategy"]
+__all__ = ["DataParallelStrategy", "Parts", "SingleProcess", "Strategy", "check_built", "give_all"]
 
 
 class Strategy:
@@ -155,13 +156,8 @@ class Strategy:
         """Give every process the parameters and buffers of rank 0."""
         if self.world_size == 1:
             return
-        if any(not module.is_built for _, module in model.named_modules()):
-            raise ValueError(
-                "the model has layers whose sizes are unknown until the first call: call it with a batch of inputs "
-                "before the strategy prepares it"
-            )
-        for variable in model.named_variables().values():  # one after another, so that two of each never exist at once
-            assign_all([variable], [collectives.broadcast(*values_of([variable]))])
+        check_built(model)
+        give_all(list(model.named_variables().values()))
 
     def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
         """The gradients of the whole batch, in the form that :meth:`apply` takes, from those of this process's part.
@@ -242,6 +238,23 @@ class Strategy:
 
     # checkpoints
 
+    @property
+    def splits_parameters(self) -> bool:
+        """Whether each process has a part of the parameters, and writes it to checkpoints by itself."""
+        return False
+
+    def piece_of(self, name: str, x: Tensor) -> Piece | None:
+        """Return what this process writes of its ``x``, which belongs to the parameter ``name``; None: nothing."""
+        return whole_piece(x) if self.is_main else None
+
+    def part_of(self, name: str, whole: Tensor) -> Tensor:
+        """Return what this process has of a tensor that belongs to the parameter ``name``."""
+        return whole
+
+    def average_collected(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return the means over the parts of batches of gradients that several batches have in common so far."""
+        return self.mean(list(gradients))
+
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
         """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
         return optimizer.state_dict()
@@ -275,6 +288,21 @@ class SingleProcess(Strategy):
     @property
     def rank(self) -> int:
         return 0
+
+
+def check_built(model: Module) -> None:
+    """Raise where layers of the model have no parameters yet."""
+    if any(not module.is_built for _, module in model.named_modules()):
+        raise ValueError(
+            "the model has layers whose sizes are unknown until the first call: call it with a batch of inputs "
+            "before the strategy prepares it"
+        )
+
+
+def give_all(variables: Sequence[Variable]) -> None:
+    """Give every process the tensors of rank 0, one after another, so that two of each never exist at once."""
+    for variable in variables:
+        assign_all([variable], [collectives.broadcast(*values_of([variable]))])
 
 
 def _is_number(x: Any) -> bool:

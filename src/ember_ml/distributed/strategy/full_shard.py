@@ -11,7 +11,8 @@ from ember_ml.backend.capabilities import Sharding
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.distributed import collectives
-from ember_ml.distributed.strategy.base import Strategy
+from ember_ml.distributed.pieces import LazyTensors, Piece, vector_piece
+from ember_ml.distributed.strategy.base import Strategy, check_built, give_all
 from ember_ml.distributed.strategy.zero import check_elementwise, global_square
 from ember_ml.errors import UnsupportedOp
 from ember_ml.nn.modules.module import Module
@@ -23,7 +24,10 @@ __all__ = ["FullShardStrategy", "ShardedParameter", "check_equal_weights", "shar
 
 
 class ShardedParameter(Parameter):
-    """A parameter of which this process holds a part; reading it gathers the whole, on every process at once."""
+    """A parameter of which this process holds a part; reading it gathers the whole, on every process at once.
+
+    It starts with the value that ``parameter`` has on rank 0.
+    """
 
     __slots__ = ("recording", "split")
 
@@ -34,7 +38,9 @@ class ShardedParameter(Parameter):
 
     def __init__(self, parameter: Parameter, split: Any, recording: Any) -> None:
         self.split, self.recording, self.is_trainable = split, recording, parameter.is_trainable
-        self.held, self.home = split.part_of(parameter.value), parameter.home
+        # whole here only: a model of ``nn.empty`` never has all parameters in memory
+        whole = collectives.broadcast(parameter.value)
+        self.held, self.home = split.part_of(whole), active()
 
     @property
     def value(self) -> Any:
@@ -81,9 +87,10 @@ class FullShardStrategy(Strategy):
         """Give every process its part of the parameters of rank 0; those of the model are replaced."""
         check_elementwise(optimizer, model.trainable(), type(self).__name__)
         engine = sharding_engine(type(self).__name__)
-        super().prepare(model, optimizer)
         if self.world_size == 1:
             return
+        check_built(model)
+        give_all(list(model.named_buffers().values()))
         made: dict[int, ShardedParameter] = {}  # a parameter of several modules is split once
         for _, module in model.named_modules():
             for name, variable in [*module.own_variables()]:
@@ -117,6 +124,22 @@ class FullShardStrategy(Strategy):
         """Update this process's parts."""
         optimizer.apply(named, gradients, None if self.world_size == 1 else global_square(optimizer, named, gradients))
 
+    @property
+    def splits_parameters(self) -> bool:
+        return bool(self._splits)
+
+    def piece_of(self, name: str, x: Tensor) -> Piece | None:
+        split = self._splits.get(name)
+        return super().piece_of(name, x) if split is None else vector_piece(x, split.shape, split.span())
+
+    def part_of(self, name: str, whole: Tensor) -> Tensor:
+        split = self._splits.get(name)
+        return whole if split is None else split.part_of(whole)
+
+    def average_collected(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return the gradients as they are: the backward passes have averaged them."""
+        return gradients
+
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
         """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
         state = optimizer.current_tensors()
@@ -127,11 +150,7 @@ class FullShardStrategy(Strategy):
 
     def load_state(self, optimizer: Any, state: Mapping[str, Tensor], step: int) -> None:
         """Keep this process's part of a whole state of the optimizer after ``step`` updates."""
-        whole = {key: ops.asarray(x) for key, x in state.items()}
-        parts = {
-            key: self._splits[_name_in(key)].part_of(x) if _name_in(key) in self._splits else x
-            for key, x in whole.items()
-        }
+        parts = LazyTensors(state, lambda key: self.part_of(_name_in(key), ops.asarray(state[key])))
         optimizer.load_state_dict(parts, step)
 
 

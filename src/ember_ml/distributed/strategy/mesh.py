@@ -17,7 +17,8 @@ from ember_ml.core import trees
 from ember_ml.dispatch.arguments import bring
 from ember_ml.distributed import collectives
 from ember_ml.distributed.mesh import AXES, Mesh, Place
-from ember_ml.distributed.strategy.base import Parts, Strategy
+from ember_ml.distributed.pieces import LazyTensors, Piece
+from ember_ml.distributed.strategy.base import Parts, Strategy, check_built, give_all
 from ember_ml.distributed.strategy.full_shard import ShardedParameter, check_equal_weights, sharding_engine
 from ember_ml.distributed.strategy.zero import check_elementwise
 from ember_ml.distributed.tensor_parallel import MeshSplit, split_layers
@@ -42,9 +43,9 @@ class MeshStrategy(Strategy):
     ``tensor`` the layers that the plan names; see ``ember_ml.distributed.tensor_plan``.
 
     Of processes, the model and the optimizer change as those of one process but for rounding, and for random numbers,
-    as of dropout: the processes of one part of a batch draw the same, others their own. A mesh with ``tensor`` needs
-    groups of processes, which PyTorch and MPI have, one with ``shard`` PyTorch. With ``shard`` each batch must split
-    into equal parts.
+    as of dropout: the processes of one part of a batch draw the same, others their own. A mesh with several axes needs
+    groups of processes, which PyTorch and MPI have, one with ``shard`` PyTorch; steps with ``tensor`` are not compiled.
+    With ``shard`` each batch must split into equal parts.
 
     Of devices, a step is the program for one device: the compiler divides it, and adds the sums and the gathering. So
     random numbers are those of one device too. Batches that do not split evenly, as the last one of an epoch
@@ -180,7 +181,7 @@ class MeshStrategy(Strategy):
         engine = sharding_engine(type(self).__name__) if is_sharded else None
         named = model.trainable() if is_sharded else {k: x for k, x in model.trainable().items() if self._is_cut(k)}
         check_elementwise(optimizer, named, type(self).__name__)
-        super().prepare(model, optimizer)
+        check_built(model)
         group = self._group("tensor")
         make_flat = None
         if engine is not None:
@@ -189,12 +190,14 @@ class MeshStrategy(Strategy):
             make_flat = partial(engine.Split, rank=shards.rank, count=shards.size, gather=gather, scatter=mean)
         names = {id(x): name for name, x in model.named_parameters().items()}
         made: dict[int, ShardedParameter] = {}  # a parameter of several modules is split once
+        whole: dict[int, Variable] = {}
         for path, module in model.named_modules():
             for key, variable in [*module.own_variables()]:
                 name = names.get(id(variable))
                 cut = None if name is None else self._layout.cuts.get(name)
                 is_summed = self._layout.styles.get(path) == "summed"
                 if not isinstance(variable, Parameter) or not (is_sharded or is_summed or cut is not None):
+                    whole.setdefault(id(variable), variable)
                     continue
                 if key not in module._variables:
                     raise ValueError(
@@ -206,6 +209,7 @@ class MeshStrategy(Strategy):
                     recording = None if engine is None else engine.recording
                     made[id(variable)] = ShardedParameter(variable, split, recording)
                 module._variables[key] = made[id(variable)]
+        give_all(list(whole.values()))
         named_now = model.named_parameters()
         self._splits = {name: x.split for name, x in named_now.items() if isinstance(x, ShardedParameter)}
         split_layers(model, self._layout, {id(x): x.split for x in made.values()}, group)
@@ -247,6 +251,25 @@ class MeshStrategy(Strategy):
 
     # checkpoints
 
+    @property
+    def splits_parameters(self) -> bool:
+        return bool(self._splits)
+
+    def piece_of(self, name: str, x: Tensor) -> Piece | None:
+        split = self._splits.get(name)
+        if split is None:
+            return super().piece_of(name, x)
+        place = self._place()
+        is_written = place.data == 0 and (split.cut is not None or place.tensor == 0)
+        return split.piece_of(x) if is_written else None
+
+    def part_of(self, name: str, whole: Tensor) -> Tensor:
+        split = self._splits.get(name)
+        return whole if split is None else split.part_of(whole)
+
+    def average_collected(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        return gradients if self.world_size == 1 else collectives.average(gradients, group=self._group("data"))
+
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
         """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
         found = optimizer.current_tensors()
@@ -256,10 +279,7 @@ class MeshStrategy(Strategy):
 
     def load_state(self, optimizer: Any, state: Mapping[str, Tensor], step: int) -> None:
         """Let the optimizer go on from a whole state after ``step`` updates, each process or device with its part."""
-        parts: dict[str, Tensor] = {}
-        for key, x in state.items():
-            split = self._splits.get(key.partition("/")[2])
-            parts[key] = x if split is None else split.part_of(ops.asarray(x))
+        parts = LazyTensors(state, lambda key: self.part_of(key.partition("/")[2], ops.asarray(state[key])))
         super().load_state(optimizer, parts, step)
         if self._model is not None:
             self.prepare(self._model, optimizer)
