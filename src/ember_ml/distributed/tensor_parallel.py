@@ -31,6 +31,7 @@ class MeshSplit:
     The parameter is read as a whole, which gathers it, but for the layer that computes with this process's part.
     """
 
+    cut: Cut | None
     shape: tuple[int, ...]
     size: int
     share: int

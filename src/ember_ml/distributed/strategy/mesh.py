@@ -59,6 +59,7 @@ class MeshStrategy(Strategy):
     """
 
     mesh: Mesh
+    plan: Mapping[str, str] | None
     _model: Module | None = None
 
     def __init__(
