@@ -70,7 +70,10 @@ def write(
 
 @contextmanager
 def writing(path: str | PathLike[str], keep: int) -> Iterator[Path]:
-    """A block in which this process alone writes to the folder ``path``, which is made; afterwards it is tidied."""
+    """A block in which this process alone writes to the folder ``path``, which is made; afterwards it is tidied.
+
+    ``keep`` is the number of checkpoints that stay.
+    """
     folder = Path(path)
     try:
         _make(folder)
@@ -85,14 +88,21 @@ def writing(path: str | PathLike[str], keep: int) -> Iterator[Path]:
 
 
 def make_stems(folder: Path, parts: Iterable[str], step: int) -> dict[str, str]:
-    """Return how the names of the files of pieces begin, for each part: as no other file's does."""
+    """Return how the names of the files of pieces begin, for each part: as no other file's does.
+
+    ``folder`` is that of the checkpoint, ``parts`` are the names of the parts, ``step`` is the number of steps so far.
+    """
     return {part: _fresh_name(folder, part, step).removesuffix(_SUFFIX) for part in parts}
 
 
 def write_pieces(
     path: str | PathLike[str], stems: Mapping[str, str], rank: int, pieces: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """Write the pieces of one process, one file for each part; return their names and checksums."""
+    """Write the pieces of one process, one file for each part; return their names and checksums.
+
+    ``path`` is the folder, ``stems`` are those of :func:`make_stems`, ``rank`` is that of the process, and ``pieces``
+    has for each part the arrays by name, each with its region.
+    """
     files = {}
     for part, stem in stems.items():
         if pieces[part]:
@@ -115,7 +125,11 @@ def finish(
     keep: int,
     pieces: Mapping[str, Sequence[Mapping[str, str]]],
 ) -> None:
-    """Write the parts that are whole, and then the state, which makes them and the files of pieces a checkpoint."""
+    """Write the parts that are whole, and then the state, which makes them and the files of pieces a checkpoint.
+
+    ``folder`` is one of :func:`writing`, ``tensors`` are the parts, ``state`` is plain data, ``keep`` is the number of
+    checkpoints that stay, and ``pieces`` has for each part what :func:`write_pieces` of all processes returned.
+    """
     names = [entry["name"] for entries in pieces.values() for entry in entries]
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
