@@ -22,6 +22,7 @@ __all__ = [
     "plan",
     "shape_of_values",
     "spans",
+    "split_basic",
 ]
 
 _WHOLE = slice(None)
@@ -186,6 +187,33 @@ def shape_of_values(values: Sequence[int], target: Sequence[int]) -> tuple[int, 
     if not leading_fits or any(size not in (1, to) for size, to in zip(reversed(own), reversed(target), strict=False)):
         raise ValueError(f"values of shape {tuple(values)} do not broadcast to the selected shape {tuple(target)}")
     return own
+
+
+def split_basic(basic: tuple[Any, ...], shape: Sequence[int]) -> tuple[tuple[Any, ...], list[int]]:
+    """Split a basic key into its form and the first index along each dimension.
+
+    Compiled functions take the latter as an argument, so that one program serves ``x[0]``, ``x[1]`` and so on. The form
+    has None for a new dimension, 0 for an index, and for a slice its length, step and the length that it spans.
+    """
+    form: list[Any] = []
+    starts: list[int] = []
+    axis = 0
+    for item in basic:
+        if item is None:
+            form.append(None)
+            continue
+        size = shape[axis]
+        axis += 1
+        if type(item) is int:
+            starts.append(item)
+            form.append(0)
+            continue
+        start, stop, step = item.indices(size)
+        count = len(range(start, stop, step))
+        last = start + (count - 1) * step
+        starts.append(0 if not count else min(start, last))
+        form.append((count, step, abs(last - start) + 1 if count else 0))
+    return tuple(form), starts
 
 
 def broadcast_along(x: Sequence[int], indices: Sequence[int], axis: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -47,6 +47,7 @@ _LONG = 2**31
 _PLATFORMS = {"gpu": "cuda", "rocm": "cuda"}
 _WIDE = frozenset(dtypes[wide] for wide in (dt.int64, dt.uint64, dt.float64, dt.complex128))
 _on = cache(SingleDeviceSharding)
+_outline = lru_cache(maxsize=256)(ShapedArray)
 _copy_to = partial(
     xla_client.batched_device_put,
     host_buffer_semantics=xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
@@ -132,7 +133,7 @@ def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> jax.
     # JAX 0.10: jnp.array compiles a program for each new shape; device_put shares the memory of an aligned array
     place = placement(device)
     there = default_device() if place is None else place
-    return _copy_to(ShapedArray(array.shape, array.dtype), _on(there), [array], [there], committed=place is not None)
+    return _copy_to(_outline(array.shape, array.dtype), _on(there), [array], [there], committed=place is not None)
 
 
 def checked(x: jax.Array, dtype: np.dtype) -> jax.Array:

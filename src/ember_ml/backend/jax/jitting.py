@@ -7,12 +7,17 @@ from typing import Any
 
 import jax
 
-__all__ = ["jitted", "static"]
+__all__ = ["hashable", "jitted", "static"]
 
 
 def jitted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` of arrays once for each combination of shapes and dtypes."""
     return jax.jit(function, inline=True)
+
+
+def hashable(axis: Any) -> Any:
+    """Return ``axis``, which may be a list, as a constant of a compiled function."""
+    return tuple(axis) if isinstance(axis, list) else axis
 
 
 def static(*places: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

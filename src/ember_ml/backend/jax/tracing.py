@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax._src import core  # JAX 0.10: no public name for what is traced now
@@ -24,22 +26,19 @@ def is_top_level() -> bool:
 
 def is_tracing() -> bool:
     """Whether a function is being traced to be compiled, also as a part of a loop, a branch or a checkpoint."""
-    trace = core.trace_ctx.trace
-    while trace is not None:
-        if type(trace) is _Compiling:
-            return True
-        trace = getattr(trace, "parent_trace", None)
-    return False
+    return not is_top_level() and _is_inside(_Compiling)
 
 
 def is_differentiating() -> bool:
     """Whether what is computed now may be differentiated: inside a gradient, or in a program, of which one may be."""
+    return not is_top_level() and _is_inside((_Compiling, *_Differentiating))
+
+
+def _is_inside(kinds: Any) -> bool:
     trace = core.trace_ctx.trace
-    while trace is not None:
-        if type(trace) is _Compiling or isinstance(trace, _Differentiating):
-            return True
+    while trace is not None and not isinstance(trace, kinds):
         trace = getattr(trace, "parent_trace", None)
-    return False
+    return trace is not None
 
 
 def is_traced(x: jax.Array) -> bool:

@@ -187,9 +187,15 @@ def tensordot(x: TensorLike, y: TensorLike, axes: int | Sequence[Sequence[int]] 
     rows, columns = [x.shape[a] for a in kept_x], [y.shape[b] for b in kept_y]
     if not rows and not columns:  # torch 2.13: as matrices of one row and one column, long vectors lose digits
         return matmul(ops.ravel(ops.permute_dims(x, summed_x)), ops.ravel(ops.permute_dims(y, summed_y)))
-    left = ops.reshape(ops.permute_dims(x, (*kept_x, *summed_x)), (math.prod(rows), math.prod(sizes)))
-    right = ops.reshape(ops.permute_dims(y, (*summed_y, *kept_y)), (math.prod(sizes), math.prod(columns)))
-    return ops.reshape(matmul(left, right), (*rows, *columns))
+    left = _as_matrix(x, (*kept_x, *summed_x), math.prod(rows), math.prod(sizes))
+    right = _as_matrix(y, (*summed_y, *kept_y), math.prod(sizes), math.prod(columns))
+    product = matmul(left, right)
+    return product if len(rows) == len(columns) == 1 else ops.reshape(product, (*rows, *columns))
+
+
+def _as_matrix(x: Tensor, order: tuple[int, ...], rows: int, columns: int) -> Tensor:
+    x = x if order == tuple(range(x.ndim)) else ops.permute_dims(x, order)
+    return x if x.ndim == 2 and tuple(x.shape) == (rows, columns) else ops.reshape(x, (rows, columns))
 
 
 def _pair_axes(axes: int | Sequence[Sequence[int]], x_ndim: int, y_ndim: int) -> tuple[list[int], list[int]]:

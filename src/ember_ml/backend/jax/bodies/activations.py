@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from ember_ml.backend.common.axes import axes_of
+from ember_ml.backend.contract import Body
 from ember_ml.backend.jax.half_precision import static_in_float32
+from ember_ml.backend.jax.jitting import hashable
 
 relu = jax.nn.relu
 leaky_relu = static_in_float32(1)(jax.nn.leaky_relu)
@@ -37,13 +38,10 @@ def gelu(x: jax.Array, approximate: bool) -> jax.Array:
     return x * jax.nn.sigmoid(2 * math.sqrt(2 / math.pi) * (near + 0.044715 * near**3))
 
 
-_softmax = static_in_float32(1)(jax.nn.softmax)
-_log_softmax = static_in_float32(1)(jax.nn.log_softmax)
+def _over_axes(native: Body) -> Body:
+    compiled = static_in_float32(1)(lambda x, axis: native(x, axes_of(axis, x.ndim)))
+    return lambda x, axis: compiled(x, hashable(axis))
 
 
-def softmax(x: jax.Array, axis: Any) -> jax.Array:
-    return _softmax(x, axes_of(axis, x.ndim))
-
-
-def log_softmax(x: jax.Array, axis: Any) -> jax.Array:
-    return _log_softmax(x, axes_of(axis, x.ndim))
+softmax = _over_axes(jax.nn.softmax)
+log_softmax = _over_axes(jax.nn.log_softmax)

@@ -105,8 +105,9 @@ power = ByDType(jitted(jnp.power), dict.fromkeys(dt.SIGNED, _signed_power) | dic
 
 @jitted
 def clip(x: jax.Array, min: jax.Array | None, max: jax.Array | None) -> jax.Array:
-    result = x if min is None else jnp.maximum(x, min)
-    return result if max is None else jnp.minimum(result, max)
+    # chosen, not jnp.minimum: of two equal elements that gives each half of the gradient
+    result = x if min is None else jnp.where((x < min) | jnp.isnan(min), min, x)
+    return result if max is None else jnp.where((result > max) | jnp.isnan(max), max, result)
 
 
 @static(1)

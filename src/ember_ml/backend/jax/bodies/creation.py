@@ -11,6 +11,7 @@ import numpy as np
 
 from ember_ml.backend.common.ranges import host_arange
 from ember_ml.backend.common.shapes import as_shape, grid
+from ember_ml.backend.contract import Body
 from ember_ml.backend.jax.host_transfer import checked, from_host, placement
 from ember_ml.backend.jax.jitting import static
 from ember_ml.core.dtypes import find_dtype
@@ -18,24 +19,20 @@ from ember_ml.core.dtypes import find_dtype
 _FLOAT = np.dtype(np.float32)
 
 
-_zeros = static(0, 1)(jnp.zeros)
-_ones = static(0, 1)(jnp.ones)
+def _filled(native: Body) -> Body:
+    compiled = static(0, 1)(native)
+
+    def body(shape: Any, dtype: np.dtype | None, device: str) -> jax.Array:
+        dtype, place = dtype or _FLOAT, placement(device)
+        if place is None:
+            return checked(compiled(as_shape(shape), dtype), dtype)
+        return checked(native(as_shape(shape), dtype, device=place), dtype)
+
+    return body
 
 
-def zeros(shape: Any, dtype: np.dtype | None, device: str) -> jax.Array:
-    dtype, place = dtype or _FLOAT, placement(device)
-    if place is None:
-        return checked(_zeros(as_shape(shape), dtype), dtype)
-    return checked(jnp.zeros(as_shape(shape), dtype, device=place), dtype)
-
-
-def ones(shape: Any, dtype: np.dtype | None, device: str) -> jax.Array:
-    dtype, place = dtype or _FLOAT, placement(device)
-    if place is None:
-        return checked(_ones(as_shape(shape), dtype), dtype)
-    return checked(jnp.ones(as_shape(shape), dtype, device=place), dtype)
-
-
+zeros = _filled(jnp.zeros)
+ones = _filled(jnp.ones)
 empty = zeros  # JAX has no uninitialized arrays
 
 

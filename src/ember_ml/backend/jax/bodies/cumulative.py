@@ -18,17 +18,13 @@ from ember_ml.backend.jax.jitting import static
 
 
 def _running(native: Callable[..., jax.Array]) -> Body:
-    @static(1)
-    def compiled(x: jax.Array, axis: int | None) -> jax.Array:
-        wide = widen(x).astype(wide_dtype(widen(x).dtype))
-        result = native(wide, axis)
-        return result if x.dtype.kind in "iub" else result.astype(x.dtype)
-
+    @static(1, 2)
     def body(x: jax.Array, axis: int | None, dtype: np.dtype | None) -> jax.Array:
         if dtype is not None:
             x = cast(x, dtype)
-        result = compiled(x, None if axis is None else axis_of(axis, x.ndim))
-        return result if dtype is None else cast(result, dtype)
+        wide = widen(x).astype(wide_dtype(widen(x).dtype))
+        result = native(wide, None if axis is None else axis_of(axis, x.ndim))
+        return result if dtype is None and x.dtype.kind in "iub" else cast(result, x.dtype)
 
     return body
 

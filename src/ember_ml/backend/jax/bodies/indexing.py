@@ -21,12 +21,14 @@ from ember_ml.backend.common.indexing import (
     flat_positions,
     plan,
     shape_of_values,
+    split_basic,
 )
 from ember_ml.backend.jax.bodies.float_bits import is_true
 from ember_ml.backend.jax.host_transfer import known, like, to_host
 from ember_ml.backend.jax.jitting import jitted, static
 
 _is_true = jitted(is_true)
+_largest = np.maximum.reduce  # the method max is a function in Python around it
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -45,14 +47,10 @@ def in_range(index: jax.Array, size: int, wraps: bool = True) -> jax.Array:
     Negative values count from the end, unless ``wraps`` is false.
     """
     # JAX 0.10: reads NaN or the last element for an index that is out of range
-    if index.size == 0:
-        return index.astype(jnp.int64)
-    if size == 0:
-        raise IndexError("there is nothing to index along a dimension of size 0")
     values = readable(index) if checks.enabled else None
-    if values is None:
+    if values is None or not values.size:
         return _clamp(index, size, wraps)
-    if values.view(_UNSIGNED[values.itemsize]).max() < size:  # where negative ones are larger
+    if _largest(values.view(_UNSIGNED[values.itemsize]), None) < size:  # where negative ones are larger
         return index
     low, high = int(values.min()), int(values.max())
     if low < (-size if wraps else 0) or high >= size:
@@ -62,6 +60,10 @@ def in_range(index: jax.Array, size: int, wraps: bool = True) -> jax.Array:
 
 @static(1, 2)
 def _clamp(index: jax.Array, size: int, wraps: bool) -> jax.Array:
+    if not index.size:
+        return index.astype(jnp.int64)
+    if size == 0:
+        raise IndexError("there is nothing to index along a dimension of size 0")
     index = jnp.minimum(index, size - 1).astype(jnp.int64) if index.dtype.kind == "u" else index.astype(jnp.int64)
     index = jnp.clip(index, -size if wraps else 0, size - 1)
     return jnp.where(index < 0, index + size, index)
@@ -75,40 +77,8 @@ def _places(mask: jax.Array) -> np.ndarray:
     return np.flatnonzero(values)
 
 
-class _Basic(tuple[Any, ...]):
-    """The form of a basic key, without the places at which it begins: what a program is compiled for."""
-
-    __slots__ = ()
-
-
-def _form(basic: tuple[Any, ...], shape: Sequence[int]) -> tuple[_Basic, list[int]]:
-    """Split a basic key into its form and the first index along each dimension.
-
-    Compiled functions take the latter as an argument, so that one program serves ``x[0]``, ``x[1]`` and so on.
-    """
-    form: list[Any] = []
-    starts: list[int] = []
-    axis = 0
-    for item in basic:
-        if item is None:
-            form.append(None)
-            continue
-        size = shape[axis]
-        axis += 1
-        if type(item) is int:
-            starts.append(item)
-            form.append(0)
-            continue
-        start, stop, step = item.indices(size)
-        count = len(range(start, stop, step))
-        last = start + (count - 1) * step
-        starts.append(0 if not count else min(start, last))
-        form.append((count, step, abs(last - start) + 1 if count else 0))
-    return _Basic(form), starts
-
-
 @static(2)
-def _read(x: jax.Array, starts: np.ndarray, form: _Basic) -> jax.Array:
+def _read(x: jax.Array, starts: np.ndarray, form: tuple[Any, ...]) -> jax.Array:
     spans = [1 if item == 0 else item[2] for item in form if item is not None]
     window = lax.dynamic_slice(x, [starts[axis] for axis in range(x.ndim)], spans) if spans else x
     key = [None if item is None else 0 if item == 0 else slice(None, None, item[1]) for item in form]
@@ -118,7 +88,7 @@ def _read(x: jax.Array, starts: np.ndarray, form: _Basic) -> jax.Array:
 def _get_basic(x: jax.Array, basic: tuple[Any, ...]) -> jax.Array:
     if isinstance(x, Tracer):
         return x[basic]  # part of a larger program, for which constants are better
-    form, starts = _form(basic, x.shape)
+    form, starts = split_basic(basic, x.shape)
     return _read(x, np.array(starts, np.int32 if max(x.shape, default=0) < 2**31 else np.int64), form)
 
 
@@ -166,7 +136,7 @@ def _gather(y: jax.Array, indices: tuple[jax.Array, ...], axes: tuple[int, ...],
 def index_update(x: jax.Array, key: tuple[Any, ...], values: jax.Array) -> jax.Array:
     how = plan(key, x.shape, _is_mask)
     if not how.advanced:
-        form, starts = _form(how.basic, x.shape)
+        form, starts = split_basic(how.basic, x.shape)
         target = tuple(1 if item is None else item[0] for item in form if item != 0)
         shape_of_values(values.shape, target)
         return _write(x, np.array(starts, np.int64), values, form)
@@ -177,7 +147,7 @@ def index_update(x: jax.Array, key: tuple[Any, ...], values: jax.Array) -> jax.A
 
 
 @static(3)
-def _write(x: jax.Array, starts: jax.Array, values: jax.Array, form: _Basic) -> jax.Array:
+def _write(x: jax.Array, starts: jax.Array, values: jax.Array, form: tuple[Any, ...]) -> jax.Array:
     """Replace a window of ``x``, of which a part may be kept."""
     spans = [1 if item == 0 else item[2] for item in form if item is not None]
     if not spans:
@@ -223,26 +193,23 @@ def _replace(x: jax.Array, numbers: jax.Array, values: jax.Array) -> jax.Array:
 def take(x: jax.Array, indices: jax.Array, axis: int | None) -> jax.Array:
     if axis is None:
         x, axis = x.reshape(-1), 0
-    indices = in_range(indices, x.shape[axis])
-    if not indices.size:  # JAX 0.10: forgets the other axes of the indices where there is nothing to take from
-        return jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis % x.ndim + 1 :]), dtype=x.dtype)
-    return _take(x, indices, axis)
+    return _take(x, in_range(indices, x.shape[axis]), axis)
 
 
 @static(2)
 def _take(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
+    if not indices.size:  # JAX 0.10: forgets the other axes of the indices where there is nothing to take from
+        return jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis % x.ndim + 1 :]), dtype=x.dtype)
     return jnp.take(x, indices, axis, mode="clip")
 
 
 def take_along_axis(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
+    return _take_along(x, in_range(indices, x.shape[axis]), axis)
+
+
+@static(2)
+def _take_along(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
     wide_x, wide_indices = broadcast_along(x.shape, indices.shape, axis)
-    return _take_along(x, in_range(indices, x.shape[axis]), axis, wide_x, wide_indices)
-
-
-@static(2, 3, 4)
-def _take_along(
-    x: jax.Array, indices: jax.Array, axis: int, wide_x: tuple[int, ...], wide_indices: tuple[int, ...]
-) -> jax.Array:
     indices = jnp.broadcast_to(indices, wide_indices)
     return jnp.take_along_axis(jnp.broadcast_to(x, wide_x), indices, axis, mode="clip")
 

@@ -9,18 +9,21 @@ import jax.numpy as jnp
 from jax import lax
 
 from ember_ml.backend.jax.half_precision import narrow_as, widen
-from ember_ml.backend.jax.jitting import static
+from ember_ml.backend.jax.jitting import hashable, static
 from ember_ml.typing import AxisLike
+
+_FEW = 1024
+"""Up to so many elements double precision, in which no square overflows, takes no longer."""
 
 
 def vector_norm(x: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
-    if not isinstance(ord, int | float):
-        raise ValueError(f"the order of a vector norm is a number, not {ord!r}")
-    return _vector_norm(x, axis if axis is None or isinstance(axis, int) else tuple(axis), keepdims, ord)
+    return _vector_norm(x, hashable(axis), keepdims, ord)
 
 
 @static(1, 2, 3)
 def _vector_norm(x: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
+    if not isinstance(ord, int | float):
+        raise ValueError(f"the order of a vector norm is a number, not {ord!r}")
     size = widen(jnp.abs(x))
     return narrow_as(_norm_of_sizes(size, axis, keepdims, ord), jnp.abs(x))
 
@@ -36,6 +39,8 @@ def _norm_of_sizes(size: jax.Array, axis: AxisLike | None, keepdims: bool, ord: 
         return jnp.sum(size**ord, axis, keepdims=keepdims) ** (1 / ord)
     if ord != 2:
         return _scaled_norm(size, axis, keepdims, ord)
+    if size.size <= _FEW and size.dtype == jnp.float32:
+        return jnp.sqrt(jnp.sum(jnp.square(size.astype(jnp.float64)), axis, keepdims=keepdims)).astype(jnp.float32)
     total = jnp.sum(jnp.square(size), axis, keepdims=keepdims)
     limits = jnp.finfo(total.dtype)
     least = float(limits.tiny) * max(size.size, 1) / float(limits.eps) ** 2  # below, vanishing squares would be missed

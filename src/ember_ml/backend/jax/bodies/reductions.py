@@ -17,8 +17,7 @@ from ember_ml.backend.jax.host_transfer import cast
 from ember_ml.backend.jax.jitting import static
 
 
-def _hashable(axis: Any, ndim: int) -> Any:
-    """Return ``axis`` as a constant of a compiled function, counted from the front."""
+def _from_front(axis: Any, ndim: int) -> Any:
     if axis is None:
         return None
     return axes_of(axis, ndim) if isinstance(axis, tuple | list) else axis_of(axis, ndim)
@@ -39,7 +38,7 @@ def _accumulating(native: Callable[..., jax.Array]) -> Body:
     def body(x: jax.Array, axis: Any, dtype: np.dtype | None, keepdims: bool) -> jax.Array:
         if dtype is not None and dtype != x.dtype:
             x = cast(x, dtype)
-        result = compiled(x, _hashable(axis, x.ndim), keepdims)
+        result = compiled(x, _from_front(axis, x.ndim), keepdims)
         return result if dtype is None else cast(result, dtype)
 
     return body
@@ -50,7 +49,7 @@ def _over_axes(native: Callable[..., jax.Array]) -> Body:
     compiled = static(1, 2)(native)
 
     def body(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
-        return compiled(x, _hashable(axis, x.ndim), keepdims)
+        return compiled(x, _from_front(axis, x.ndim), keepdims)
 
     return body
 
@@ -79,7 +78,7 @@ def _extreme(native: Callable[..., jax.Array], of_two: Callable[..., jax.Array])
     def body(x: jax.Array, axis: Any, keepdims: bool, initial: jax.Array | None) -> jax.Array:
         if initial is not None:
             check_initial(initial)
-        return compiled(x, _hashable(axis, x.ndim), keepdims, initial)
+        return compiled(x, _from_front(axis, x.ndim), keepdims, initial)
 
     return body
 
@@ -120,11 +119,11 @@ def _deviation(x: jax.Array, axis: Any, correction: float, keepdims: bool) -> ja
 
 
 def var(x: jax.Array, axis: Any, correction: float, keepdims: bool) -> jax.Array:
-    return _in_own_dtype(_variance(x, _hashable(axis, x.ndim), correction, keepdims), x)
+    return _in_own_dtype(_variance(x, _from_front(axis, x.ndim), correction, keepdims), x)
 
 
 def std(x: jax.Array, axis: Any, correction: float, keepdims: bool) -> jax.Array:
-    return _in_own_dtype(_deviation(x, _hashable(axis, x.ndim), correction, keepdims), x)
+    return _in_own_dtype(_deviation(x, _from_front(axis, x.ndim), correction, keepdims), x)
 
 
 def _in_own_dtype(result: jax.Array, x: jax.Array) -> jax.Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ember_ml.backend.common.axes import axis_of
 from ember_ml.backend.common.shapes import as_axes, as_shape, broadcast, new_shape, roll_pairs
-from ember_ml.backend.jax.jitting import static
+from ember_ml.backend.jax.jitting import hashable, static
 
 _reshape = static(1)(jnp.reshape)
 _transpose = static(1)(jnp.transpose)
@@ -17,7 +17,6 @@ _expand_dims = static(1)(jnp.expand_dims)
 _squeeze = static(1)(jnp.squeeze)
 _broadcast_to = static(1)(jnp.broadcast_to)
 _flip = static(1)(jnp.flip)
-_roll = static(1, 2)(jnp.roll)
 
 
 def reshape(x: jax.Array, shape: Any) -> jax.Array:
@@ -58,9 +57,16 @@ def flip(x: jax.Array, axis: Any) -> jax.Array:
 
 
 def roll(x: jax.Array, shift: Any, axis: Any) -> jax.Array:
+    if type(shift) is not int:
+        shift = roll_pairs(shift, 0, 1)[0]
+    return _roll(x, shift, hashable(axis))
+
+
+@static(1, 2)
+def _roll(x: jax.Array, shift: Any, axis: Any) -> jax.Array:
     if not x.size:
         return x
     if axis is None:
-        return _roll(x, sum(roll_pairs(shift, 0, 1)[0]) % x.size, None)
+        return jnp.roll(x, sum(roll_pairs(shift, 0, 1)[0]) % x.size)
     shifts, axes = roll_pairs(shift, axis, x.ndim)
-    return _roll(x, tuple(by % x.shape[one] for by, one in zip(shifts, axes, strict=True)), axes)
+    return jnp.roll(x, tuple(by % x.shape[one] for by, one in zip(shifts, axes, strict=True)), axes)

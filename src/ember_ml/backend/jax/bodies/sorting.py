@@ -11,7 +11,7 @@ import numpy as np
 from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes, reduced_shape
 from ember_ml.backend.common.quantiles import positions, read_probabilities
 from ember_ml.backend.jax.half_precision import widen
-from ember_ml.backend.jax.jitting import static
+from ember_ml.backend.jax.jitting import hashable, static
 
 
 def sort(x: jax.Array, axis: int | None, descending: bool, stable: bool) -> jax.Array:
@@ -65,7 +65,7 @@ def _top_k(x: jax.Array, k: int, axis: int) -> tuple[jax.Array, jax.Array]:
 
 def quantile(x: jax.Array, q: Any, axis: Any, keepdims: bool, method: str) -> jax.Array:
     outer, probabilities = read_probabilities(q)
-    return _quantile(x, outer, tuple(probabilities), axes_of(axis, x.ndim), bool(keepdims), method)
+    return _quantile(x, outer, tuple(probabilities), hashable(axis), bool(keepdims), method)
 
 
 @static(1, 2, 3, 4, 5)
@@ -73,10 +73,11 @@ def _quantile(
     x: jax.Array,
     outer: tuple[int, ...],
     probabilities: tuple[float, ...],
-    axes: tuple[int, ...],
+    axis: Any,
     keepdims: bool,
     method: str,
 ) -> jax.Array:
+    axes = axes_of(axis, x.ndim)
     order, together = fold_axes(x.shape, axes)
     shape = (*outer, *reduced_shape(x.shape, axes, keepdims))
     if not together[-1]:
@@ -92,4 +93,4 @@ def _quantile(
 
 
 def median(x: jax.Array, axis: Any, keepdims: bool) -> jax.Array:
-    return quantile(x, 0.5, axis, keepdims, "linear")
+    return _quantile(x, (), (0.5,), hashable(axis), bool(keepdims), "linear")
