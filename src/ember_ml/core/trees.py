@@ -108,7 +108,10 @@ class Structure:
             return next(leaves)
         if self._is_flat:
             return self._node.unflatten(self._note, list(islice(leaves, self.count)))
-        parts = [next(leaves) if child is _LEAF else child._build(leaves) for child in self._children]
+        parts = [
+            next(leaves) if child is _LEAF else None if child is _NONE else child._build(leaves)
+            for child in self._children
+        ]
         return self._node.unflatten(self._note, parts)
 
     def leaves(self, tree: Any) -> list[Any]:
@@ -165,6 +168,7 @@ class _Star:
 
 _STAR = _Star()
 _LEAF = Structure(_STAR, [])
+_NONE = Structure(None, [])
 
 
 def _structure(tree: Any, leaves: list[Any]) -> Structure:
@@ -172,7 +176,7 @@ def _structure(tree: Any, leaves: list[Any]) -> Structure:
     if cls in _LEAVES or _node(cls) is None:
         leaves.append(tree)
         return _LEAF
-    return Structure(tree, leaves)
+    return _NONE if tree is None else Structure(tree, leaves)
 
 
 _flat_ones: dict[tuple[type, int], Structure] = {

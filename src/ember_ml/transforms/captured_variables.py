@@ -54,16 +54,19 @@ class Holder:
 class State:
     """The variables of the holders that a compiled function uses."""
 
-    __slots__ = ("found", "holders", "key", "variables")
+    __slots__ = ("found", "holders", "key", "renewing", "variables")
 
     found: Sequence[tuple[list[Variable], Hashable]]
     """What each holder has told."""
     holders: Sequence[Holder]
     key: Hashable
+    renewing: Sequence[Holder]
+    """The holders that have variables with other values at each call."""
     variables: list[Variable]
 
     def __init__(self, holders: Sequence[Holder], found: Sequence[tuple[list[Variable], Hashable]]) -> None:
         self.holders, self.found = holders, found
+        self.renewing = [holder for holder in holders if type(holder).renewed is not Holder.renewed]
         # the same parameter may be found in several modules
         self.variables = list(dict.fromkeys([variable for variables, _ in found for variable in variables]))
         self.key = (tuple([key for _, key in found]), len(self.variables))
@@ -90,7 +93,7 @@ class State:
         if not self.variables:
             return flat
         variables, holders, count = self.variables, self.holders, len(self.variables)
-        renewed = [variable for holder in holders for variable in holder.renewed()]
+        renewed = [variable for holder in self.renewing for variable in holder.renewed()]
         start = count + len(renewed)
 
         def with_state(*natives: Any) -> Any:
@@ -120,7 +123,7 @@ class State:
             result, _, portable = program(*natives)
             return result, portable
         held = values_of(variables)
-        renewed = [variable for holder in self.holders for variable in holder.renewed()]
+        renewed = [variable for holder in self.renewing for variable in holder.renewed()]
         values = [variable.held for variable in renewed]
         kept = keep(variables) if selection.has_scope_here() else None  # a scope leaves variables on their backend
         if kept is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, update_wrapper
+from itertools import islice
 from typing import Any, TypeVar
 
 from ember_ml.backend.capabilities import Compilation
@@ -45,7 +46,7 @@ class Compiled:
     def __init__(self, function: Callable[..., Any], replaces: bool = False) -> None:
         self.function, self.replaces = function, replaces
         self.programs = {}
-        self._last: tuple[Backend, EmberDType | None, tuple[type, ...], State, Callable[..., Any]] | None = None
+        self._last: tuple[Backend, EmberDType | None, tuple[Any, ...], State, Callable[..., Any]] | None = None
         self.lock = threading.Lock()
         self.has_warned = False
         update_wrapper(self, function)
@@ -68,21 +69,18 @@ class Compiled:
         engine = backend.compilation
         if engine is None or backend.is_tracing() or watcher_here() is not None:  # whose ops are watched runs as it is
             return self.function(*args, **kwargs)
+        holders, last, half = self.holders, self._last, half_here()
         natives: list[Any] = []
         others: list[Any] = []
-        holders, last = self.holders, self._last
-        half, types = half_here(), () if kwargs else tuple(map(type, args))
-        if last is not None and last[0] is backend and last[1] is half and last[2] == types:
+        leaves: list[Any] = []
+        structure: Any = None if kwargs else _flatten_natives(args, backend.tensor_type, natives)
+        if structure is None:
+            natives.clear()
+            leaves, structure = trees.flatten((args, kwargs))
+        elif last is not None and last[0] is backend and last[1] is half and last[2] == structure:
             state, program = last[3:]
             if State.of(holders, state) is state:  # as in the last call
-                return _run(state, program, [arg for arg in args if arg is not None], backend)
-        is_plain = not kwargs and all(kind is backend.tensor_type or kind is _EMPTY for kind in types)
-        if is_plain:  # the common case: all arguments are tensors or None, which the key tells apart
-            natives = [arg for arg in args if arg is not None]
-            leaves, structure = [], tuple([arg is None for arg in args])
-            others = [_NATIVE] * len(natives)
-        else:
-            leaves, structure = trees.flatten((args, kwargs))
+                return _run(state, program, natives, backend)
         for leaf in leaves:
             kind = type(leaf)
             if kind is backend.tensor_type:
@@ -100,6 +98,7 @@ class Compiled:
         state = State.of(holders)
         if state is None:
             return self.function(*args, **kwargs)
+        others = others or [_NATIVE] * len(natives)
         key = (backend.name, half, structure, tuple(others), state.key)
         try:
             program = self.programs.get(key)
@@ -110,8 +109,8 @@ class Compiled:
             ) from error
         if program is None:
             program = self._program(key, backend, engine, structure, others, state, half)
-        if is_plain:
-            self._last = (backend, half, types, state, program)
+        if type(structure) is tuple:
+            self._last = (backend, half, structure, state, program)
         return _run(state, program, natives, backend)
 
     def _program(
@@ -140,8 +139,7 @@ class Compiled:
                 else:
                     leaves.append(other[1])
             if type(structure) is tuple:
-                given = iter(leaves)
-                args, kwargs = [None if empty else next(given) for empty in structure], {}
+                args, kwargs = _build_args(structure, iter(leaves)), {}
             else:
                 args, kwargs = structure(leaves)
             is_traced = engine.follows_python()
@@ -169,7 +167,43 @@ class Compiled:
 
 
 _NATIVE, _PORTABLE = "native", "portable"
-_EMPTY = type(None)
+
+
+def _flatten_natives(args: Sequence[Any], tensor_type: type, natives: list[Any]) -> tuple[Any, ...] | None:
+    """Add the tensors in ``args`` to ``natives`` and return the form of ``args``: the common case, with little work.
+
+    The arguments are native tensors, None, and lists, tuples and dicts of native tensors; otherwise it returns None.
+    """
+    form: list[Any] = []
+    for arg in args:
+        cls = type(arg)
+        if cls is tensor_type:
+            natives.append(arg)
+            form.append(True)
+        elif arg is None:
+            form.append(False)
+        elif cls is list or cls is tuple:
+            natives += arg
+            form.append((cls, len(arg)))
+        elif cls is dict:
+            natives += arg.values()
+            form.append((cls, *arg))
+        else:
+            return None
+    return tuple(form) if [*map(type, natives)].count(tensor_type) == len(natives) else None
+
+
+def _build_args(form: tuple[Any, ...], natives: Iterator[Any]) -> list[Any]:
+    """Return the arguments of such a form with these tensors."""
+    args: list[Any] = []
+    for item in form:
+        if type(item) is not tuple:
+            args.append(next(natives) if item else None)
+        elif item[0] is dict:
+            args.append(dict(zip(item[1:], natives, strict=False)))
+        else:
+            args.append(item[0](islice(natives, item[1])))
+    return args
 
 
 def _run(state: State, program: Callable[..., Any], natives: list[Any], backend: Backend) -> Any:
