@@ -1,9 +1,10 @@
 """What common ops cost on JAX over the call of ``jax.numpy`` or ``jax.nn`` that computes the same.
 
 Both take turns in one process, on float32 arrays of each size; the best of many calls counts, each until its result is
-there. Where JAX gives no error for an index that is out of range, and our op does, both are said to do the same.
+there. Where JAX gives no error for an index that is out of range, and our op does, both are said to do the same;
+``--unchecked`` switches such checks off.
 
-    python benchmarks/jax_ops.py [--sizes 16 65536] [--seconds 0.5] [--ops take sort] [--check 1.15]
+    python benchmarks/jax_ops.py [--sizes 16 65536] [--seconds 0.5] [--ops take sort] [--unchecked] [--check 1.15]
 """
 
 from __future__ import annotations
@@ -109,8 +110,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.5, help="for each op and size")
     parser.add_argument("--ops", nargs="*", help="these only")
     parser.add_argument("--check", type=float, help="fail where an op takes more than so many times JAX's call")
+    parser.add_argument("--unchecked", action="store_true", help="look at no values, as JAX does not, such as indices")
     options = parser.parse_args()
     ember_ml.set_backend("jax")
+    ember_ml.set_value_checks(not options.unchecked)
     slow = 0
     for size in options.sizes:
         for name, case in cases(size).items():

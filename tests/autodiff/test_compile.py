@@ -80,6 +80,27 @@ def test_portable_tensors_containers_and_constants_pass_through(backend: str) ->
     assert ops.to_numpy(f((ops.ones(2), ops.ones(2)), {"name": "y"}, 3.0)["sum"]).tolist() == [6.0, 6.0]
 
 
+@pytest.mark.long_with("torch")  # a compilation takes seconds
+def test_native_tensors_in_containers_are_told_apart(backend: str) -> None:
+    compiled = ember_ml.compile(lambda parts, scale: [len(parts), scale is None, sum(map(_first, _parts_of(parts)))])
+    one, two = ops.array([1.0, 0.0]), ops.array([2.0, 0.0])
+    given = [[one, two], (one, two), [one, two], {"a": one, "b": two}, {"b": two, "a": one}, [one, two, two], []]
+    for parts in given:
+        for scale in (None, one):
+            count, is_none, total = compiled(parts, scale)
+            assert (count, is_none) == (len(parts), scale is None)
+            assert float(ops.to_numpy(ops.asarray(total))) == sum(map(float, map(_first, _parts_of(parts))))
+    assert compiled([one, [two]], None)[0] == 2  # deeper ones are found too
+
+
+def _parts_of(parts: Any) -> list[Any]:
+    return list(parts.values() if isinstance(parts, dict) else parts)
+
+
+def _first(x: Any) -> Any:
+    return ops.sum(x[0] if isinstance(x, list) else x)
+
+
 def test_what_cannot_be_a_constant_is_named(backend: str) -> None:
     if backend == "numpy":
         pytest.skip("NumPy runs the function as it is")

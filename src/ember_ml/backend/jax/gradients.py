@@ -50,9 +50,9 @@ _FACTORIZATIONS = """
 """
 
 # JAX 0.10: no gradient of products by segments; NaN for the norm and the angle of zeros and powers of 0; 1 for abs and
-# hypot of 0; at ties and bounds the gradient of fmax, fmin and clip goes to one side; that of i0 is 0 at 0, that of the
+# hypot of 0; at ties the gradient of fmax and fmin goes to one side; that of i0 is 0 at 0, that of the
 # sign of complex numbers is 0 everywhere, those of logaddexp and logsumexp of nothing but -inf are NaN
-_OTHERS = "abs arctan2 clip fmax fmin hypot i0 logaddexp logsumexp power segment_prod sign vector_norm"
+_OTHERS = "abs arctan2 fmax fmin hypot i0 logaddexp logsumexp power segment_prod sign vector_norm"
 
 without_gradient: dict[str, frozenset[dt.EmberDType]] = dict.fromkeys((_FACTORIZATIONS + _OTHERS).split(), dt.ALL)
 """The ops and dtypes of which JAX has no gradient, or a wrong one, or NaN where there is one."""
