@@ -151,6 +151,14 @@ class Compilation(Protocol):
         """
         ...
 
+    def repeat(self, function: Callable[..., Sequence[Any]]) -> Callable[..., Callable[[], Sequence[Any]]]:
+        """Compile ``function(fixed, state)`` of lists of native tensors, which returns the next state, tensors alike.
+
+        ``begin(fixed, state)`` of the result returns a function that computes the next state at each call, and returns
+        it. The memory of a state may be used again for the next, and so may that of the first.
+        """
+        ...
+
     def from_python(self, data: Any, dtype: Any, device: str | None) -> Any:
         """Return a native tensor of numbers in nested lists while a function is traced."""
         ...

@@ -113,6 +113,15 @@ class CausalModel(TextGenerator):
         after = None if state is None else DecoderState(tuple(caches), positions.is_real, positions.count)
         return self.norm(x), after
 
+    def write_compiled(self, *how: Any) -> list[list[int]]:
+        from ember_ml.models.fixed_decoding import write_compiled  # which needs this class
+
+        return write_compiled(self, *how)
+
+    def changes_with_length(self, first: int, last: int) -> bool:
+        """Whether what :meth:`share` gives for a position differs in texts of ``first`` and of ``last`` tokens."""
+        return False
+
     def embed(self, tokens: Tensor, positions: Positions) -> Tensor:
         """What the first layer gets."""
         raise NotImplementedError(f"{type(self).__name__} does not define embed")

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.selection import active
 from ember_ml.errors import ConfigError
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.nn.generation import check_sampling, choose_token, in_use
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
-__all__ = ["TextGenerator", "check_choices", "find_ends", "write_tokens"]
+__all__ = ["TextGenerator", "Texts", "check_choices", "find_ends", "write_tokens"]
 
 Prompt = Sequence[int] | Sequence[Sequence[int]] | Tensor
 
@@ -46,6 +47,7 @@ class TextGenerator(PretrainedModel):
         seed: int | None = None,
         stop: int | Iterable[int] | None = None,
         on_tokens: Callable[[list[int | None]], Any] | None = None,
+        compile: bool = False,
     ) -> list[list[int]] | list[int]:
         """The tokens that follow a prompt, or each of several prompts, as lists of integers without the prompt.
 
@@ -65,6 +67,10 @@ class TextGenerator(PretrainedModel):
             seed: Where the random numbers start; None: anywhere.
             stop: Tokens that end a text; an empty list: none does.
             on_tokens: Called with the new token of each prompt, None where the text has ended; True stops all of them.
+            compile: Whether the step from one token to the next is compiled, once for the number of prompts, the way of
+                choosing and the length of the caches, a multiple of 256; that takes a while, and the tokens are the
+                same up to rounding. On NumPy, which has no compiler, nothing changes. Decoders with caches of keys and
+                values can be compiled; others raise.
 
         >>> from ember_ml import models
         >>> model = models.from_config({"model_type": "gpt2", "vocab_size": 9, "n_embd": 8, "n_layer": 1, "n_head": 2})
@@ -83,15 +89,54 @@ class TextGenerator(PretrainedModel):
             mask = ops.array([[False] * (width - len(row)) + [True] * len(row) for row in rows])
         with in_use(self):
             start = self.begin_generation(padded, mask)
-            found = write_tokens(
-                self,
-                start,
-                max_new_tokens,
-                ends,
-                lambda logits, _: choose_token(logits, temperature, top_k, top_p, stream),
-                on_tokens,
-            )
+            if compile and active().compilation is not None:
+                choice = (temperature, top_k, top_p)
+                found = self.write_compiled(start, max_new_tokens, ends, choice, stream, on_tokens)
+            else:
+                found = write_tokens(
+                    self,
+                    start,
+                    max_new_tokens,
+                    ends,
+                    lambda logits, _: choose_token(logits, temperature, top_k, top_p, stream),
+                    on_tokens,
+                )
         return found[0] if is_single else found
+
+    def write_compiled(
+        self,
+        start: tuple[Tensor, Tensor | None, Any],
+        most: int,
+        ends: set[int],
+        choice: tuple[float, int | None, float | None],
+        stream: Any,
+        on_tokens: Callable[[list[int | None]], Any] | None,
+    ) -> list[list[int]]:
+        """Return what :func:`write_tokens` does, by a compiled program."""
+        raise ValueError(f"{type(self).__name__} is not compiled for generation: leave compile=True out")
+
+
+class Texts:
+    """The tokens that are written, row by row, until each row has ended."""
+
+    found: list[list[int]]
+
+    def __init__(
+        self, batch: int, ends: set[int], on_tokens: Callable[[list[int | None]], Any] | None
+    ) -> None:
+        self.found = [[] for _ in range(batch)]
+        self._is_open = [True] * batch
+        self._ends, self._on_tokens = ends, on_tokens
+
+    def add(self, new: list[int]) -> bool:
+        """Add one token to each row that has not ended; return whether nothing more is wanted."""
+        shown = [token if is_there else None for token, is_there in zip(new, self._is_open, strict=True)]
+        for row, token in enumerate(shown):
+            if token is not None:
+                self.found[row].append(token)
+                self._is_open[row] = token not in self._ends
+        wants_stop = self._on_tokens is not None and self._on_tokens(shown) is True
+        return wants_stop or not any(self._is_open)
 
 
 def write_tokens(
@@ -108,22 +153,14 @@ def write_tokens(
     """
     step, mask, state = start
     batch = ops.shape(step)[0]
-    found: list[list[int]] = [[] for _ in range(batch)]
-    is_open = [True] * batch
+    texts = Texts(batch, ends, on_tokens)
     for count in range(1, most + 1):
         hidden, state = model.hidden_states(step, mask, state)
         chosen = choose(model.logits(ops.get_item(hidden, (slice(None), -1))), count)
-        new: list[int] = ops.to_numpy(chosen).tolist()
-        shown = [token if is_there else None for token, is_there in zip(new, is_open, strict=True)]
-        for row, token in enumerate(shown):
-            if token is not None:
-                found[row].append(token)
-                is_open[row] = token not in ends
-        wants_stop = on_tokens is not None and on_tokens(shown) is True
-        if wants_stop or count == most or not any(is_open):
+        if texts.add(ops.to_numpy(chosen).tolist()) or count == most:
             break
         step, mask = ops.reshape(chosen, (batch, 1)), None
-    return found
+    return texts.found
 
 
 def _read_prompts(tokens: Prompt) -> tuple[list[list[int]], bool]:

@@ -156,6 +156,9 @@ class CausalDecoder(CausalModel):
     def share(self, positions: Positions, x: Tensor) -> dict[str, Rotation]:
         return self._rotary.rotations(positions, x)
 
+    def changes_with_length(self, first: int, last: int) -> bool:
+        return self._rotary.changes_with_length(first, last)
+
     def logits(self, hidden: Tensor) -> Tensor:
         found = self.output(hidden)
         return found if self._cap is None else ops.multiply(ops.tanh(ops.divide(found, self._cap)), self._cap)
@@ -173,3 +176,6 @@ class _Rotary:
             if rotary not in found:
                 found[rotary] = rotary(positions.numbers, positions.count, x.dtype)
         return {kind: found[rotary] for kind, rotary in self._by_kind.items()}
+
+    def changes_with_length(self, first: int, last: int) -> bool:
+        return any(rotary.frequencies(first) != rotary.frequencies(last) for rotary in self._by_kind.values())

@@ -10,7 +10,7 @@ from ember_ml import ops
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import IndexLike, Tensor
 
-__all__ = ["check_sampling", "choose_token", "generate", "in_use"]
+__all__ = ["check_sampling", "choose_token", "find_token", "generate", "in_use"]
 
 
 def generate(
@@ -99,6 +99,16 @@ def choose_token(logits: Tensor, temperature: float, top_k: int | None, top_p: f
     """Return one token for each row of logits."""
     if temperature == 0:
         return ops.argmax(logits, -1)
+    place = ops.random_uniform((logits.shape[0], 1), device=ops.get_device(logits), seed=stream)
+    return find_token(logits, temperature, top_k, top_p, place)
+
+
+def find_token(
+    logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, place: Tensor | None
+) -> Tensor:
+    """Return one token for each row of logits, with ``place`` a number below 1 for each row, where one is drawn."""
+    if temperature == 0 or place is None:
+        return ops.argmax(logits, -1)
     scaled, tokens = logits if ops.dtype(logits) is ops.float32 else ops.cast(logits, "float32"), None
     scaled = scaled if temperature == 1 else ops.divide(scaled, temperature)
     if top_k is not None and top_k < scaled.shape[-1]:
@@ -110,8 +120,7 @@ def choose_token(logits: Tensor, temperature: float, top_k: int | None, top_p: f
         stays = ops.less(ops.subtract(ops.cumsum(shares, -1), shares), top_p)
         least = ops.min(ops.where(stays, ordered, float("inf")), -1, keepdims=True)
         scaled = ops.where(ops.less(scaled, least), float("-inf"), scaled)
-    # one number below 1 for each row: the token is the first whose running sum is above it; the last one is 1
+    # the token is the first whose running sum is above the number; the last sum is 1
     sums = ops.cumsum(ops.softmax(scaled), -1)
-    place = ops.random_uniform((sums.shape[0], 1), device=ops.get_device(sums), seed=stream)
     drawn = ops.sum(ops.less_equal(ops.divide(sums, sums[:, -1:]), place), -1, keepdims=True)
     return ops.reshape(drawn if tokens is None else ops.take_along_axis(tokens, drawn, -1), (-1,))

@@ -23,6 +23,7 @@ __all__ = [
     "differentiates_programs",
     "follows_python",
     "from_python",
+    "repeat",
     "run_uncompiled",
 ]
 
@@ -116,3 +117,18 @@ def build(function: Callable[..., Any], donated: int = 0) -> Callable[..., Any]:
     The memory of the first ``donated`` tensors is used again for the results.
     """
     return _Program(function, donated)
+
+
+def repeat(function: Callable[..., list[jax.Array]]) -> Callable[..., Callable[[], list[jax.Array]]]:
+    """Compile a step from one state to the next, which takes the memory of the one before."""
+    compiled = jax.jit(function, donate_argnums=1)
+
+    def begin(fixed: list[jax.Array], state: list[jax.Array]) -> Callable[[], list[jax.Array]]:
+        def advance() -> list[jax.Array]:
+            nonlocal state
+            state = compiled(fixed, state)
+            return state
+
+        return advance
+
+    return begin

@@ -22,6 +22,7 @@ __all__ = [
     "follows_python",
     "from_python",
     "is_tracing",
+    "repeat",
     "run_uncompiled",
 ]
 
@@ -87,3 +88,27 @@ class _Program(TracedProgram):
 def build(function: Callable[..., Any], donated: int = 0) -> Callable[..., Any]:
     """Compile a ``function`` of tensors, which returns a tree, a list of arrays and a note."""
     return _Program(function)
+
+
+def repeat(function: Callable[..., list[mx.array]]) -> Callable[..., Callable[[], list[mx.array]]]:
+    """Compile a step from one state to the next, whose arrays are computed while Python goes on."""
+
+    def trace(fixed: list[mx.array], state: list[mx.array]) -> list[mx.array]:
+        _state.depth = getattr(_state, "depth", 0) + 1
+        try:
+            return function(fixed, state)
+        finally:
+            _state.depth -= 1
+
+    compiled = mx.compile(trace)
+
+    def begin(fixed: list[mx.array], state: list[mx.array]) -> Callable[[], list[mx.array]]:
+        def advance() -> list[mx.array]:
+            nonlocal state
+            state = compiled(fixed, state)
+            mx.async_eval(state)
+            return state
+
+        return advance
+
+    return begin

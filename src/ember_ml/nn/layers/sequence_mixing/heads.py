@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml.nn.layers.base import Layer
 from ember_ml.typing import Tensor, TensorLike
 
-__all__ = ["Heads", "KeyValueCache", "causal_mask"]
+__all__ = ["FixedCache", "Heads", "KeyValueCache", "causal_mask"]
 
 
 class KeyValueCache(NamedTuple):
@@ -24,6 +24,18 @@ class KeyValueCache(NamedTuple):
     def seen(self) -> int:
         """The number of positions so far."""
         return (self.dropped or 0) + self.key.shape[1]
+
+
+class FixedCache(NamedTuple):
+    """Keys and values in tensors of one length, (batch, size, groups, width of a head), for programs of one shape.
+
+    What is not there yet holds any numbers: the mask of the caller hides it.
+    """
+
+    key: Tensor
+    value: Tensor
+    start: Tensor
+    """Where the next keys and values go, as a corner for ``ops.slice_update``."""
 
 
 class Heads(Layer):
@@ -84,6 +96,12 @@ class Heads(Layer):
             mask, is_causal = near if mask is None else ops.logical_and(mask, near), False
         if self.cap is not None or (self.dropout and self.training):
             found = self._attend_step_by_step(query, key, value, bias, mask, is_causal)
+        elif queries == 1 and self.heads > self.groups and bias is None and _is_for_all_heads(mask):
+            # one new token: the heads that share keys become queries of one head, for which libraries copy no keys
+            shape = (query.shape[0], self.groups, self.heads // self.groups, self.width)
+            rows = ops.transpose(ops.reshape(query, shape), (0, 2, 1, 3))
+            found = ops.dot_product_attention(rows, key, value, None, mask, self.scale, False)
+            found = ops.transpose(found, (0, 2, 1, 3))
         else:
             found = ops.dot_product_attention(query, key, value, bias, mask, self.scale, is_causal)
         return ops.reshape(found, (query.shape[0], queries, query.shape[2] * self.width))
@@ -130,8 +148,11 @@ class Heads(Layer):
             weights = ops.dropout(weights, self.dropout)
         return ops.transpose(ops.matmul(weights, ops.transpose(value, (0, 2, 1, 3))), (0, 2, 1, 3))
 
-    def extend(self, state: KeyValueCache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, KeyValueCache]:
+    def extend(self, state: Any, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Any]:
         """Return the keys and values with those of the cache before them, and the cache after them."""
+        if type(state) is FixedCache:
+            key, value = (ops.slice_update(old, state.start, new) for old, new in zip(state, (key, value), strict=False))
+            return key, value, FixedCache(key, value, state.start)
         key, value = ops.concatenate([state.key, key], 1), ops.concatenate([state.value, value], 1)
         # the next query sees itself and window - 1 positions of the cache
         extra = 0 if self.window is None else key.shape[1] - self.window + 1
@@ -140,6 +161,11 @@ class Heads(Layer):
         kept = (slice(None), slice(extra, None))
         cache = KeyValueCache(ops.get_item(key, kept), ops.get_item(value, kept), (state.dropped or 0) + extra)
         return key, value, cache
+
+
+def _is_for_all_heads(mask: TensorLike | None) -> bool:
+    """Whether a mask says the same for all heads and queries."""
+    return mask is None or (len(ops.shape(mask)) == 4 and tuple(ops.shape(mask)[1:3]) == (1, 1))
 
 
 def causal_mask(
