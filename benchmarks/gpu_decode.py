@@ -48,7 +48,7 @@ TINY = {
     "num_key_value_heads": 2,
     "head_dim": 16,
 }
-PARTS = ("decode", "profile", "batch", "prefill", "hand", "tune", "plain")
+PARTS = ("decode", "profile", "batch", "prefill", "hand", "tune", "plain", "untuned", "formula")
 PROMPT, NEW, BATCH, LONG, TUNED = 128, 256, 32, 4096, (4, 1024)
 
 
@@ -64,12 +64,23 @@ class Bench:
         for name, parameter in self.model.named_parameters().items():
             is_norm = name.endswith("norm.weight")
             shape = tuple(parameter.shape)
-            drawn = ops.ones(shape) if is_norm else ops.multiply(ops.random_normal(shape), 0.02)
-            parameter.value = ops.cast(drawn, options.dtype)
+            parameter.value = ops.cast(ops.ones(shape) if is_norm else self.draw(shape), options.dtype)
         self.model.eval()
 
     def tokens(self, batch: int, length: int) -> list[list[int]]:
         return self.rng.integers(0, self.config["vocab_size"], (batch, length)).tolist()
+
+    def draw(self, shape: tuple[int, ...]) -> Any:
+        """Return a weight, drawn by the library itself on the device."""
+        if self.options.backend == "torch":
+            import torch
+
+            return torch.randn(shape, device=self.options.device) * 0.02
+        if self.options.backend == "jax":
+            import jax
+
+            return jax.random.normal(jax.random.key(int(self.rng.integers(2**31))), shape, "float32") * 0.02
+        return ops.multiply(ops.random_normal(shape), 0.02)
 
     def wait(self) -> None:
         ops.synchronize()
@@ -92,7 +103,7 @@ class Bench:
         warm = time.perf_counter() - start
         again = self.model.generate(prompts, count, stop=[], compile=compiled)
         whole = self.best(lambda: self.model.generate(prompts, count, stop=[], compile=compiled), rounds)
-        read = self.best(lambda: self.model.generate(prompts, 1, stop=[]), rounds)
+        read = self.best(lambda: self.model.generate(prompts, 1, stop=[], compile=compiled), rounds)
         return {
             "batch": batch,
             "compiled": compiled,
@@ -113,6 +124,39 @@ class Bench:
     def plain(self) -> dict[str, Any]:
         return self._decode(1, False, 1)
 
+    def untuned(self) -> dict[str, Any]:
+        from ember_ml.backend.torch import compilation
+
+        kept = dict(compilation._ONE_ROW)
+        compilation._ONE_ROW.clear()
+        self.model.__dict__.pop("_programs", None)
+        try:
+            return self._decode(1, True)
+        finally:
+            compilation._ONE_ROW.update(kept)
+            self.model.__dict__.pop("_programs", None)
+
+    def formula(self) -> dict[str, Any]:
+        import torch
+
+        usual = ops.dot_product_attention
+
+        def attend(query: Any, key: Any, value: Any, bias: Any, mask: Any, scale: Any, causal: Any) -> Any:
+            if mask is None:
+                return usual(query, key, value, bias, mask, scale, causal)
+            q, k, v = (x.transpose(1, 2) for x in (query, key, value))
+            scores = (q @ k.transpose(-1, -2)).float() * query.shape[-1] ** -0.5
+            weights = torch.softmax(scores.masked_fill(~mask, -float("inf")), -1).to(q.dtype)
+            return (weights @ v).transpose(1, 2)
+
+        self.model.__dict__.pop("_programs", None)
+        ops.dot_product_attention = attend
+        try:
+            return {**self._decode(1, True), **{f"profile_{k}": v for k, v in self.profile().items()}}
+        finally:
+            ops.dot_product_attention = usual
+            self.model.__dict__.pop("_programs", None)
+
     def profile(self) -> dict[str, Any]:
         if self.options.backend != "torch":
             return {"left_out": "PyTorch alone"}
@@ -123,7 +167,8 @@ class Bench:
         steps = 33
         self.model.generate(prompt, count, stop=[], compile=True)
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as run:
-            self.model.generate(prompt, steps, stop=[], compile=True)
+            left = iter(range(1, steps))  # of the same program, whose caches have room for all
+            self.model.generate(prompt, count, stop=[], compile=True, on_tokens=lambda _: next(left, None) is None)
             self.wait()
         kernels: dict[str, list[float]] = {}
         for event in run.events():
