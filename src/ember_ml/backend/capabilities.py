@@ -159,6 +159,13 @@ class Compilation(Protocol):
         """
         ...
 
+    def replace_rows(self, x: Any, axis: int, position: Any, rows: Any) -> Any:
+        """Return ``x`` with ``rows`` from ``position`` on along ``axis``, in the memory of ``x`` where there is a way.
+
+        The position is a tensor of one integer; rows from there on must lie within. Nobody reads ``x`` after this.
+        """
+        ...
+
     def from_python(self, data: Any, dtype: Any, device: str | None) -> Any:
         """Return a native tensor of numbers in nested lists while a function is traced."""
         ...

@@ -67,6 +67,7 @@ class FixedDecoding:
     def __init__(self, model: CausalModel, size: int, choice: Choice, has_padding: bool) -> None:
         self.size = size
         self._model, self._choice, self._has_padding = model, choice, has_padding
+        self._are_joined: list[bool] = []
         self._repetition = Repetition(self._step, model)
 
     def begin(self, token: Tensor, state: DecoderState, count: int, draws: Tensor | None) -> Callable[[], Tensor]:
@@ -75,6 +76,7 @@ class FixedDecoding:
         ``token``, (batch,), is the first one, and ``state`` what was computed before it; ``count`` positions will be
         used. ``draws`` are the random numbers of each step, (size, batch, 1).
         """
+        self._are_joined = []
         device, batch = ops.get_device(token), ops.shape(token)[0]
         token = ops.reshape(ops.cast(token, "int64"), (batch, 1))
         place = ops.array([state.length, 1], dtype="int64", device=device)
@@ -85,10 +87,13 @@ class FixedDecoding:
         if draws is not None:
             tensors.append(draws)
         tensors += self._share(count, device)
-        for cache in state.caches:
+        for cache, layer in zip(state.caches, self._model.layers, strict=True):
             before = cache.dropped or 0
             behind = self.size - before - cache.key.shape[1]
             tensors += [ops.pad(x, ((0, 0), (before, behind), (0, 0), (0, 0))) for x in cache[:2]]
+            joined = layer.attention.join_weights()
+            self._are_joined.append(joined is not None)
+            tensors += [] if joined is None else [joined]
         advance = self._repetition.begin(tensors)
         return lambda: advance()[2]
 
@@ -110,23 +115,24 @@ class FixedDecoding:
         padding = next(rest) if self._has_padding else None
         draws = next(rest) if choice.temperature else None
         shared = [next(rest) for _ in range(self._shared_count)]
-        caches = list(rest)
-        position, count = ops.get_item(place, slice(1)), ops.get_item(place, slice(1, 2))
+        last = ops.minimum(place, self.size - 1)  # which a run that only warms up may pass
+        position, count = ops.get_item(last, slice(1)), ops.get_item(last, slice(1, 2))
         positions = FixedPositions(position, padding, self.size)
         x = model.embed(token, positions)
         numbers = ops.reshape(positions.numbers, (-1,))
         here = self._shared([ops.swapaxes(ops.take(leaf, numbers, 1), 0, 1) for leaf in shared])
-        zero = ops.zeros_like(position)
-        start = ops.concatenate([zero, position, zero, zero])
         new: list[Tensor] = []
-        for number, layer in enumerate(model.layers):
-            x, cache = layer(x, positions, here, FixedCache(caches[2 * number], caches[2 * number + 1], start))
-            new += cache[:2]
+        for layer, is_joined in zip(model.layers, self._are_joined, strict=True):
+            before = FixedCache(next(rest), next(rest), position, next(rest) if is_joined else None)
+            x, cache = layer(x, positions, here, before)
+            new += [*cache[:2], before.joined] if is_joined else cache[:2]
         logits = model.logits(ops.get_item(model.norm(x), (slice(None), -1)))
         drawn = None if draws is None else ops.squeeze(ops.take(draws, count, 0), 0)
         token = ops.reshape(ops.cast(find_token(logits, *choice, drawn), "int64"), (-1, 1))
-        texts = ops.slice_update(texts, ops.concatenate([zero, count]), token)
-        return [token, ops.add(place, 1), texts, *state[3 : len(state) - len(caches)], *new]
+        engine = active().compilation
+        assert engine is not None
+        texts = engine.replace_rows(texts, 1, count, token)
+        return [token, ops.add(place, 1), texts, *state[3 : len(state) - len(new)], *new]
 
 
 class _Programs:
@@ -189,8 +195,9 @@ def write_compiled(
     done, unread = 1, 1
     while done < most:
         unread = min(1 if on_tokens else 2 * unread if ends else most, _MOST_UNREAD if ends else most, most - done)
-        for _ in range(unread):
-            written = advance()
+        for _ in range(unread - 1):
+            advance()
+        written = advance()
         new = ops.to_numpy(ops.get_item(written, (slice(None), slice(done, done + unread))))
         done += unread
         if any(texts.add(column) for column in new.T.tolist()):

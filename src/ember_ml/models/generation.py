@@ -121,9 +121,7 @@ class Texts:
 
     found: list[list[int]]
 
-    def __init__(
-        self, batch: int, ends: set[int], on_tokens: Callable[[list[int | None]], Any] | None
-    ) -> None:
+    def __init__(self, batch: int, ends: set[int], on_tokens: Callable[[list[int | None]], Any] | None) -> None:
         self.found = [[] for _ in range(batch)]
         self._is_open = [True] * batch
         self._ends, self._on_tokens = ends, on_tokens

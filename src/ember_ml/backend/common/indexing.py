@@ -17,10 +17,8 @@ __all__ = [
     "bounds",
     "broadcast_along",
     "broadcast_indices",
-    "check_box",
     "coordinates",
     "flat_positions",
-    "make_box_key",
     "plan",
     "shape_of_values",
     "spans",
@@ -250,25 +248,3 @@ def flat_positions(indices: Sequence[Any], shape: Sequence[int]) -> Any:
     for index, size in zip(indices[1:], shape[1:], strict=True):
         flat = flat * size + index
     return flat
-
-
-def make_box_key(shape: Sequence[int], start: Any, sizes: Sequence[int]) -> tuple[slice, ...]:
-    """Return the key of a box from its first corner, on the host, and sizes; dimensions not named are whole."""
-    corner = start.reshape(-1).tolist()
-    if len(corner) != len(sizes) or len(sizes) > len(shape):
-        raise ValueError(
-            f"a tensor of {len(shape)} dimensions needs as many starts and sizes, got {corner} and {tuple(sizes)}"
-        )
-    for first, size, whole in zip(corner, sizes, shape, strict=False):
-        if first < 0 or size < 0 or first + size > whole:
-            raise IndexError(f"{size} elements from {first} do not lie within a dimension of size {whole}")
-    return tuple(slice(first, first + size) for first, size in zip(corner, sizes, strict=True))
-
-
-def check_box(shape: Sequence[int], starts: Sequence[int], sizes: Sequence[int]) -> None:
-    """Raise unless a box whose corner cannot be read, of which only the shape ``starts`` is known, fits into a shape."""
-    if tuple(starts) != (len(shape),) or len(sizes) != len(shape) or any(map(operator.gt, sizes, shape)):
-        raise ValueError(
-            f"a computed corner of shape {tuple(starts)} and a box of {tuple(sizes)} do not fit a tensor of "
-            f"{tuple(shape)}: both need all of its dimensions"
-        )

@@ -24,6 +24,7 @@ __all__ = [
     "follows_python",
     "from_python",
     "repeat",
+    "replace_rows",
     "run_uncompiled",
 ]
 
@@ -132,3 +133,7 @@ def repeat(function: Callable[..., list[jax.Array]]) -> Callable[..., Callable[[
         return advance
 
     return begin
+
+
+def replace_rows(x: jax.Array, axis: int, position: jax.Array, rows: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_update_slice_in_dim(x, rows, position[0], axis)

@@ -23,6 +23,7 @@ __all__ = [
     "from_python",
     "is_tracing",
     "repeat",
+    "replace_rows",
     "run_uncompiled",
 ]
 
@@ -112,3 +113,7 @@ def repeat(function: Callable[..., list[mx.array]]) -> Callable[..., Callable[[]
         return advance
 
     return begin
+
+
+def replace_rows(x: mx.array, axis: int, position: mx.array, rows: mx.array) -> mx.array:
+    return mx.slice_update(x, rows, position, (axis,))

@@ -21,6 +21,7 @@ __all__ = [
     "follows_python",
     "from_python",
     "repeat",
+    "replace_rows",
     "run_uncompiled",
 ]
 
@@ -95,6 +96,12 @@ def _compile(function: FunctionType, **settings: Any) -> Callable[..., Any]:
     return run
 
 
+def replace_rows(x: torch.Tensor, axis: int, position: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    # torch 2.11: copies all of a tensor twice where a program replaces it by a changed one, not where it changes it
+    places = position if rows.shape[axis] == 1 else position + torch.arange(rows.shape[axis], device=x.device)
+    return x.index_copy_(axis, places, rows)
+
+
 class _Captured:
     """A compiled step that CUDA has recorded, with the tensors whose addresses the record has."""
 
@@ -117,7 +124,8 @@ class _Captured:
 
     def begin(self, state: list[torch.Tensor]) -> Callable[[], list[torch.Tensor]]:
         """Start from another state."""
-        torch._foreach_copy_(self.state, state)
+        for own, given in zip(self.state, state, strict=True):
+            own.copy_(given)
 
         def advance() -> list[torch.Tensor]:
             self.graph.replay()

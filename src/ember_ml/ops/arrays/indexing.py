@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.common.indexing import make_box_key
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.dispatch.declare import derived, gradient, primitive, view, views
 from ember_ml.dispatch.dtype_rules import KEEP
@@ -166,6 +165,19 @@ def gather(x: TensorLike, axis: int, indices: IndexLike) -> Tensor:
     return take_along_axis(get_item(x, tuple(key)), indices, axis)
 
 
+def _make_box_key(x: Tensor, start: Tensor, sizes: Sequence[int]) -> tuple[builtins.slice, ...]:
+    """Return the key of a box inside ``x`` from its first corner and sizes; dimensions that are not named are whole."""
+    corner = as_host(start).reshape(-1).tolist()  # their values decide whether the box lies within
+    if len(corner) != len(sizes) or len(sizes) > len(x.shape):
+        raise ValueError(
+            f"a tensor of {len(x.shape)} dimensions needs as many starts and sizes, got {corner} and {tuple(sizes)}"
+        )
+    for first, size, whole in zip(corner, sizes, x.shape, strict=False):
+        if first < 0 or size < 0 or first + size > whole:
+            raise IndexError(f"{size} elements from {first} do not lie within a dimension of size {whole}")
+    return tuple(builtins.slice(first, first + size) for first, size in zip(corner, sizes, strict=True))
+
+
 @derived(KEEP)
 def slice(x: TensorLike, start_indices: IndexLike, shape: Sequence[int]) -> Tensor:
     """The box of ``shape`` in ``x`` whose first corner is ``start_indices``.
@@ -176,21 +188,20 @@ def slice(x: TensorLike, start_indices: IndexLike, shape: Sequence[int]) -> Tens
     >>> ops.to_numpy(ops.slice([[1.0, 2.0], [3.0, 4.0]], (1, 0), (1, 2))).tolist()
     [[3.0, 4.0]]
     """
-    return get_item(x, make_box_key(x.shape, as_host(start_indices), shape))
+    return get_item(x, _make_box_key(x, start_indices, shape))
 
 
 @derived(KEEP)
 def slice_update(x: TensorLike, start_indices: IndexLike, updates: ValueLike) -> Tensor:
     """A copy of ``x`` in which the box of the shape of ``updates``, from the corner ``start_indices``, is ``updates``.
 
-    A box that does not lie within ``x`` raises ``IndexError``; in a compiled function, where the corner may be
-    computed, it is moved to lie within. The result has the dtype of ``x``.
+    A box that does not lie within ``x`` raises ``IndexError``. The result has the dtype of ``x``.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.slice_update([1.0, 2.0, 3.0], (1,), [8.0, 9.0])).tolist()
     [1.0, 8.0, 9.0]
     """
-    return index_update(x, make_box_key(x.shape, as_host(start_indices), updates.shape), updates)
+    return index_update(x, _make_box_key(x, start_indices, updates.shape), updates)
 
 
 @primitive(KEEP.giving("int64"))

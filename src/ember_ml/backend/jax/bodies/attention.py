@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ember_ml.backend.common.attention import attend, check_attention, scale_of
+from ember_ml.backend.common.attention import attend, by_groups, check_attention, scale_of
 from ember_ml.backend.jax.gradients import pushes_forward
 from ember_ml.backend.jax.half_precision import HALVES, narrow_as, widen
 from ember_ml.backend.jax.host_transfer import device_of, devices
 from ember_ml.backend.jax.jitting import static
 
+_FEW = 16
+"""Up to so many queries of half precision, XLA's own kernels are the fastest."""
 _WIDEST_HEAD = 128  # JAX 0.10: cuDNN takes wider heads on some GPUs only
 
 
@@ -28,7 +30,11 @@ def dot_product_attention(
     is_causal: bool,
 ) -> jax.Array:
     check_attention(query.shape, key.shape, value.shape, bias, mask)
-    compute = _by_cudnn if _has_kernel(query, key, value, bias, mask, is_causal) else _by_formula
+    compute: Any = _by_formula
+    if _has_kernel(query, key, value, bias, mask, is_causal):
+        compute = _by_cudnn
+    elif query.dtype in HALVES and query.shape[1] <= _FEW and bias is None and device_of(query).startswith("cuda"):
+        compute = _by_half_products
     return compute(query, key, value, bias, mask, scale_of(scale, query.shape), is_causal)
 
 
@@ -73,6 +79,34 @@ class _Functions:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(jnp, name)
+
+
+@static(5, 6)
+def _by_half_products(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    bias: None,
+    mask: jax.Array | None,
+    scale: float,
+    is_causal: bool,
+) -> jax.Array:
+    """Attention of a few queries: products of half precision with sums in float32, as kernels of attention do it."""
+    batch, queries, all_heads, dim = query.shape
+    keys, heads, _ = value.shape[1:]
+    query = query.reshape(batch, queries, heads, all_heads // heads, dim)
+    scores = scale * jnp.einsum("bqhgd,bkhd->bhgqk", query, key, preferred_element_type=jnp.float32)
+    if is_causal:
+        past = jnp.tri(queries, keys, keys - queries, dtype=bool)
+        mask = past if mask is None else mask & past
+    if mask is not None:
+        scores = jnp.where(by_groups(jnp, mask, heads), scores, -jnp.inf)
+    top = lax.stop_gradient(scores.max(-1, keepdims=True, initial=-jnp.inf))
+    weights = jnp.exp(scores - jnp.where(top == -jnp.inf, 0.0, top))
+    total = weights.sum(-1, keepdims=True)
+    weights = (weights / jnp.where(total == 0, 1.0, total)).astype(value.dtype)
+    found = jnp.einsum("bhgqk,bkhd->bqhgd", weights, value, preferred_element_type=jnp.float32)
+    return found.reshape(batch, queries, all_heads, -1).astype(value.dtype)
 
 
 @static(5, 6)

@@ -17,10 +17,8 @@ from ember_ml.backend.common.indexing import (
     Plan,
     broadcast_along,
     broadcast_indices,
-    check_box,
     coordinates,
     flat_positions,
-    make_box_key,
     plan,
     shape_of_values,
     split_basic,
@@ -170,14 +168,6 @@ def _write(x: jax.Array, starts: jax.Array, values: jax.Array, form: tuple[Any, 
 def _fill(x: jax.Array, mask: jax.Array, values: jax.Array, axis: int) -> jax.Array:
     mask = mask.reshape(*mask.shape, *(1,) * (x.ndim - axis - mask.ndim))
     return jnp.where(mask, values.reshape(()), x)
-
-
-def slice_update(x: jax.Array, start_indices: jax.Array, updates: jax.Array) -> jax.Array:
-    start = readable(start_indices)
-    if start is not None:
-        return index_update(x, make_box_key(x.shape, start, updates.shape), updates)
-    check_box(x.shape, start_indices.shape, updates.shape)
-    return lax.dynamic_update_slice(x, updates, [start_indices[axis] for axis in range(x.ndim)])
 
 
 def _update_by_number(x: jax.Array, key: tuple[Any, ...], values: jax.Array) -> jax.Array:

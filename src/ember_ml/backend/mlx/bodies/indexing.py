@@ -14,10 +14,8 @@ from ember_ml.backend.common.indexing import (
     Plan,
     broadcast_along,
     broadcast_indices,
-    check_box,
     coordinates,
     flat_positions,
-    make_box_key,
     plan,
     shape_of_values,
 )
@@ -158,19 +156,6 @@ def index_update(x: mx.array, key: tuple[Any, ...], values: mx.array) -> mx.arra
             result[where] = mx.broadcast_to(values.reshape(shape_of_values(values.shape, target)), target)
             return result
     return _update_by_number(x, key, values)
-
-
-def slice_update(x: mx.array, start_indices: mx.array, updates: mx.array) -> mx.array:
-    start = readable(start_indices)
-    if start is not None:
-        return index_update(x, make_box_key(x.shape, start, updates.shape), updates)
-    check_box(x.shape, start_indices.shape, updates.shape)
-    return mx.slice_update(x, updates, _corner(x, start_indices, updates), tuple(range(x.ndim)))
-
-
-def _corner(x: mx.array, start: mx.array, updates: mx.array) -> mx.array:
-    most = [whole - size for whole, size in zip(x.shape, updates.shape, strict=True)]
-    return mx.clip(start, 0, mx.array(most, dtype=start.dtype))
 
 
 def _update_by_number(x: mx.array, key: tuple[Any, ...], values: mx.array) -> mx.array:

@@ -16,10 +16,8 @@ from ember_ml.backend.common.indexing import (
     bounds,
     broadcast_along,
     broadcast_indices,
-    check_box,
     coordinates,
     flat_positions,
-    make_box_key,
     plan,
     shape_of_values,
 )
@@ -177,27 +175,6 @@ def _index_update(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tensor) -
     return _update_rows(x, native_key[how.position :], how.position, width, values)
 
 
-def _slice_update(x: torch.Tensor, start_indices: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
-    if not torch.compiler.is_compiling():
-        return _index_update(x, make_box_key(x.shape, start_indices.cpu(), updates.shape), updates)
-    check_box(x.shape, start_indices.shape, updates.shape)
-    parts = [axis for axis in range(x.ndim) if updates.shape[axis] < x.shape[axis]]
-    if not parts:
-        return updates.clone()
-    places = [
-        start_indices[axis].clamp(0, x.shape[axis] - updates.shape[axis])
-        + torch.arange(updates.shape[axis], device=x.device)
-        for axis in parts
-    ]
-    if len(parts) == 1:  # which torch.compile writes in place where the tensor is replaced by the result
-        return x.index_copy(parts[0], places[0], updates)
-    grid = [place.reshape(-1, *(1,) * (len(parts) - 1 - i)) for i, place in enumerate(places)]
-    moved = x.movedim(parts, list(range(len(parts)))).index_put(
-        grid, updates.movedim(parts, list(range(len(parts))))
-    )
-    return moved.movedim(list(range(len(parts))), parts)
-
-
 def _update_rows(
     x: torch.Tensor, indices: Sequence[torch.Tensor], start: int, width: int, values: torch.Tensor
 ) -> torch.Tensor:
@@ -268,7 +245,6 @@ def _put_along_axis(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor
 
 get_item = _move_bits(_get_item)
 index_update = _move_bits(_index_update, 2)
-slice_update = _move_bits(_slice_update, 2)
 take = _move_bits(_take)
 take_along_axis = _move_bits(_take_along_axis)
 put_along_axis = _move_bits(_put_along_axis, 2)

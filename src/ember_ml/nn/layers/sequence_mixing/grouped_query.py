@@ -9,7 +9,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.nn.layers.channel_mixing.linear import Linear
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer
-from ember_ml.nn.layers.sequence_mixing.heads import Heads, KeyValueCache
+from ember_ml.nn.layers.sequence_mixing.heads import FixedCache, Heads, KeyValueCache
 from ember_ml.nn.layers.sequence_mixing.rotary import Rotation, rotate
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
@@ -101,13 +101,13 @@ class GroupedQueryAttention(Heads, SequenceMixingLayer):
         bias: TensorLike | None = None,
         rotation: Rotation | None = None,
         is_causal: bool = False,
-        state: KeyValueCache | None = None,
+        state: KeyValueCache | FixedCache | None = None,
         memory: KeyValueCache | None = None,
     ) -> Any:
         if memory is not None:
             query = self._split_heads(self.query(x))
             return self.output(self.attend(query, memory.key, memory.value, bias, mask, False))
-        query, key, value = self._project(x)
+        query, key, value = self._project(x, state.joined if type(state) is FixedCache else None)
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
         if rotation is not None:
@@ -117,11 +117,19 @@ class GroupedQueryAttention(Heads, SequenceMixingLayer):
         found = self.output(self.attend(query, key, value, bias, mask, is_causal))
         return found if state is None else (found, state)
 
-    def _project(self, x: TensorLike) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries, keys and values, each (batch, length, heads, width)."""
-        if not self._is_fused:
+    def join_weights(self) -> Tensor | None:
+        """Return the weights of queries, keys and values below each other, if those are three maps without biases."""
+        if self._is_fused or any(type(part) is not Linear for part in (self.query, self.key, self.value)):
+            return None
+        if self.query.bias is not None:
+            return None
+        return ops.concatenate([self.query.weight, self.key.weight, self.value.weight])
+
+    def _project(self, x: TensorLike, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values, each (batch, length, heads, width), by joined weights where there are."""
+        if not self._is_fused and weights is None:
             return self._split_heads(self.query(x)), self._split_heads(self.key(x)), self._split_heads(self.value(x))
-        joined = self.qkv(x)
+        joined = self.qkv(x) if weights is None else ops.linear(x, weights)
         heads, groups = self.count_heads(joined)
         joined = self._split_heads(joined)
         ends = [0, heads, heads + groups, heads + 2 * groups]

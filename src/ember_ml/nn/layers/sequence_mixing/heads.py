@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from ember_ml import ops
+from ember_ml.backend.selection import active
 from ember_ml.nn.layers.base import Layer
 from ember_ml.typing import Tensor, TensorLike
 
@@ -29,13 +30,23 @@ class KeyValueCache(NamedTuple):
 class FixedCache(NamedTuple):
     """Keys and values in tensors of one length, (batch, size, groups, width of a head), for programs of one shape.
 
-    What is not there yet holds any numbers: the mask of the caller hides it.
+    What is not there yet holds any numbers: the mask of the caller hides it. Only backends with a compiler have it.
     """
 
     key: Tensor
     value: Tensor
-    start: Tensor
-    """Where the next keys and values go, as a corner for ``ops.slice_update``."""
+    position: Tensor
+    """Where the next keys and values go, one integer."""
+    joined: Tensor | None = None
+    """The weights of queries, keys and values below each other, where the layer has three maps without biases."""
+
+    def replace(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, FixedCache]:
+        """Return all keys and values with new ones at the position, in the memory of those before; and the cache."""
+        engine = active().compilation
+        assert engine is not None
+        key = engine.replace_rows(self.key, 1, self.position, key)
+        value = engine.replace_rows(self.value, 1, self.position, value)
+        return key, value, FixedCache(key, value, self.position)
 
 
 class Heads(Layer):
@@ -98,7 +109,7 @@ class Heads(Layer):
             found = self._attend_step_by_step(query, key, value, bias, mask, is_causal)
         elif queries == 1 and self.heads > self.groups and bias is None and _is_for_all_heads(mask):
             # one new token: the heads that share keys become queries of one head, for which libraries copy no keys
-            shape = (query.shape[0], self.groups, self.heads // self.groups, self.width)
+            shape = (query.shape[0], key.shape[2], self.heads // self.groups, self.width)
             rows = ops.transpose(ops.reshape(query, shape), (0, 2, 1, 3))
             found = ops.dot_product_attention(rows, key, value, None, mask, self.scale, False)
             found = ops.transpose(found, (0, 2, 1, 3))
@@ -151,8 +162,7 @@ class Heads(Layer):
     def extend(self, state: Any, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Any]:
         """Return the keys and values with those of the cache before them, and the cache after them."""
         if type(state) is FixedCache:
-            key, value = (ops.slice_update(old, state.start, new) for old, new in zip(state, (key, value), strict=False))
-            return key, value, FixedCache(key, value, state.start)
+            return state.replace(key, value)
         key, value = ops.concatenate([state.key, key], 1), ops.concatenate([state.value, value], 1)
         # the next query sees itself and window - 1 positions of the cache
         extra = 0 if self.window is None else key.shape[1] - self.window + 1
