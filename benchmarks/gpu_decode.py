@@ -5,7 +5,7 @@ Prints a line of JSON for each part; a part that fails says why, and the next on
 fine-tuning beside one by hand, ``hand`` is decoding by hand with a captured graph, ``profile`` names the kernels of a
 step, ``plain`` is decoding without ``compile=True``.
 
-    python benchmarks/gpu_decode.py [--backend torch] [--parts decode profile batch prefill hand tune plain] [--tiny]
+    python benchmarks/gpu_decode.py [--backend torch] [--parts decode batch ...] [--device cpu --dtype float32 --tiny]
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TINY = {
     "num_key_value_heads": 2,
     "head_dim": 16,
 }
-PARTS = ("decode", "profile", "batch", "prefill", "hand", "tune", "plain", "untuned", "formula")
+PARTS = ("decode", "profile", "batch", "prefill", "hand", "tune", "plain")
 PROMPT, NEW, BATCH, LONG, TUNED = 128, 256, 32, 4096, (4, 1024)
 
 
@@ -124,42 +124,6 @@ class Bench:
     def plain(self) -> dict[str, Any]:
         return self._decode(1, False, 1)
 
-    def untuned(self) -> dict[str, Any]:
-        from ember_ml.backend.torch import compilation
-
-        kept = dict(compilation._ONE_ROW)
-        compilation._ONE_ROW.clear()
-        self.model.__dict__.pop("_programs", None)
-        try:
-            return self._decode(1, True)
-        finally:
-            compilation._ONE_ROW.update(kept)
-            self.model.__dict__.pop("_programs", None)
-
-    def formula(self) -> dict[str, Any]:
-        import torch
-
-        usual = ops.dot_product_attention
-
-        def attend(query: Any, key: Any, value: Any, bias: Any, mask: Any, scale: Any, causal: Any) -> Any:
-            if mask is None:
-                return usual(query, key, value, bias, mask, scale, causal)
-            q, k, v = (x.transpose(1, 2) for x in (query, key, value))
-            b, h, n, d = q.shape
-            scores = torch.bmm(
-                q.reshape(b * h, n, d), k.reshape(b * h, -1, d).transpose(1, 2), out_dtype=torch.float32
-            ).view(b, h, n, -1)
-            weights = torch.softmax((scores * d**-0.5).masked_fill(~mask, -float("inf")), -1).to(q.dtype)
-            return (weights @ v).transpose(1, 2)
-
-        self.model.__dict__.pop("_programs", None)
-        ops.dot_product_attention = attend
-        try:
-            return {**self._decode(1, True), **{f"profile_{k}": v for k, v in self.profile().items()}}
-        finally:
-            ops.dot_product_attention = usual
-            self.model.__dict__.pop("_programs", None)
-
     def profile(self) -> dict[str, Any]:
         if self.options.backend != "torch":
             return {"left_out": "PyTorch alone"}
@@ -224,7 +188,7 @@ class Bench:
         found: dict[str, Any] = {"batch": batch, "length": length}
         calls = active().bench_calls
         assert calls is not None
-        for compiled in (self.options.backend == "jax",):
+        for compiled in (self.options.backend == "jax",):  # on PyTorch both as they are, since both compile for minutes
             steps = {}
             model: Any = models.from_config(self.config) if self.options.tiny else self.model
             model.load_state_dict(state)
