@@ -41,6 +41,8 @@ class Choice(NamedTuple):
 class FixedPositions(Positions):
     """Where one new token of each row stands, as tensors that a program computes with."""
 
+    numbers: Tensor
+
     def __init__(self, position: Tensor, padding: Tensor | None, size: int) -> None:
         self.new = self.count = 1  # how many there are is known when the program runs, and is checked before
         self._place, self._padding, self._size = position, padding, size
