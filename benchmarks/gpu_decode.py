@@ -24,7 +24,7 @@ from ember_ml import models, nn, ops
 from ember_ml.backend.selection import active
 from ember_ml.training import Trainer, optimizers
 
-ONE_BILLION = {
+ONE_BILLION: dict[str, Any] = {
     "model_type": "llama",
     "vocab_size": 128256,
     "hidden_size": 2048,
@@ -38,7 +38,7 @@ ONE_BILLION = {
     "max_position_embeddings": 131072,
     "tie_word_embeddings": True,
 }
-TINY = {
+TINY: dict[str, Any] = {
     **ONE_BILLION,
     "vocab_size": 256,
     "hidden_size": 64,
@@ -127,7 +127,6 @@ class Bench:
     def profile(self) -> dict[str, Any]:
         if self.options.backend != "torch":
             return {"left_out": "PyTorch alone"}
-        import torch
         from torch.profiler import ProfilerActivity, profile
 
         prompt, count = self.tokens(1, PROMPT // self.short)[0], NEW // self.short
@@ -138,8 +137,8 @@ class Bench:
             self.model.generate(prompt, count, stop=[], compile=True, on_tokens=lambda _: next(left, None) is None)
             self.wait()
         kernels: dict[str, list[float]] = {}
-        for event in run.events():
-            if event.device_type == torch.autograd.DeviceType.CUDA:
+        for event in run.events() or []:
+            if event.device_type.name == "CUDA":
                 kernels.setdefault(event.name, []).append(event.device_time)
         found = sorted(kernels.items(), key=lambda pair: -sum(pair[1]))[:24]
         rows = [[name[:90], len(times), round(sum(times) / len(times), 2)] for name, times in found]
@@ -155,7 +154,7 @@ class Bench:
             hidden, state = model.hidden_states(text, None, model.initial_state(1))
             return model.logits(hidden[:, -1]), state.caches
 
-        found = {"tokens": LONG // self.short}
+        found: dict[str, Any] = {"tokens": LONG // self.short}
         for name, call in (("ms", read), ("compiled_ms", Compiled(read))):
             if name == "ms" and self.options.backend == "jax":
                 continue

@@ -151,7 +151,7 @@ class Compilation(Protocol):
         """
         ...
 
-    def repeat(self, function: Callable[..., Sequence[Any]]) -> Callable[..., Callable[[], Sequence[Any]]]:
+    def repeat(self, function: Callable[..., list[Any]]) -> Callable[..., Callable[[], list[Any]]]:
         """Compile ``function(fixed, state)`` of lists of native tensors, which returns the next state, tensors alike.
 
         ``begin(fixed, state)`` of the result returns a function that computes the next state at each call, and returns

@@ -127,7 +127,7 @@ class FixedDecoding:
         for layer, is_joined in zip(model.layers, self._are_joined, strict=True):
             before = FixedCache(next(rest), next(rest), position, next(rest) if is_joined else None)
             x, cache = layer(x, positions, here, before)
-            new += [*cache[:2], before.joined] if is_joined else cache[:2]
+            new += cache[:2] if before.joined is None else [*cache[:2], before.joined]
         logits = model.logits(ops.get_item(model.norm(x), (slice(None), -1)))
         drawn = None if draws is None else ops.squeeze(ops.take(draws, count, 0), 0)
         token = ops.reshape(ops.cast(find_token(logits, *choice, drawn), "int64"), (-1, 1))
