@@ -22,8 +22,8 @@ def test_sums_on_torch() -> None:
     torch = pytest.importorskip("torch")
     from ember_ml.backend.torch.bodies.attention import _attend_by_sums
 
-    rows = [torch.tensor(x).transpose(1, 2) for x in (QUERY, KEY, VALUE)]
-    found = _attend_by_sums(*rows, torch.tensor(MASK), None).transpose(1, 2).numpy()
+    query, key, value = (torch.tensor(x).transpose(1, 2) for x in (QUERY, KEY, VALUE))
+    found = _attend_by_sums(query, key, value, torch.tensor(MASK), None).transpose(1, 2).numpy()
     np.testing.assert_allclose(found, _attend(QUERY, KEY, VALUE, MASK), atol=1e-6)
 
 
@@ -33,7 +33,7 @@ def test_products_of_half_precision_on_jax(is_causal: bool) -> None:
     from ember_ml.backend.jax.bodies.attention import _by_half_products
 
     halves = [jax.numpy.array(x, "bfloat16") for x in (QUERY, KEY, VALUE)]
-    rounded = [np.asarray(x.astype("float32")) for x in halves]
+    query, key, value = (np.asarray(x.astype("float32")) for x in halves)
     found = _by_half_products(*halves, None, jax.numpy.array(MASK), 0.25, is_causal)
     past = np.tri(4, 40, 36, dtype=bool) if is_causal else True
-    np.testing.assert_allclose(found.astype("float32"), _attend(*rounded, MASK & past), atol=1e-2)
+    np.testing.assert_allclose(found.astype("float32"), _attend(query, key, value, MASK & past), atol=1e-2)
