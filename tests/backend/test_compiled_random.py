@@ -75,6 +75,14 @@ def test_torch_traces_it_whole(torch: Any, name: str) -> None:
     _check([name], compiled(17), 17)
 
 
+def test_torch_compiles_what_needs_a_constant_several_times(torch: Any) -> None:
+    def draw(seed: int) -> tuple[Any, ...]:
+        return tuple(ops.random_uniform(3, -1.0, bound, seed=seed) for bound in (1.0, 1.0, 2.0))
+
+    for got, want in zip(torch.compile(draw, fullgraph=True, backend="aot_eager")(17), draw(17), strict=True):
+        assert same_bits(ops.to_numpy(got), ops.to_numpy(want))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ON_DEVICE)
 def test_torch_compiles_it_to_the_same_bits(torch: Any, name: str) -> None:

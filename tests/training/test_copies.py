@@ -11,6 +11,7 @@ import pytest
 
 import ember_ml
 from ember_ml import nn, ops
+from ember_ml.backend.selection import active
 from ember_ml.training import Trainer, optimizers
 
 
@@ -43,6 +44,17 @@ def test_a_copy_of_a_trainer_goes_on_by_itself(backend: str, make: Callable[[Any
     losses = second.fit(x, y, epochs=3, batch_size=8)["loss"]
     assert ops.to_numpy(first.model.weight).tolist() == before
     assert first.fit(x, y, epochs=3, batch_size=8)["loss"] == pytest.approx(losses, rel=1e-5)
+
+
+def test_copies_of_a_trainer_hold_no_gradients(backend: str) -> None:
+    trainer = Trainer(nn.Linear(3, 1), optimizers.Adam(0.05), compile=False)
+    kernels = active().optimizer_kernels
+    assert kernels is not None
+    for _ in range(2):
+        trainer._step((ops.ones((4, 3)), ops.ones((4, 1))))
+        assert (trainer._step.objective._last is not None) == kernels.is_in_place
+    for make in COPIES:
+        assert make(trainer)._step.objective._last is None
 
 
 @pytest.mark.parametrize("make", COPIES)

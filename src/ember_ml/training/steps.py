@@ -55,6 +55,11 @@ class Objective:
         """Whether the predictions are wanted as well as the loss."""
         self._compiled_loss = ember_ml.compile(self.loss_of)
         self._compiled_gradients = ember_ml.compile(self.gradients)
+        self._last: Sequence[Tensor] | None = None
+        """The gradients of the last step, where they are kept until the next loss is known."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": None}
 
     def compute(self, x: Any, y: Any, weight: Any) -> tuple[Tensor, Any]:
         """Return the loss of inputs, targets and weights by ``model`` and ``loss``, and the predictions."""
@@ -91,10 +96,21 @@ class Objective:
                 return self._compiled_gradients(scale, used, *batch)
             loss_of = self._compiled_loss
         if not self.parts:
-            function, variables = partial(loss_of, None, scale, used, *batch), list(state.named.values())
+
+            def function() -> tuple[Tensor, Any]:
+                found = loss_of(None, scale, used, *batch)
+                self._last = None
+                return found
+
+            variables = list(state.named.values())
             value, prediction, gradients = differentiate(
                 function, variables, state.buffers, backend, self.gives_predictions
             )
+            kernels = backend.optimizer_kernels
+            if kernels is not None and kernels.is_in_place:
+                # They are the last that was allocated. If they were freed now, the C library would give the memory of
+                # the whole step back to the system, and the next one would wait for it page by page.
+                self._last = gradients
             return value, None, prediction, gradients
         found: dict[str, Tensor] = {}
         losses: dict[str, Tensor] = {}

@@ -54,10 +54,10 @@ def read_parameter(
     return np.broadcast_to(array, shape)
 
 
-def largest_below(high: float, low: float, dtype: str) -> np.ndarray:
-    """Return the number of ``dtype`` next to ``high`` towards ``low``; ``high`` where both are equal."""
-    native = host_dtypes[as_dtype(dtype)]
-    return np.asarray(np.nextafter(np.array(high, dtype=native), np.array(low, dtype=native)))
+def largest_below(bounds: tuple[float, float], dtype: str) -> np.ndarray:
+    """Return the number of ``dtype`` next to the second bound towards the first; the bound where both are equal."""
+    low, high = np.array(bounds, dtype=host_dtypes[as_dtype(dtype)])
+    return np.asarray(np.nextafter(high, low))
 
 
 def _probabilities(p: Any, count: int) -> np.ndarray:

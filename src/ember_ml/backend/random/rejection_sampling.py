@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ember_ml.backend.random.distributions import EXPONENTIAL, NORMAL, UNIFORM, FloatVariate, log
-from ember_ml.backend.random.draw import HOST_LANES, host_draw
-from ember_ml.backend.random.threefry import CHUNK, block
+from ember_ml.backend.random.draw import HOST_LANES, PIECE, host_draw
+from ember_ml.backend.random.threefry import block
 
 __all__ = ["beta", "binomial", "gamma", "poisson"]
 
@@ -61,8 +61,8 @@ def _in_pieces(compute: Callable[..., np.ndarray], *parameters: np.ndarray) -> n
     """Apply ``compute`` to vectors of the parameters, block by block, to stay in the cache."""
     out = np.empty(parameters[0].shape)
     flat, vectors = out.reshape(-1), [parameter.reshape(-1) for parameter in parameters]
-    for start in range(0, flat.size, CHUNK):
-        piece = slice(start, start + CHUNK)
+    for start in range(0, flat.size, PIECE):
+        piece = slice(start, start + PIECE)
         flat[piece] = compute(*(vector[piece] for vector in vectors))
     return out
 

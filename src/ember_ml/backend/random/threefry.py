@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CHUNK", "MASK", "block", "fill", "lane_block", "lane_key", "signed"]
+__all__ = ["MASK", "block", "fill", "lane_block", "lane_key", "signed"]
 
 MASK = 0xFFFFFFFF
-CHUNK = 16384  # blocks at a time: the buffers and a formula's temporaries stay in the cache
+_CHUNK = 32768  # blocks at a time: the three buffers stay in the cache
 
 _FEW = 4  # blocks that cost less one by one than the calls that compute any number of them
 
@@ -80,59 +80,72 @@ def lane_key(
     return lane_block(first, second, upper + as_integer(carry), lower, keep)
 
 
-def fill(out: np.ndarray, key: tuple[int, int], formula: Callable[..., Any], wide: bool) -> None:
-    """Fill the vector ``out`` with ``formula`` of the words, which it gets as int32; of two words each if ``wide``.
+def fill(out: np.ndarray, key: tuple[int, int], write: Callable[..., Any], wide: bool) -> None:
+    """Fill the vector ``out``: ``write(piece, words)`` fills a piece of it; it gets two vectors of words if ``wide``.
 
-    It works through the blocks in pieces that stay in the processor's cache, which is what makes it fast.
+    The words are uint32, in memory that is used again, so that it may change them. It works through the blocks in
+    pieces that stay in the processor's cache, which is what makes it fast.
     """
     count = len(out)
     blocks = count if wide else (count + 1) // 2
     if blocks <= _FEW:
         words = np.array([block(key, number << 32 | blocks + number) for number in range(blocks)], dtype=np.uint32)
-        x, y = words.reshape(blocks, 2).T.copy().view(np.int32)
-        out[:] = formula(x, y) if wide else np.concatenate([formula(x), formula(y[: count - blocks])])
+        _write(out, 0, blocks, *words.reshape(blocks, 2).T.copy(), write, wide)
         return
-    size = min(CHUNK, blocks)
+    size = min(_CHUNK, blocks)
     numbers = np.arange(size, dtype=np.uint32)
     x, y, spare = (np.empty(size, dtype=np.uint32) for _ in range(3))
     steps = _steps(key)
-    for start in range(0, blocks, size or 1):
+    for start in range(0, blocks, size):
         if blocks - start < size:
             numbers, x, y, spare = (part[: blocks - start] for part in (numbers, x, y, spare))
         np.add(numbers, np.uint32(start + key[0] & MASK), out=x)
         np.add(numbers, np.uint32(start + blocks + key[1] & MASK), out=y)
         _run(x, y, spare, steps)
-        end = start + len(x)
-        if wide:
-            out[start:end] = formula(x.view(np.int32), y.view(np.int32))
-        else:
-            out[start:end] = formula(x.view(np.int32))
-            rest = out[blocks + start : blocks + end]
-            rest[:] = formula(y.view(np.int32)[: len(rest)])
+        _write(out, start, blocks, x, y, write, wide)
 
 
-def _steps(key: tuple[int, int]) -> list[tuple[list[tuple[np.uint32, np.uint32]], np.uint32, np.uint32]]:
-    """Return the rotations, left and right, and the two words added after them, of each of the five steps."""
+def _write(
+    out: np.ndarray, start: int, blocks: int, x: np.ndarray, y: np.ndarray, write: Callable[..., Any], wide: bool
+) -> None:
+    """Fill what belongs to the words of the blocks from ``start`` on, of so many in all."""
+    end = start + len(x)
+    if wide:
+        write(out[start:end], x, y)
+        return
+    write(out[start:end], x)
+    rest = out[blocks + start : blocks + end]
+    write(rest, y[: len(rest)])
+
+
+def _steps(key: tuple[int, int]) -> list[tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray, np.ndarray]]:
+    """Return the rotations, left and right, and the two words added after them, of each of the five steps.
+
+    They are 0-d arrays, which NumPy's functions need not convert as they do its numbers.
+    """
     keys = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
-    word = np.uint32
     return [
-        (
-            [(word(turn), word(32 - turn)) for turn in _ROTATIONS[step % 2]],
-            word(keys[(step + 1) % 3]),
-            word(keys[(step + 2) % 3] + step + 1 & MASK),
-        )
+        (_TURNS[step % 2], _word(keys[(step + 1) % 3]), _word(keys[(step + 2) % 3] + step + 1 & MASK))
         for step in range(5)
     ]
 
 
+def _word(value: int) -> np.ndarray:
+    return np.array(value, dtype=np.uint32)
+
+
+_TURNS = [[(_word(turn), _word(32 - turn)) for turn in turns] for turns in _ROTATIONS]
+
+
 def _run(x: np.ndarray, y: np.ndarray, spare: np.ndarray, steps: list[Any]) -> None:
     """The twenty rounds, in place."""
+    add, shift_left, shift_right, xor = np.add, np.left_shift, np.right_shift, np.bitwise_xor
     for turns, first, second in steps:
         for left, right in turns:
-            np.add(x, y, out=x)
-            np.left_shift(y, left, out=spare)
-            np.right_shift(y, right, out=y)
-            np.bitwise_or(y, spare, out=y)
-            np.bitwise_xor(y, x, out=y)
-        np.add(x, first, out=x)
-        np.add(y, second, out=y)
+            add(x, y, x)
+            shift_right(y, right, spare)
+            shift_left(y, left, y)
+            xor(spare, x, spare)
+            xor(y, spare, y)
+        add(x, first, x)
+        add(y, second, y)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ember_ml.backend.random import generator
+from ember_ml.backend.random import generator, parameters
 from ember_ml.backend.random.distributions import Variate
 from ember_ml.backend.random.generator import Key, SeedLike, TracedGenerator
 from ember_ml.backend.random.threefry import lane_block, lane_key, signed
@@ -126,12 +126,25 @@ def constant(compute: Callable[..., Any], device: str | None, *data: Any) -> tor
         return from_host(compute(*data), device)
     if any(hasattr(value, "shape") for value in data):
         raise ValueError("in a compiled function probabilities are plain numbers; of a tensor, use random_categorical")
-    return _constant(compute, device, *data)
+    numbers, *rest = data
+    counts, names = [x for x in rest if isinstance(x, int)], [x for x in rest if isinstance(x, str)]
+    # torch 2.13: a function may keep the result of a call as a constant only once, hence an operator
+    found = torch.ops.ember_ml.constant(compute.__name__, [float(number) for number in numbers], counts, names)
+    return found if device is None else found.to(device)
 
 
-@torch.compiler.assume_constant_result
-def _constant(compute: Callable[..., Any], device: str | None, *data: Any) -> torch.Tensor:
-    return from_host(compute(*data), device)
+def _compute_constant(compute: str, numbers: list[float], counts: list[int], names: list[str]) -> torch.Tensor:
+    """Return what the function of that name computes of the numbers and the rest."""
+    return from_host(getattr(parameters, compute)(numbers, *counts, *names), None, copy=True)
+
+
+def _fake_constant(*data: Any) -> torch.Tensor:
+    return torch.empty_like(_compute_constant(*data))
+
+
+_library.define("constant(str compute, float[] numbers, int[] counts, str[] names) -> Tensor")
+_library.impl("constant", _compute_constant, "CompositeExplicitAutograd")
+torch.library.register_fake("ember_ml::constant", _fake_constant, lib=_library)
 
 
 def order(words: torch.Tensor) -> torch.Tensor:

@@ -90,7 +90,7 @@ def random_uniform(
         if low == 0.0 and high == 1.0:
             return ops.cast(numbers, asked)
         span = checked_number(high - low, "maxval - minval", 0.0, ops.finfo(wide).max)
-        last = constant(largest_below, device, high, low, asked.name)
+        last = constant(largest_below, device, (low, high), asked.name)
     else:
         low, high = (end if isinstance(end, float) else ops.cast(end, wide) for end in (low, high))
         span = ops.subtract(high, low)

@@ -9,25 +9,29 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend.common.linalg import check_linear
-from ember_ml.backend.contract import ByDType
-from ember_ml.backend.host_arrays import host_dtypes
+from ember_ml.backend.contract import Body, ByDType
+from ember_ml.backend.host_arrays import cast_host, host_dtypes
 from ember_ml.core import dtypes as dt
 
-_BFLOAT16 = host_dtypes[dt.bfloat16]
+_HALVES = frozenset(host_dtypes[half] for half in dt.HALVES)
 
 
-def _matmul_bfloat16(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    # NumPy 2.4 with ml_dtypes 0.6: leaves the result in float32
-    return np.asarray(np.matmul(x.astype(np.float32), y.astype(np.float32))).astype(_BFLOAT16)
+def _through_float32(native: Body) -> Body:
+    """Wrap ``native`` to compute tensors of half precision in float32, rounded once at the end."""
+
+    # NumPy 2.4: multiplies float16 without BLAS, a thousand times slower; with ml_dtypes 0.6: bfloat16 becomes float32
+    def body(x: np.ndarray, *rest: Any) -> np.ndarray:
+        wide = [y.astype(np.float32) if isinstance(y, np.ndarray) else y for y in rest]
+        return cast_host(np.asarray(native(x.astype(np.float32), *wide)), x.dtype)
+
+    return body
 
 
-def _matmul_float16(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    # NumPy 2.4: warns of overflow; in float16 infinity is an ordinary result
-    with np.errstate(over="ignore"):
-        return np.matmul(x, y)
+def _in_float32(native: Body) -> ByDType:
+    return ByDType(native, dict.fromkeys(dt.HALVES, _through_float32(native)))
 
 
-matmul = ByDType(np.matmul, {dt.bfloat16: _matmul_bfloat16, dt.float16: _matmul_float16})
+matmul = _in_float32(np.matmul)
 
 
 def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
@@ -44,17 +48,7 @@ def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nd
     return result
 
 
-def _linear_bfloat16(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    wide = None if bias is None else bias.astype(np.float32)
-    return _linear(x.astype(np.float32), weight.astype(np.float32), wide).astype(_BFLOAT16)
-
-
-def _linear_float16(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        return _linear(x, weight, bias)
-
-
-linear = ByDType(_linear, {dt.bfloat16: _linear_bfloat16, dt.float16: _linear_float16})
+linear = _in_float32(_linear)
 
 
 def _vecdot(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
@@ -63,17 +57,14 @@ def _vecdot(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
     return np.asarray(np.linalg.vecdot(x, y, axis=axis))  # type: ignore[reportCallIssue]
 
 
-def _vecdot_bfloat16(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-    return _vecdot(x.astype(np.float32), y.astype(np.float32), axis).astype(_BFLOAT16)
-
-
-vecdot = ByDType(_vecdot, {dt.bfloat16: _vecdot_bfloat16})
+vecdot = _in_float32(_vecdot)
 
 
 def einsum(subscripts: str, operands: Sequence[np.ndarray]) -> Any:
-    if any(x.dtype == _BFLOAT16 for x in operands):
+    half = operands[0].dtype
+    if half in _HALVES:
         wide = [x.astype(np.float32) for x in operands]
-        return np.asarray(np.einsum(subscripts, *wide, optimize=True)).astype(_BFLOAT16)
+        return cast_host(np.asarray(np.einsum(subscripts, *wide, optimize=True)), half)
     # NumPy 2.4: without optimize, matrices are multiplied element by element; full sums are scalars
     return np.asarray(np.einsum(subscripts, *operands, optimize=True))
 

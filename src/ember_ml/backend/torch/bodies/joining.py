@@ -40,8 +40,13 @@ def array_split(x: torch.Tensor, indices_or_sections: Any, axis: int) -> list[to
 
 
 def _parts(x: torch.Tensor, parts: Any, axis: int, equal: bool) -> list[torch.Tensor]:
-    front = (slice(None),) * axis_of(axis, x.ndim)
-    return [x[(*front, part)] for part in sections(parts, x.shape[axis], equal)]
+    place = axis_of(axis, x.ndim)
+    slices = sections(parts, x.shape[place], equal)
+    sizes = [part.stop - part.start for part in slices]
+    if min(sizes) >= 0:  # one after the other: the gradients are joined, where those of slices are padded and added
+        return list(torch.split_with_sizes(x, sizes, place))
+    front = (slice(None),) * place
+    return [x[(*front, part)] for part in slices]
 
 
 def tile(x: torch.Tensor, reps: Any) -> torch.Tensor:
