@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ember_ml import nn, ops
+from ember_ml.training import Trainer, optimizers
 from tests.nn.layer_cases import flat, numbers
 
 
@@ -34,6 +35,22 @@ def test_both_formats_compute_the_same(kind: Any, backend: str) -> None:
     x = ops.reshape(ops.array(numbers(120)), (2, 5, 4, 3))
     found = ops.moveaxis(first(ops.moveaxis(x, -1, 1)), 1, -1)
     assert flat(found) == pytest.approx(flat(last(x)), rel=1e-5, abs=1e-6)
+
+
+def test_both_formats_learn_the_same(backend: str) -> None:
+    x, y = ops.random_normal((4, 2, 6, 6), seed=1), ops.random_normal((4, 3, 6, 6), seed=2)
+    x_last, y_last = (ops.transpose(z, (0, 2, 3, 1)) for z in (x, y))
+    weights = ops.random_normal((3, 2, 3, 3), seed=3)
+    losses, found = [], []
+    for data_format, batch in (("channels_first", (x, y)), ("channels_last", (x_last, y_last))):
+        layer = nn.Conv2d(2, 3, 3, padding="same", bias=False, data_format=data_format)
+        trainer = Trainer(
+            layer.load_state_dict({"weight": weights}), optimizers.Adam(0.05), "mean_squared_error", compile=False
+        )
+        losses.append([ops.item(trainer._step(batch)[0]) for _ in range(4)])
+        found.append(ops.to_numpy(layer.weight))
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    assert found[1] == pytest.approx(found[0], abs=1e-5)
 
 
 def test_parameters_start_within_the_bounds_of_their_fan(backend: str) -> None:

@@ -27,8 +27,21 @@ def _group_rows(*columns: Tensors) -> list[tuple[list[torch.Tensor], ...]]:
     return [tuple(list(column) for column in zip(*rows, strict=True)) for rows in groups.values()]
 
 
-def _make_contiguous(column: Tensors) -> Tensors:
-    return [x if x.is_contiguous() else x.contiguous() for x in column]
+_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def _align(*columns: Tensors) -> list[Tensors]:
+    """Give the tensors of each row one order in memory: that with the channels last where a gradient comes in it."""
+    if all(x.is_contiguous() for column in columns for x in column):
+        return list(columns)
+    rows = []
+    for row in zip(*columns, strict=True):
+        order = torch.contiguous_format
+        last = _LAST.get(row[0].ndim)
+        if last is not None and any(not x.is_contiguous() and x.is_contiguous(memory_format=last) for x in row[:2]):
+            order = last  # from then on the parameter has it too, and a convolution takes it without a copy
+        rows.append([x.contiguous(memory_format=order) for x in row])
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 @torch.no_grad()
@@ -49,8 +62,8 @@ def _adam(
     is_decoupled: bool,
 ) -> list[Tensors]:
     kernel = _torch._fused_adamw_ if is_decoupled else _torch._fused_adam_
-    # torch 2.13: the kernels ignore strides; gradients of convolutions, for example, need to be made contiguous
-    parameters, gradients, first, second = (_make_contiguous(x) for x in (parameters, gradients, first, second))
+    # torch 2.13: the kernels ignore strides, by which gradients of convolutions differ
+    parameters, gradients, first, second = _align(parameters, gradients, first, second)
     for p, g, m, v in _group_rows(parameters, gradients, first, second) if parameters else ():
         count = torch.full((), step, dtype=torch.float32, device=p[0].device)
         kernel(

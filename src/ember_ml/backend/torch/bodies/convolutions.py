@@ -89,9 +89,11 @@ def _weights(kernel: torch.Tensor, first: bool) -> torch.Tensor:
     """Return the kernel in PyTorch's order and in the memory format of the images."""
     weights = kernel.movedim((-1, -2), (0, 1))
     weights = weights.unsqueeze(2) if weights.ndim == 3 else weights
-    if first and weights.is_contiguous() and not is_mapped(kernel):  # as layers store it
-        return weights
-    # torch 2.13: some gradients of a view of the kernel raise, hence the copy
-    if first or weights.shape[1] == 1 or is_mapped(kernel):  # torch 2.13: no vmap of such a clone
-        return weights.clone(memory_format=torch.contiguous_format)
-    return weights.clone(memory_format=torch.channels_last if weights.ndim == 4 else torch.channels_last_3d)
+    is_plain = first or weights.shape[1] == 1 or is_mapped(kernel)  # torch 2.13: no vmap of such a clone
+    last = torch.channels_last if weights.ndim == 4 else torch.channels_last_3d
+    order = torch.contiguous_format if is_plain else last
+    # torch 2.13: gradients raise for views of a kernel whose lengths of 1 have other strides than those of a new tensor
+    is_usual = first or (weights.ndim == 4 and min(weights.shape) > 1)
+    if is_usual and weights.is_contiguous(memory_format=order) and not is_mapped(kernel):
+        return weights  # as layers, or optimizers, store it
+    return weights.clone(memory_format=order)

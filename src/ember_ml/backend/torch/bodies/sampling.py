@@ -23,7 +23,7 @@ def dropout(x: torch.Tensor, rate: float, seed: Any) -> torch.Tensor:
     kept = draw(bernoulli(1.0 - rate), tuple(x.shape), str(x.device), seed)
     factor = 1.0 / (1.0 - rate)
     if x.device.type == "cpu" and x.dtype in _WORDS and is_recorded_once(x):
-        return _Dropout.apply(x, kept.to(_WORDS[x.dtype]).neg_(), factor)
+        return _Dropout.apply(x, kept.view(torch.int8).neg_().to(_WORDS[x.dtype]), factor)
     return torch.where(kept, x * factor, 0.0)
 
 
