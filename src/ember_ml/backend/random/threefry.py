@@ -90,7 +90,8 @@ def fill(out: np.ndarray, key: tuple[int, int], write: Callable[..., Any], wide:
     blocks = count if wide else (count + 1) // 2
     if blocks <= _FEW:
         words = np.array([block(key, number << 32 | blocks + number) for number in range(blocks)], dtype=np.uint32)
-        _write(out, 0, blocks, *words.reshape(blocks, 2).T.copy(), write, wide)
+        x, y = words.reshape(blocks, 2).T.copy()
+        _write(out, 0, blocks, x, y, write, wide)
         return
     size = min(_CHUNK, blocks)
     numbers = np.arange(size, dtype=np.uint32)
