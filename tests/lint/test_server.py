@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ember_ml.lint.finding import Finding
+from ember_ml.lint.server import ignore_line
+
 pytest.importorskip("pygls")
 
 TEXT = "from ember_ml.nn.tensor import Tensor\n\n\ndef double(x: Tensor) -> Tensor:\n    return x * 2  # ünïcode 🙂\n"
@@ -103,17 +106,30 @@ def test_diagnostic_quick_fix_and_hover(client: Client, tmp_path: Path) -> None:
         "textDocument/codeAction",
         {"textDocument": {"uri": uri}, "range": place, "context": {"diagnostics": shown["diagnostics"]}},
     )
-    assert len(actions) == 1
-    repaired = apply_edits(TEXT, actions[0]["edit"]["changes"][uri])
+    assert [action["kind"] for action in actions] == ["quickfix", "quickfix", "source.fixAll"]
+    repaired, ignored, all_repaired = (apply_edits(TEXT, action["edit"]["changes"][uri]) for action in actions)
     assert "return ops.multiply(x, 2)  # ünïcode 🙂" in repaired
     assert "from ember_ml import ops\n" in repaired
+    assert all_repaired == repaired
+    assert "  # ünïcode 🙂  # emberlint: ignore[EMB401] say why\n" in ignored
 
     hover = client.request(
         "textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 4, "character": 13}}
     )
     assert "EMB401" in hover["contents"]["value"]
 
-    client.send(
-        "textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": repaired}]}
+    for version, text in enumerate((repaired, ignored), 2):
+        client.send(
+            "textDocument/didChange",
+            {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]},
+        )
+        assert client.notified("textDocument/publishDiagnostics")["diagnostics"] == []
+
+
+def test_no_comment_is_put_into_a_string() -> None:
+    text = 'y = f(x * """\n""")\n'
+    assert ignore_line(text, Finding("a.py", 1, 7, 2, 4, "EMB401", "")) is None
+    assert ignore_line("y = x * 2\r\n", Finding("a.py", 1, 5, 1, 10, "EMB401", "")) == (
+        9,
+        "  # emberlint: ignore[EMB401] say why",
     )
-    assert client.notified("textDocument/publishDiagnostics")["diagnostics"] == []

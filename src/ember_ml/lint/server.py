@@ -1,4 +1,4 @@
-"""The language server: diagnostics while typing, quick fixes, and the rule's explanation on hover.
+"""The language server: diagnostics while typing, repairs of one finding or all, and the rule's explanation on hover.
 
 Needs the optional dependency ``pygls`` (``pip install ember-ml[lsp]``).
 """
@@ -6,9 +6,11 @@ Needs the optional dependency ``pygls`` (``pip install ember-ml[lsp]``).
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from urllib.parse import unquote, urlparse
 
-from ember_ml.lint.apply_fixes import has_ops, import_edit
+from ember_ml.lint import suppressions
+from ember_ml.lint.apply_fixes import fix_text, has_ops, import_edit
 from ember_ml.lint.config import ConfigError, for_file, forget
 from ember_ml.lint.finding import Finding
 from ember_ml.lint.project import Project
@@ -45,6 +47,16 @@ def analyse(uri: str, text: str) -> tuple[Project, list[Finding]]:
     project.add(path, module_name(path), text, config.settings(path))
     project.run()
     return project, project.findings(path)
+
+
+def ignore_line(text: str, finding: Finding) -> tuple[int, str] | None:
+    """Return where to put a comment that hides a finding, and the comment; None where a comment cannot stand there."""
+    lines = text.split("\n")
+    end = len("\n".join(lines[: finding.line]).rstrip("\r"))
+    comment = f"  # emberlint: ignore[{finding.code}] say why"
+    known = frozenset(ALL)
+    before, after = (suppressions.read(t, known)[0] for t in (text, text[:end] + comment + text[end:]))
+    return (end, comment) if len(after) > len(before) else None
 
 
 def build():
@@ -97,9 +109,30 @@ def build():
         forget()
         publish(params.text_document.uri, None)
 
-    @server.feature(
-        types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
-    )
+    def change(uri: str, text: str, edits: Iterable[tuple[int, int, str]]) -> types.WorkspaceEdit:
+        """Return edits of a document, by the offsets of their start and end."""
+        changes = [types.TextEdit(types.Range(position(text, a), position(text, b)), new) for a, b, new in edits]
+        return types.WorkspaceEdit(changes={uri: changes})
+
+    def quick_fix(uri: str, text: str, project: Project, finding: Finding) -> types.CodeAction:
+        fix, path = finding.fix, path_of(uri)
+        assert fix is not None
+        edits = list(fix.edits)
+        if fix.needs_ops and not has_ops(project, path):
+            edits.append(import_edit(project, path, [project.files[path].settings.profile.import_line]))
+        if fix.also_import:
+            edits.append(import_edit(project, path, [fix.also_import]))
+        return types.CodeAction(
+            title=f"{finding.code}: {fix.title}" + ("" if fix.safe else " (can change results)"),
+            kind=types.CodeActionKind.QuickFix,
+            diagnostics=[diagnostic(text, finding)],
+            edit=change(uri, text, [(e.start, e.end, e.text) for e in edits]),
+            is_preferred=fix.safe,
+        )
+
+    kinds = [types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll]
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))
     def actions(params: types.CodeActionParams) -> list[types.CodeAction]:
         uri = params.text_document.uri
         text = server.workspace.get_text_document(uri).source
@@ -107,25 +140,28 @@ def build():
         result = []
         for finding in findings:
             where = span(text, finding)
-            if finding.fix is None or where.end < params.range.start or params.range.end < where.start:
+            if where.end < params.range.start or params.range.end < where.start:
                 continue
-            edits = list(finding.fix.edits)
-            path = path_of(uri)
-            if finding.fix.needs_ops and not has_ops(project, path):
-                edits.append(import_edit(project, path, [project.files[path].settings.profile.import_line]))
-            if finding.fix.also_import:
-                edits.append(import_edit(project, path, [finding.fix.also_import]))
-            changes = [
-                types.TextEdit(types.Range(position(text, e.start), position(text, e.end)), e.text) for e in edits
-            ]
-            title = f"{finding.code}: {finding.fix.title}" + ("" if finding.fix.safe else " (can change results)")
+            if finding.fix is not None:
+                result.append(quick_fix(uri, text, project, finding))
+            place = ignore_line(text, finding)
+            if place is not None:
+                end, comment = place
+                result.append(
+                    types.CodeAction(
+                        title=f"{finding.code}: ignore it on this line",
+                        kind=types.CodeActionKind.QuickFix,
+                        diagnostics=[diagnostic(text, finding)],
+                        edit=change(uri, text, [(end, end, comment)]),
+                    )
+                )
+        if any(finding.fix is not None and finding.fix.safe for finding in findings):
+            repaired, count = fix_text(project, path_of(uri))
             result.append(
                 types.CodeAction(
-                    title=title,
-                    kind=types.CodeActionKind.QuickFix,
-                    diagnostics=[diagnostic(text, finding)],
-                    edit=types.WorkspaceEdit(changes={uri: changes}),
-                    is_preferred=finding.fix.safe,
+                    title=f"emberlint: make all {count} safe repairs",
+                    kind=types.CodeActionKind.SourceFixAll,
+                    edit=change(uri, text, [(0, len(text), repaired)]),
                 )
             )
         return result

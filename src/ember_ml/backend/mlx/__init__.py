@@ -28,7 +28,7 @@ is_tape = False
 tensor_type = mx.array
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
-notes = {"blas": blas.library or "the library's own"}
+notes = {"blas": blas.description}
 processes = deferred(f"{__name__}.processes")
 bench_calls = deferred(f"{__name__}.bench_calls")
 tape_kernels = control_flow = recurrent = sharding = device_mesh = None

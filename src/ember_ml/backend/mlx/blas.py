@@ -12,7 +12,7 @@ import sys
 from ctypes.util import find_library
 from pathlib import Path
 
-__all__ = ["library"]
+__all__ = ["description", "library"]
 
 
 def _candidates() -> list[str]:
@@ -37,3 +37,6 @@ def _load() -> str | None:
 
 library = _load()
 """The BLAS that was loaded for MLX, or None if MLX uses its own."""
+
+_SLOW = "the wheel's own, which is slow: install OpenBLAS (Debian's package libopenblas0)"
+description = library or (_SLOW if sys.platform == "linux" else "the library's own")
