@@ -27,9 +27,9 @@ COUNTS = [0, 1, 2, 3, 7, 1000, 2 * CHUNK - 1, 2 * CHUNK, 2 * CHUNK + 1, 5 * CHUN
 
 
 def _host_words(key: tuple[int, int], count: int) -> Any:
-    out = np.empty(count, dtype=np.int32)
-    fill(out, key, lambda word: word, wide=False)
-    return out.view(np.uint32)
+    out = np.empty(count, dtype=np.uint32)
+    fill(out, key, np.copyto, wide=False)
+    return out
 
 
 def _lanes(key: tuple[int, int], counter: tuple[int, int], make: Any) -> list[int]:

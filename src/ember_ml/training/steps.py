@@ -80,6 +80,7 @@ class Objective:
                 found = self.step(batch) if part is None else self.step(batch, part)
                 value, prediction = found if isinstance(found, tuple) else (found, None)
         value = value if scale is None else ops.multiply(value, scale)
+        self._last = None
         return value, prediction if self.gives_predictions else None
 
     def gradients(self, scale: Any, used: Any, *batch: Any) -> tuple[Tensor, Any, Any, Sequence[Tensor]]:
@@ -96,18 +97,12 @@ class Objective:
                 return self._compiled_gradients(scale, used, *batch)
             loss_of = self._compiled_loss
         if not self.parts:
-
-            def function() -> tuple[Tensor, Any]:
-                found = loss_of(None, scale, used, *batch)
-                self._last = None
-                return found
-
-            variables = list(state.named.values())
+            function, variables = partial(loss_of, None, scale, used, *batch), list(state.named.values())
             value, prediction, gradients = differentiate(
                 function, variables, state.buffers, backend, self.gives_predictions
             )
             kernels = backend.optimizer_kernels
-            if kernels is not None and kernels.is_in_place:
+            if kernels is not None and kernels.is_in_place and not is_compiled:
                 # They are the last that was allocated. If they were freed now, the C library would give the memory of
                 # the whole step back to the system, and the next one would wait for it page by page.
                 self._last = gradients

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MASK", "block", "fill", "lane_block", "lane_key", "signed"]
+__all__ = ["CHUNK", "MASK", "block", "fill", "lane_block", "lane_key", "signed"]
 
 MASK = 0xFFFFFFFF
-_CHUNK = 32768  # blocks at a time: the three buffers stay in the cache
+CHUNK = 32768  # blocks at a time: the three buffers stay in the cache
 
 _FEW = 4  # blocks that cost less one by one than the calls that compute any number of them
 
@@ -93,7 +93,7 @@ def fill(out: np.ndarray, key: tuple[int, int], write: Callable[..., Any], wide:
         x, y = words.reshape(blocks, 2).T.copy()
         _write(out, 0, blocks, x, y, write, wide)
         return
-    size = min(_CHUNK, blocks)
+    size = min(CHUNK, blocks)
     numbers = np.arange(size, dtype=np.uint32)
     x, y, spare = (np.empty(size, dtype=np.uint32) for _ in range(3))
     steps = _steps(key)

@@ -225,7 +225,7 @@ def pushforward(
 
 def jacobian(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> list[Sequence[torch.Tensor]]:
     """Return for each output the derivatives with respect to each leaf, of shape output + leaf."""
-    if not torch.compiler.is_compiling() and _has_hooks():
+    if _has_hooks():
         return _jacobian_by_rows(function, leaves)
     return torch.func.jacrev(function, argnums=tuple(range(len(leaves))))(*leaves)
 
