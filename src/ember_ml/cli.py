@@ -122,10 +122,17 @@ def _console() -> Console:
 
 def _show(thing: Any) -> None:
     console = _console()
-    if isinstance(thing, Table) and thing.__rich_measure__(console, console.options).minimum > console.width:
+    if isinstance(thing, Table) and _is_cut(thing, console):
         _show_rows(thing, console)
     else:
         console.print(thing, soft_wrap=isinstance(thing, str))
+
+
+def _is_cut(table: Table, console: Console) -> bool:
+    """Whether words of the table, or whole columns, would be lost in this console."""
+    if table.__rich_measure__(console, console.options).minimum > console.width:
+        return True
+    return any("…" in segment.text for line in console.render_lines(table) for segment in line)
 
 
 def _show_rows(table: Table, console: Console) -> None:

@@ -4,7 +4,6 @@ import array
 import gc
 from typing import Any
 
-import jax
 import ml_dtypes
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from ember_ml.backend import installed_backends, load
 from ember_ml.backend.host_arrays import as_host, cast_host, host_dtypes
 from ember_ml.errors import UnsupportedDType
 
+jax = pytest.importorskip("jax")
 mx = pytest.importorskip("mlx.core")
 torch = pytest.importorskip("torch")
 
