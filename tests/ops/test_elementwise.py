@@ -135,3 +135,13 @@ def test_aliases_are_the_same_functions() -> None:
 
 def test_negative_powers_of_no_integers(backend: str) -> None:
     assert ops.shape(ops.power(ops.zeros((0, 3), dtype="int32"), ops.array([-1, -2, 0], dtype="int32"))) == (0, 3)
+
+
+# torch 2.13: its compiler says that it leaves complex numbers to eager functions
+@pytest.mark.filterwarnings("ignore:Torchinductor does not support code generation for complex:UserWarning")
+def test_the_sign_of_complex_numbers_compiles(backend: str) -> None:
+    found = _lists(ops.compile(ops.sign)(ops.array([3 + 4j, 0j, complex(math.nan, 1.0)], dtype="complex64")))
+    assert found[0] == pytest.approx(0.6 + 0.8j)
+    assert found[1] == 0
+    assert math.isnan(found[2].real)
+    assert math.isnan(found[2].imag)

@@ -285,7 +285,8 @@ def fabs(x: TensorLike) -> Tensor:
 
 @primitive(NUMERIC)
 def sign(x: TensorLike) -> Tensor:
-    """-1, 0 or 1 by the sign of ``x``; NaN gives NaN. Complex numbers give ``x / |x|``, and 0 for 0.
+    """-1, 0 or 1 by the sign of ``x``; NaN gives NaN. Complex numbers give ``x / |x|``, and 0 for 0; for infinite
+    ones that is undefined, and NaN on most backends.
 
     >>> from ember_ml import ops
     >>> ops.to_numpy(ops.sign([-2.0, 0.0, 3.0])).tolist()

@@ -40,8 +40,8 @@ def _float_sign(x: mx.array) -> mx.array:
 
 
 def _complex_sign(x: mx.array) -> mx.array:
-    # MLX 0.32: -0 for -0; adding 0 makes it 0
-    return mx.where(mx.isnan(x), mx.array(complex("nan+nanj")), mx.sign(x) + 0)
+    # MLX 0.32: -0 for -0; adding 0 makes it 0. The square of a NaN is NaN in both parts; a constant does not compile
+    return mx.where(mx.isnan(x), x * x, mx.sign(x) + 0)
 
 
 sign = ByDType(mx.sign, dict.fromkeys(dt.FLOATS, _float_sign) | {dt.complex64: _complex_sign})
