@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ember_ml import ops
-from ember_ml.models.generation import TextGenerator
+from ember_ml.models.generation import Request, TextGenerator
 from ember_ml.nn.layers.sequence_mixing.heads import KeyValueCache, causal_mask
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
@@ -114,18 +113,10 @@ class CausalModel(TextGenerator):
         after = None if state is None else DecoderState(tuple(caches), positions.is_real, positions.count)
         return self.norm(x), after
 
-    def write_compiled(
-        self,
-        start: tuple[Tensor, Tensor | None, Any],
-        most: int,
-        ends: set[int],
-        choice: tuple[float, int | None, float | None],
-        stream: Any,
-        on_tokens: Callable[[list[int | None]], Any] | None,
-    ) -> list[list[int]]:
+    def write_compiled(self, request: Request) -> list[list[int]]:
         from ember_ml.models.fixed_decoding import write_compiled  # which needs this class
 
-        return write_compiled(self, start, most, ends, choice, stream, on_tokens)
+        return write_compiled(self, request)
 
     def changes_with_length(self, first: int, last: int) -> bool:
         """Whether what :meth:`share` gives for a position differs in texts of ``first`` and of ``last`` tokens."""

@@ -14,7 +14,7 @@ from ember_ml import ops
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.models.causal import CausalModel, DecoderState, Positions
-from ember_ml.models.generation import Texts
+from ember_ml.models.generation import Request, Texts
 from ember_ml.nn.generation import find_token
 from ember_ml.nn.layers.sequence_mixing.heads import FixedCache
 from ember_ml.transforms.compilation import Compiled
@@ -157,16 +157,9 @@ class _Programs:
         return found
 
 
-def write_compiled(
-    model: CausalModel,
-    start: tuple[Tensor, Tensor | None, DecoderState],
-    most: int,
-    ends: set[int],
-    how: tuple[float, int | None, float | None],
-    stream: Any,
-    on_tokens: Callable[[list[int | None]], Any] | None,
-) -> list[list[int]]:
+def write_compiled(model: CausalModel, request: Request) -> list[list[int]]:
     """Return what :func:`write_tokens` does, by a compiled program."""
+    start, most, ends, how, stream, on_tokens = request
     choice, engine = Choice(*how), active().compilation
     assert engine is not None
     programs = model.__dict__.setdefault("_programs", _Programs())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml.backend.selection import active
@@ -12,7 +12,7 @@ from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.nn.generation import check_sampling, choose_token, in_use
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
-__all__ = ["TextGenerator", "Texts", "check_choices", "find_ends", "write_tokens"]
+__all__ = ["Request", "TextGenerator", "Texts", "check_choices", "find_ends", "write_tokens"]
 
 Prompt = Sequence[int] | Sequence[Sequence[int]] | Tensor
 
@@ -91,7 +91,7 @@ class TextGenerator(PretrainedModel):
             start = self.begin_generation(padded, mask)
             if compile and active().compilation is not None:
                 choice = (temperature, top_k, top_p)
-                found = self.write_compiled(start, max_new_tokens, ends, choice, stream, on_tokens)
+                found = self.write_compiled(Request(start, max_new_tokens, ends, choice, stream, on_tokens))
             else:
                 found = write_tokens(
                     self,
@@ -103,17 +103,25 @@ class TextGenerator(PretrainedModel):
                 )
         return found[0] if is_single else found
 
-    def write_compiled(
-        self,
-        start: tuple[Tensor, Tensor | None, Any],
-        most: int,
-        ends: set[int],
-        choice: tuple[float, int | None, float | None],
-        stream: Any,
-        on_tokens: Callable[[list[int | None]], Any] | None,
-    ) -> list[list[int]]:
+    def write_compiled(self, request: Request) -> list[list[int]]:
         """Return what :func:`write_tokens` does, by a compiled program."""
         raise ValueError(f"{type(self).__name__} is not compiled for generation: leave compile=True out")
+
+
+class Request(NamedTuple):
+    """What a compiled program is to write."""
+
+    start: tuple[Tensor, Tensor | None, Any]
+    """Tokens, their mask, the state before them."""
+    most: int
+    """How many tokens at most."""
+    ends: set[int]
+    """The tokens that end a text."""
+    choice: tuple[float, int | None, float | None]
+    """Temperature, ``top_k``, ``top_p``."""
+    stream: Any
+    """Where random numbers come from."""
+    on_tokens: Callable[[list[int | None]], Any] | None
 
 
 class Texts:
