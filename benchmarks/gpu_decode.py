@@ -2,8 +2,8 @@
 
 Prints a line of JSON for each part; a part that fails says why, and the next one goes on. ``decode`` is one prompt of
 128 tokens and 256 new ones, ``batch`` is 32 such prompts, ``prefill`` reads 4,096 tokens, ``tune`` is a step of full
-fine-tuning beside one by hand, ``hand`` is decoding by hand with a captured graph, ``profile`` names the kernels of a
-step, ``plain`` is decoding without ``compile=True``.
+fine-tuning beside one by hand and one of Transformers' model, ``hand`` is decoding by hand with a captured graph,
+``profile`` names the kernels of a step, ``plain`` is decoding without ``compile=True``.
 
     python benchmarks/gpu_decode.py [--backend torch] [--parts decode batch ...] [--device cpu --dtype float32 --tiny]
 """
@@ -11,7 +11,9 @@ step, ``plain`` is decoding without ``compile=True``.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -200,6 +202,10 @@ class Bench:
                 import hand_llama
 
                 steps["hand"] = hand_llama.make_training_step(state, self.config, tokens, target, 1e-5, compiled)
+                if importlib.util.find_spec("transformers"):
+                    with tempfile.TemporaryDirectory() as folder:
+                        model.save(folder)
+                        steps["transformers"] = hand_llama.make_transformers_step(folder, tokens, target, 1e-5)
             name = "compiled" if compiled else "eager"
             found[name] = {f"{key}_losses": [round(float(call()), 3) for _ in range(3)] for key, call in steps.items()}
             times: dict[str, list[float]] = {key: [] for key in steps}
@@ -207,8 +213,8 @@ class Bench:
                 for key, call in steps.items():
                     times[key].append(self.best(lambda call=call: calls.evaluate(call()), 1) * 1e3)
             found[name].update({f"{key}_ms": round(min(values), 2) for key, values in times.items()})
-            if "hand" in times:
-                found[name]["ratio"] = round(min(times["ember"]) / min(times["hand"]), 4)
+            for other in times.keys() - {"ember"}:
+                found[name][f"ratio_to_{other}"] = round(min(times["ember"]) / min(times[other]), 4)
         return found
 
 

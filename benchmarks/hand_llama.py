@@ -87,6 +87,23 @@ def make_training_step(
     return step
 
 
+def make_transformers_step(folder: str, tokens: Any, target: Any, rate: float) -> Callable[[], torch.Tensor]:
+    """Return a step of full fine-tuning of Transformers' own model, read from a folder, with fused AdamW."""
+    import transformers
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").to(tokens.device).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0, fused=True)
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        loss = model(input_ids=tokens, labels=target, shift_labels=target, use_cache=False).loss
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
 class Decoder:
     """Greedy decoding: joined weights, a cache of fixed length, and one captured graph for a step."""
 
