@@ -216,6 +216,7 @@ def test_splitting(six: Any) -> None:
 def test_repeating(six: Any) -> None:
     assert values(ops.repeat(six, 2)) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     assert values(ops.repeat(six, ops.array([1, 0, 2]), axis=1)) == [[0, 2, 2], [3, 5, 5]]
+    assert values(ops.repeat(six, ops.array([0, 2], dtype="uint64"), axis=0)) == [[3, 4, 5], [3, 4, 5]]
     assert values(ops.repeat(six, [2], axis=0)) == values(ops.repeat(six, 2, axis=0))
     assert values(ops.repeat(7, 3)) == [7, 7, 7]
     assert values(ops.repeat(ops.array([1, 2]), 0)) == []
@@ -229,6 +230,7 @@ def test_repeating(six: Any) -> None:
         (lambda: ops.repeat(six, [1, -1], axis=0), ValueError),
         (lambda: ops.repeat(six, [1, 2], axis=1), ValueError),
         (lambda: ops.repeat(six, 1.5), TypeError),
+        (lambda: ops.repeat(six, ops.array([2**63], dtype="uint64")), MemoryError),
         (lambda: ops.repeat(six, 2, axis=2), IndexError),
         (lambda: ops.tile(six, -1), ValueError),
         (lambda: ops.tile(six, 1.5), TypeError),

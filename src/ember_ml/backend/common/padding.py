@@ -53,4 +53,6 @@ def repeat_indices(length: int, repeats: Any) -> np.ndarray:
         raise ValueError(f"{counts.shape} numbers of repeats do not fit {length} elements")
     if counts.size and counts.min() < 0:
         raise ValueError("an element cannot be repeated a negative number of times")
-    return np.repeat(np.arange(length), counts)
+    if counts.size and counts.max() > np.iinfo(np.int64).max:
+        raise MemoryError(f"no memory holds {counts.max()} repeats of an element")
+    return np.repeat(np.arange(length), counts.astype(np.int64))  # NumPy 2.4: refuses uint64
