@@ -33,6 +33,14 @@ def test_a_plain_program_is_alone() -> None:
             Place(3, 4, 1, None, 300.0, "mpirun"),
         ),
         ({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0"}, Place(1, 2, 0, None, 300.0, "mpirun")),
+        (  # srun --mpi=pmi2
+            {"PMI_RANK": "2", "PMI_SIZE": "4", "SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "0"},
+            Place(2, 4, 0, None, 300.0, "mpirun"),
+        ),
+        (  # mpirun, whose helpers srun has started, one on each node
+            {"PMI_RANK": "3", "PMI_SIZE": "4", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": "0"},
+            Place(3, 4, 3, None, 300.0, "mpirun"),
+        ),
         (
             {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1", "SLURM_NTASKS": "8"},
             Place(3, 8, 1, None, 300.0, "srun"),

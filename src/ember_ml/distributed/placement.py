@@ -52,7 +52,7 @@ def place_of(variables: Mapping[str, str] = os.environ) -> Place:
             local = (
                 _number(variables, starter.local_rank)
                 if starter.local_rank in variables
-                else _guess_local(rank, variables)
+                else _guess_local(rank, size, variables)
             )
             return _check_place(
                 Place(rank, size, local, _coordinator(variables), _timeout(variables), starter.name), variables
@@ -78,8 +78,14 @@ def place_of(variables: Mapping[str, str] = os.environ) -> Place:
     return Place(timeout=_timeout(variables))
 
 
-def _guess_local(rank: int, variables: Mapping[str, str]) -> int:
-    """Return the number on its machine of a process that nobody tells: a pod of Kubernetes is a machine of its own."""
+def _guess_local(rank: int, size: int, variables: Mapping[str, str]) -> int:
+    """Return the number on its machine of a process that its starter does not tell.
+
+    Slurm does where it has started the processes of MPI. A pod of Kubernetes is a machine of its own.
+    """
+    told = [variables.get(name) for name in ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")]
+    if told == [str(rank), str(size)] and "SLURM_LOCALID" in variables:
+        return _number(variables, "SLURM_LOCALID")
     return 0 if "KUBERNETES_SERVICE_HOST" in variables else rank
 
 

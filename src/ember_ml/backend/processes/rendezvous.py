@@ -12,27 +12,49 @@ from functools import cache
 from typing import Any
 
 from ember_ml.backend.processes.group import Place, address_of
+from ember_ml.backend.processes.meeting import Meeting, exchange_lines, slurm_meeting
 from ember_ml.errors import LaunchError
 
 __all__ = ["agreed_address", "all_addresses", "is_mpi_here", "mpi", "own_host"]
 
-_MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS")
+_ANYWHERE = "192.0.2.1"  # a reserved address, to which nothing is sent
+_MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
 
 
 def is_mpi_here() -> bool:
     """Whether MPI started this process, and can be used from it."""
-    return any(name in os.environ for name in _MPI_VARIABLES) and importlib.util.find_spec("mpi4py") is not None
+    if importlib.util.find_spec("mpi4py") is None:
+        return False
+    return any(name in os.environ for name in _MPI_VARIABLES) or ("PMIX_RANK" in os.environ and _is_pmix_known())
+
+
+def _is_pmix_known() -> bool:
+    """Whether the library of MPI can be started by PMIx, as by ``srun --mpi=pmix``."""
+    # MPICH 5.0 ends the process where it is not told to use PMIx, or was built without it
+    return _library().get_vendor()[0] != "MPICH" or os.environ.get("MPIR_CVAR_PMI_VERSION") == "x"
+
+
+def _library() -> Any:
+    """Import and return ``mpi4py.MPI``, which has not joined the other processes yet."""
+    import mpi4py
+
+    if "mpi4py.MPI" not in sys.modules:
+        mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+    from mpi4py import MPI
+
+    return MPI
 
 
 @cache
 def mpi() -> Any:
-    """Import and return ``mpi4py.MPI``, which joins the other processes.
+    """Return ``mpi4py.MPI``, which has joined the other processes.
 
     From then on an uncaught exception ends them all: otherwise this process would wait at its end for the others, which
     wait for it.
     """
-    from mpi4py import MPI
-
+    MPI = _library()
+    if not MPI.Is_initialized():
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
     before = sys.excepthook
 
     def hook(*error: Any) -> None:
@@ -48,22 +70,24 @@ def agreed_address(place: Place) -> Place:
     """Return the place with an address at which its processes can meet: its own, or one that rank 0 offers."""
     if place.coordinator is not None or place.world_size == 1:
         return place if place.coordinator is not None else replace(place, coordinator=f"127.0.0.1:{_free_port()}")
-    return replace(place, coordinator=_exchange(place, _own_address())[0])
+    return replace(place, coordinator=all_addresses(place)[0])
 
 
 def all_addresses(place: Place) -> list[str]:
-    """Return an address for each rank, at which it can listen."""
-    return _exchange(place, _own_address())
-
-
-def _exchange(place: Place, text: str) -> list[str]:
-    """Exchange texts among all ranks, by means of what started them."""
+    """Return an address for each rank, at which it can listen; they are exchanged by means of what started them."""
     if place.world_size == 1:
-        return [text]
-    if is_mpi_here():
-        return mpi().COMM_WORLD.allgather(text)
-    if place.started_by == "torchrun":
-        return _exchange_by_store(place, text)
+        return [_own_address()]
+    if place.started_by == "mpirun" and is_mpi_here():
+        return mpi().COMM_WORLD.allgather(_own_address())
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return _exchange_by_store(place, _own_address())
+    if place.coordinator is not None:
+        host, port = address_of(place, place.started_by)
+        meeting = Meeting(host, [port], "all")
+    else:
+        meeting = slurm_meeting(os.environ, place)
+    if meeting is not None:
+        return exchange_lines(meeting, place, _own_address(meeting.host))
     raise LaunchError(
         f"the {place.world_size} processes that {place.started_by} started do not know each other's addresses: start "
         "the program with `ember-ml launch`, which tells them"
@@ -82,18 +106,18 @@ def _exchange_by_store(place: Place, text: str) -> list[str]:
     return [store.get(f"{prefix}/{rank}").decode() for rank in range(place.world_size)]
 
 
-def _own_address() -> str:
-    return f"{own_host()}:{_free_port()}"
+def _own_address(peer: str = _ANYWHERE) -> str:
+    return f"{own_host(peer)}:{_free_port()}"
 
 
-def own_host(peer: str = "192.0.2.1") -> str:
+def own_host(peer: str = _ANYWHERE) -> str:
     """Return the address under which ``peer`` reaches this machine; the local one where there is no way to it.
 
     Without a peer it is that for other machines.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect((peer, 9))  # it selects the interface and sends nothing; the default is a reserved address
+            probe.connect((peer, 9))  # it selects the interface and sends nothing
         except OSError:
             return "127.0.0.1"
         return probe.getsockname()[0]
