@@ -19,7 +19,7 @@ from tests.distributed.slurm_cluster import Cluster, what_is_missing
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing())]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster"
-EPOCHS = 400  # of 8 steps
+EPOCHS = 1500  # of 8 steps; Slurm may take a minute to send a signal
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def release(cluster: Cluster, job: str) -> None:
     while time.monotonic() < until:
         shown = cluster.run("scontrol", "show", "job", job).stdout
         if "JobState=PENDING" in shown and "Restarts=1" in shown:
-            cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+            cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", "TimeLimit=60")
             return
         time.sleep(0.3)
     raise AssertionError(f"the job was not requeued: {shown}")
@@ -96,12 +96,12 @@ def release(cluster: Cluster, job: str) -> None:
 def test_a_requeued_job_goes_on_where_it_was(cluster: Cluster, backend: str, how: str, tmp_path: Path) -> None:
     whole = submit(cluster, tmp_path / "whole", backend)
     wait_for(tmp_path / "whole", whole, "ended after")
-    # Slurm looks at the time limits twice a minute: here the signal comes almost at once
-    timed = ("--time=3", "--signal=TERM@170") if how == "signal" else ()
-    job = submit(cluster, tmp_path / "requeued", backend, *timed)
+    job = submit(cluster, tmp_path / "requeued", backend, "--time=60", "--signal=TERM@1800")
     wait_for(tmp_path / "requeued", job, "epoch 10:")
     if how == "requeue":  # as preemption does: the tasks are asked to end, and killed later
         assert cluster.run("scontrol", "requeue", job).returncode == 0
+    else:  # there is less time left than that for which the signal is asked
+        assert cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=20").returncode == 0
     release(cluster, job)
     printed = wait_for(tmp_path / "requeued", job, "ended after")
     begun = [int(step) for step in re.findall(r"4 processes begin at step (\d+)", printed)]
