@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ember_ml.lint import runner
+from ember_ml.lint.project import lint_source
 from tests.lint.conftest import Run, Write
 
 IMPURE = "import numpy as np\n\n\ndef f(x):\n    return np.mean(x)\n"
@@ -229,6 +231,15 @@ def test_odd_files_are_no_problem(emberlint: Run, tmp_path: Path, data: bytes) -
         assert "nested too deeply" in outcome.out
     else:
         assert outcome.code == 0
+
+
+@pytest.mark.skipif(sys.version_info[:2] == (3, 12), reason="CPython 3.12: parses no sum of 3000 terms")
+def test_threads_check_deep_files_at_the_same_time() -> None:
+    """The recursion limit belongs to the process: a thread that is done must not lower it below another."""
+    deep = "x = " + " + ".join(["1"] * 3000) + "\n"
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lint_source, [deep, IMPURE] * 6))
+    assert [len(findings) for findings in found] == [0, len(lint_source(IMPURE))] * 6
 
 
 @pytest.mark.long

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any
 
 from ember_ml.lint import rules, suppressions
@@ -21,7 +24,20 @@ from ember_ml.lint.values import SEQUENCE, form_of
 _PASSES = 5  # over one file in one round
 _DEEP = 20_000  # recursion limit while walking; Python-to-Python calls do not use the C stack
 _DEEP_PARSE = 5_000  # the parser does use the C stack
+_LIMIT_LOCK = RLock()
 _TABLES: dict[frozenset[str], dict] = {}
+
+
+@contextmanager
+def _recursion_limit(least: int) -> Iterator[None]:
+    """Let calls nest at least that deep. The limit is the whole process's, so one thread at a time changes it."""
+    with _LIMIT_LOCK:
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, least))
+        try:
+            yield
+        finally:
+            sys.setrecursionlimit(limit)
 
 
 @dataclass(frozen=True)
@@ -96,10 +112,8 @@ class Project:
 
     def advance(self, files: list[File], changed: dict[str, Any]) -> tuple[News, bool]:
         """Walk one round of some files."""
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, _DEEP))
         news: News = {}
-        try:
+        with _recursion_limit(_DEEP):
             for file in files:
                 try:
                     if file.flow is not None:
@@ -109,8 +123,6 @@ class Project:
                 except RecursionError:
                     file.flow = None
                     file.problem = unreadable(file.path, 1, 1, "nested too deeply to be checked")
-        finally:
-            sys.setrecursionlimit(limit)
         return news, not any(file.goes_on for file in files if file.flow is not None)
 
     def _advance(self, file: File, changed: dict[str, Any]) -> None:
@@ -218,21 +230,18 @@ def parse(path: str, source: str) -> tuple[ast.Module | None, Finding | None]:
     if "\0" in source:
         line = source.count("\n", 0, source.index("\0")) + 1
         return None, unreadable(path, line, 1, "the file contains a null byte")
-    limit = sys.getrecursionlimit()
     try:
         try:
             return ast.parse(source, path), None
         except RecursionError:  # a sum of thousands of terms is a deep tree
-            sys.setrecursionlimit(max(limit, _DEEP_PARSE))
-            return ast.parse(source, path), None
+            with _recursion_limit(_DEEP_PARSE):
+                return ast.parse(source, path), None
     except SyntaxError as error:
         return None, unreadable(path, error.lineno or 1, max(error.offset or 1, 1), f"cannot be parsed: {error.msg}")
     except (RecursionError, MemoryError):
         return None, unreadable(path, 1, 1, "nested too deeply to be parsed")
     except ValueError as error:
         return None, unreadable(path, 1, 1, f"cannot be parsed: {error}")
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 _INTEREST: dict[str, re.Pattern[str]] = {}
