@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -101,6 +102,9 @@ def test_different_calls_are_told_where_calls_are_compared(backend: str) -> None
             assert kind == "ValueError", words
             assert "the ranks make different calls: rank 0 calls" in words
             assert all(part in words for part in parts)
+            # a call of each rank stands in a line of its own
+            lines = re.findall(r"rank (\d) calls [^;]* at trust_jobs\.py:(\d+) \((?:compared|<lambda>)\)", words)
+            assert [number for number, _ in lines] == ["0", "1"], words
         assert total == [2.0, 1.0]
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -347,13 +348,33 @@ def _run(what: str, function: Callable[[], Any], found: Group) -> Any:
 
 def _compare_calls(call: str, group: Group) -> None:
     """Tell the other ranks what this one is about to call, and raise where one is about to call something else."""
-    own = ops.array([*call.encode()[:_DESCRIPTION].ljust(_DESCRIPTION)], dtype="uint8")
+    calls = _exchange_texts(call, group)
+    if len(set(calls)) > 1:
+        sites = _exchange_texts(_call_site(), group)
+        told = "; ".join(
+            f"rank {rank} calls {theirs} at {site}"
+            for rank, (theirs, site) in enumerate(zip(calls, sites, strict=True))
+        )
+        raise ValueError(f"the ranks make different calls: {told}")
+
+
+def _exchange_texts(text: str, group: Group) -> list[str]:
+    """Return the texts of all ranks, each as far as its description may reach."""
+    own = ops.array([*text.encode()[:_DESCRIPTION].ljust(_DESCRIPTION)], dtype="uint8")
     gathered = _run("the comparison of calls", lambda: group.all_gather(own), group)
     found = ops.reshape(gathered, (group.size, -1))
-    calls = [bytes(row).decode(errors="replace").rstrip() for row in ops.to_numpy(found).tolist()]
-    if len(set(calls)) > 1:
-        told = "; ".join(f"rank {rank} calls {theirs}" for rank, theirs in enumerate(calls))
-        raise ValueError(f"the ranks make different calls: {told}")
+    return [bytes(row).decode(errors="replace").rstrip() for row in ops.to_numpy(found).tolist()]
+
+
+def _call_site() -> str:
+    """Return where the program has called this package: file, line and function."""
+    stack = (entry for entry in traceback.walk_stack(None) if not _is_own(entry[0].f_globals.get("__name__", "")))
+    place = next(iter(traceback.StackSummary.extract(stack, limit=1, lookup_lines=False)), None)
+    return "an unknown place" if place is None else f"{os.path.basename(place.filename)}:{place.lineno} ({place.name})"
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] in ("ember_ml", "traceback")
 
 
 def _check_traced(backend: Backend, what: str) -> None:
