@@ -96,19 +96,20 @@ def hostile(chances: random.Random) -> bytes:
     return chances.choice(kinds)()
 
 
-def test_nothing_else_is_let_in_and_memory_stays(port: Port) -> None:
+@pytest.mark.parametrize("count", [2000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_nothing_else_is_let_in_and_memory_stays(port: Port, count: int) -> None:
     chances = random.Random(0)
     held: list[socket.socket] = []
     sizes = []
     tracemalloc.start()
-    for number in range(2000):
+    for number in range(count):
         held.append(port.connect())
         with contextlib.suppress(ConnectionError):
             held[-1].sendall(hostile(chances))
         if len(held) > 60:
             held.pop(0).close()
         port.serve(0.0)
-        if number in (500, 1999):
+        if number in (500, count - 1):
             sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     for connection in held:

@@ -34,7 +34,7 @@ __all__ = ["Outcome", "run_job", "train_undisturbed"]
 
 STEPS, EVERY, LIMIT = 40, 3, 15.0
 MOST_FAULTS = 5  # of a job
-PATIENCE = 240.0  # seconds for a job
+PATIENCE = 900.0  # seconds for a job
 DISK_BYTES = 400_000
 # how a rank closes its connections when it gets SIGUSR1: as seen from outside, the network has cut them
 TRAINING = f"""
