@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -20,12 +21,15 @@ takes_halves = True
 
 
 def _kernel(rule: Callable[..., tuple[jax.Array, ...]], *choices: str) -> Callable[..., list[Arrays]]:
-    """Make a kernel of the update of one parameter; ``choices`` are the settings that decide what is computed."""
+    """Make a kernel of the update of one parameter, a function of the settings, the gradient and what is updated.
+
+    ``choices`` are the settings that decide what is computed.
+    """
 
     def update(columns: Sequence[Arrays], gradients: Arrays, settings: dict[str, Any], **chosen: Any) -> list[Arrays]:
-        rows = []
+        rows, given = [], SimpleNamespace(**settings, **chosen)
         for g, *own in zip(gradients, *columns, strict=True):
-            new = rule(widen(g), *map(widen, own), **settings, **chosen)
+            new = rule(given, widen(g), *map(widen, own))
             rows.append([y.astype(x.dtype) for x, y in zip(own, new, strict=True)])
         return [list(column) for column in zip(*rows, strict=True)]
 
@@ -41,83 +45,46 @@ def _kernel(rule: Callable[..., tuple[jax.Array, ...]], *choices: str) -> Callab
     return kernel
 
 
-def _adam(
-    g: jax.Array,
-    p: jax.Array,
-    m: jax.Array,
-    v: jax.Array,
-    *,
-    rate: Any,
-    factor: Any,
-    scaled_epsilon: Any,
-    step: Any,
-    beta1: float,
-    beta2: float,
-    epsilon: float,
-    weight_decay: float,
-    is_decoupled: bool,
-) -> tuple[jax.Array, ...]:
-    if weight_decay and is_decoupled:
-        p = p * (1.0 - rate * weight_decay)
-    elif weight_decay:
-        g = g + weight_decay * p
-    m = beta1 * m + (1.0 - beta1) * g
-    v = beta2 * v + (1.0 - beta2) * jnp.square(g)
-    return p - factor * m / (jnp.sqrt(v) + scaled_epsilon), m, v
+def _adam(given: Any, g: jax.Array, p: jax.Array, m: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
+    if given.weight_decay and given.is_decoupled:
+        p = p * (1.0 - given.rate * given.weight_decay)
+    elif given.weight_decay:
+        g = g + given.weight_decay * p
+    m = given.beta1 * m + (1.0 - given.beta1) * g
+    v = given.beta2 * v + (1.0 - given.beta2) * jnp.square(g)
+    return p - given.factor * m / (jnp.sqrt(v) + given.scaled_epsilon), m, v
 
 
-def _sgd(
-    g: jax.Array,
-    p: jax.Array,
-    velocity: jax.Array | None = None,
-    *,
-    rate: Any,
-    momentum: float,
-    nesterov: bool,
-    weight_decay: float,
-) -> tuple[jax.Array, ...]:
-    g = g + weight_decay * p if weight_decay else g
+def _sgd(given: Any, g: jax.Array, p: jax.Array, velocity: jax.Array | None = None) -> tuple[jax.Array, ...]:
+    g = g + given.weight_decay * p if given.weight_decay else g
     if velocity is None:
-        return (p - rate * g,)
-    velocity = momentum * velocity + g
-    return p - rate * (g + momentum * velocity if nesterov else velocity), velocity
+        return (p - given.rate * g,)
+    velocity = given.momentum * velocity + g
+    return p - given.rate * (g + given.momentum * velocity if given.nesterov else velocity), velocity
 
 
-def _lion(
-    g: jax.Array, p: jax.Array, mean: jax.Array, *, rate: Any, beta1: float, beta2: float, weight_decay: float
-) -> tuple[jax.Array, ...]:
-    step = jnp.sign(beta1 * mean + (1.0 - beta1) * g)
-    step = step + weight_decay * p if weight_decay else step
-    return p - rate * step, beta2 * mean + (1.0 - beta2) * g
+def _lion(given: Any, g: jax.Array, p: jax.Array, mean: jax.Array) -> tuple[jax.Array, ...]:
+    step = jnp.sign(given.beta1 * mean + (1.0 - given.beta1) * g)
+    step = step + given.weight_decay * p if given.weight_decay else step
+    return p - given.rate * step, given.beta2 * mean + (1.0 - given.beta2) * g
 
 
 def _rmsprop(
-    g: jax.Array,
-    p: jax.Array,
-    square: jax.Array,
-    velocity: jax.Array | None = None,
-    *,
-    rate: Any,
-    decay: float,
-    epsilon: float,
-    momentum: float,
-    weight_decay: float,
+    given: Any, g: jax.Array, p: jax.Array, square: jax.Array, velocity: jax.Array | None = None
 ) -> tuple[jax.Array, ...]:
-    g = g + weight_decay * p if weight_decay else g
-    square = decay * square + (1.0 - decay) * jnp.square(g)
-    change = g / (jnp.sqrt(square) + epsilon)
+    g = g + given.weight_decay * p if given.weight_decay else g
+    square = given.decay * square + (1.0 - given.decay) * jnp.square(g)
+    change = g / (jnp.sqrt(square) + given.epsilon)
     if velocity is None:
-        return p - rate * change, square
-    velocity = momentum * velocity + change
-    return p - rate * velocity, square, velocity
+        return p - given.rate * change, square
+    velocity = given.momentum * velocity + change
+    return p - given.rate * velocity, square, velocity
 
 
-def _adagrad(
-    g: jax.Array, p: jax.Array, square: jax.Array, *, rate: Any, epsilon: float, weight_decay: float
-) -> tuple[jax.Array, ...]:
-    g = g + weight_decay * p if weight_decay else g
+def _adagrad(given: Any, g: jax.Array, p: jax.Array, square: jax.Array) -> tuple[jax.Array, ...]:
+    g = g + given.weight_decay * p if given.weight_decay else g
     square = square + jnp.square(g)
-    return p - rate * g / (jnp.sqrt(square) + epsilon), square
+    return p - given.rate * g / (jnp.sqrt(square) + given.epsilon), square
 
 
 kernels = {

@@ -15,20 +15,16 @@ from ember_ml.backend.jax.half_precision import HALVES, narrow_as, widen
 from ember_ml.backend.jax.host_transfer import device_of, devices
 from ember_ml.backend.jax.jitting import static
 
+Array = jax.Array
+Given = jax.Array | None
 _FEW = 16
 """Up to so many queries of half precision, XLA's own kernels are the fastest."""
 _WIDEST_HEAD = 128  # JAX 0.10: cuDNN takes wider heads on some GPUs only
 
 
 def dot_product_attention(
-    query: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    bias: jax.Array | None,
-    mask: jax.Array | None,
-    scale: float | None,
-    is_causal: bool,
-) -> jax.Array:
+    query: Array, key: Array, value: Array, bias: Given, mask: Given, scale: float | None, is_causal: bool
+) -> Array:
     check_attention(query.shape, key.shape, value.shape, bias, mask)
     compute: Any = _by_formula
     if _has_kernel(query, key, value, bias, mask, is_causal):
@@ -38,14 +34,7 @@ def dot_product_attention(
     return compute(query, key, value, bias, mask, scale_of(scale, query.shape), is_causal)
 
 
-def _has_kernel(
-    query: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    bias: jax.Array | None,
-    mask: jax.Array | None,
-    is_causal: bool,
-) -> bool:
+def _has_kernel(query: Array, key: Array, value: Array, bias: Given, mask: Given, is_causal: bool) -> bool:
     """Whether cuDNN's kernel computes this: half precision on CUDA, the last query at the last key, all keys seen."""
     if query.dtype not in HALVES or bias is not None or mask is not None:
         return False
@@ -65,10 +54,13 @@ def _has_cudnn() -> bool:
 
 
 @static(5, 6)
-def _by_cudnn(
-    query: jax.Array, key: jax.Array, value: jax.Array, bias: None, mask: None, scale: float, is_causal: bool
-) -> jax.Array:
+def _by_cudnn(query: Array, key: Array, value: Array, bias: Given, mask: Given, scale: float, is_causal: bool) -> Array:
     return jax.nn.dot_product_attention(query, key, value, scale=scale, is_causal=is_causal, implementation="cudnn")
+
+
+def _with_past(mask: Given, queries: int, keys: int) -> Array:
+    past = jnp.tri(queries, keys, keys - queries, dtype=bool)
+    return past if mask is None else mask & past
 
 
 class _Functions:
@@ -83,22 +75,14 @@ class _Functions:
 
 @static(5, 6)
 def _by_half_products(
-    query: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    bias: None,
-    mask: jax.Array | None,
-    scale: float,
-    is_causal: bool,
-) -> jax.Array:
+    query: Array, key: Array, value: Array, bias: Given, mask: Given, scale: float, is_causal: bool
+) -> Array:
     """Attention of a few queries: products of half precision with sums in float32, as kernels of attention do it."""
     batch, queries, all_heads, dim = query.shape
     keys, heads, _ = value.shape[1:]
     query = query.reshape(batch, queries, heads, all_heads // heads, dim)
     scores = scale * jnp.einsum("bqhgd,bkhd->bhgqk", query, key, preferred_element_type=jnp.float32)
-    if is_causal:
-        past = jnp.tri(queries, keys, keys - queries, dtype=bool)
-        mask = past if mask is None else mask & past
+    mask = _with_past(mask, queries, keys) if is_causal else mask
     if mask is not None:
         scores = jnp.where(by_groups(jnp, mask, heads), scores, -jnp.inf)
     top = lax.stop_gradient(scores.max(-1, keepdims=True, initial=-jnp.inf))
@@ -111,17 +95,8 @@ def _by_half_products(
 
 @static(5, 6)
 def _by_formula(
-    query: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    bias: jax.Array | None,
-    mask: jax.Array | None,
-    scale: float,
-    is_causal: bool,
-) -> jax.Array:
-    if is_causal:
-        queries, keys = query.shape[1], key.shape[1]
-        past = jnp.tri(queries, keys, keys - queries, dtype=bool)
-        mask = past if mask is None else mask & past
+    query: Array, key: Array, value: Array, bias: Given, mask: Given, scale: float, is_causal: bool
+) -> Array:
+    mask = _with_past(mask, query.shape[1], key.shape[1]) if is_causal else mask
     wide_bias = None if bias is None else widen(bias)
     return narrow_as(attend(_Functions(), widen(query), widen(key), widen(value), wide_bias, mask, scale), query)

@@ -33,15 +33,11 @@ cumsum = _running(jnp.cumsum)
 cumprod = _running(jnp.cumprod)
 
 
-def correlate(x: jax.Array, y: jax.Array, mode: str) -> jax.Array:
-    overhang(x.shape, y.shape, mode)  # which checks both
-    return _correlate(x, y, mode)
-
-
 @static(2)
-def _correlate(x: jax.Array, y: jax.Array, mode: str) -> jax.Array:
+def correlate(x: jax.Array, y: jax.Array, mode: str) -> jax.Array:
+    before_and_after = overhang(x.shape, y.shape, mode)  # which checks both
     if x.shape[0] < y.shape[0]:
-        return jnp.conj(_correlate(y, x, mode))[::-1]
-    wide = jnp.pad(widen(x), overhang(x.shape, y.shape, mode))
+        return jnp.conj(correlate(y, x, mode))[::-1]
+    wide = jnp.pad(widen(x), before_and_after)
     places = np.arange(wide.shape[0] - y.shape[0] + 1)[:, None] + np.arange(y.shape[0])
     return jnp.sum(wide[places] * jnp.conj(widen(y)), -1, dtype=wide.dtype).astype(x.dtype)

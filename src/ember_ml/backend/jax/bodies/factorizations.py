@@ -20,17 +20,27 @@ from ember_ml.backend.common.linalg import (
     order_step,
 )
 from ember_ml.backend.common.named_results import EighResult, EigResult, LUResult, QRResult, SVDResult
+from ember_ml.backend.contract import Body
 from ember_ml.backend.jax.jitting import jitted, static
 from ember_ml.backend.jax.tracing import values_are_read
 from ember_ml.errors import LinAlgError
 
-__all__ = ["adjoint", "or_nan", "raise_if"]
+__all__ = ["adjoint", "or_nan", "refusing"]
 
 
-def raise_if(failed: jax.Array, message: str) -> None:
-    """Raise LinAlgError where any is true, unless values are not checked, or traced and cannot be read."""
-    if values_are_read(failed) and failed.any():
-        raise LinAlgError(message)
+def refusing(message: str) -> Callable[[Body], Body]:
+    """Wrap a body that returns a result and of which matrices there is none, which raise LinAlgError."""
+
+    def wrap(compute: Body) -> Body:
+        def body(*args: Any) -> Any:
+            result, failed = compute(*args)
+            if values_are_read(failed) and failed.any():
+                raise LinAlgError(message)
+            return result
+
+        return body
+
+    return wrap
 
 
 def or_nan(part: jax.Array, whole: jax.Array) -> jax.Array:
@@ -45,19 +55,15 @@ def adjoint(x: jax.Array) -> jax.Array:
 def _of_finite(native: Callable[..., Any], check: Callable[[Any], None]) -> Callable[..., Any]:
     """Wrap ``native``: LinAlgError for matrices that are not finite, or NaN where values are not checked."""
 
+    @refusing(NOT_FINITE)
     @static(1)
     def compute(x: jax.Array, options: tuple[Any, ...]) -> tuple[Any, jax.Array]:
+        check(x)
         whole = jnp.isfinite(x).all(axis=(-2, -1))
         result = native(jnp.where(whole[..., None, None], x, 0), *options)
         return jax.tree.map(lambda part: or_nan(part, whole), result), ~whole
 
-    def body(x: jax.Array, *options: Any) -> Any:
-        check(x)
-        result, failed = compute(x, options)
-        raise_if(failed, NOT_FINITE)
-        return result
-
-    return body
+    return lambda x, *options: compute(x, options)
 
 
 def _find_phases(vectors: jax.Array) -> jax.Array:
@@ -150,15 +156,11 @@ eig = _of_finite(_eig, check_square)
 eigvals = _of_finite(_eigvals, check_square)
 
 
+@static(1)
 def qr(x: jax.Array, mode: str) -> QRResult:
     check_matrix(x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode must be 'reduced' or 'complete', not {mode!r}")
-    return _qr(x, mode)
-
-
-@static(1)
-def _qr(x: jax.Array, mode: str) -> QRResult:
     q, r = jnp.linalg.qr(x, mode)
     if jnp.iscomplexobj(x) and x.size:
         phases = _find_phase(jnp.diagonal(r, 0, -2, -1))[..., None, :]
@@ -167,15 +169,10 @@ def _qr(x: jax.Array, mode: str) -> QRResult:
     return QRResult(q, r)
 
 
-def cholesky(x: jax.Array, upper: bool) -> jax.Array:
-    check_square(x)
-    factor, failed = _cholesky(x, upper)
-    raise_if(failed, NOT_DEFINITE)
-    return factor
-
-
+@refusing(NOT_DEFINITE)
 @static(1)
-def _cholesky(x: jax.Array, upper: bool) -> tuple[jax.Array, jax.Array]:
+def cholesky(x: jax.Array, upper: bool) -> tuple[jax.Array, jax.Array]:
+    check_square(x)
     # JAX 0.10: by default the mean of both triangles; the contract reads the lower one
     factor = lax.linalg.cholesky(x, symmetrize_input=False)
     definite = jnp.isfinite(jnp.diagonal(factor, 0, -2, -1)).all(axis=-1)
@@ -183,12 +180,8 @@ def _cholesky(x: jax.Array, upper: bool) -> tuple[jax.Array, jax.Array]:
     return adjoint(factor) if upper else factor, ~definite
 
 
+@jitted
 def lu_factor(x: jax.Array) -> LUResult:
     check_matrix(x)
-    return _lu_factor(x)
-
-
-@jitted
-def _lu_factor(x: jax.Array) -> LUResult:
     lu, pivots, _ = lax.linalg.lu(x)
     return LUResult(lu, pivots.astype(jnp.int64))

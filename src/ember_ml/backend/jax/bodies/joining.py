@@ -26,13 +26,9 @@ def stack(x: list[jax.Array], axis: int) -> jax.Array:
     return _stack(tuple(x), axis)
 
 
-def unstack(x: jax.Array, axis: int) -> tuple[jax.Array, ...]:
-    return _unstack(x, axis_of(axis, x.ndim))
-
-
 @static(1)
-def _unstack(x: jax.Array, axis: int) -> tuple[jax.Array, ...]:
-    return tuple(jnp.moveaxis(x, axis, 0))
+def unstack(x: jax.Array, axis: int) -> tuple[jax.Array, ...]:
+    return tuple(jnp.moveaxis(x, axis_of(axis, x.ndim), 0))
 
 
 def split(x: jax.Array, indices_or_sections: Any, axis: int) -> list[jax.Array]:

@@ -8,19 +8,14 @@ from jax import lax
 
 from ember_ml.backend.common.linalg import SINGULAR, check_square, check_system
 from ember_ml.backend.common.named_results import SlogdetResult
-from ember_ml.backend.jax.bodies.factorizations import or_nan, raise_if
+from ember_ml.backend.jax.bodies.factorizations import or_nan, refusing
 from ember_ml.backend.jax.jitting import jitted, static
 
 
-def solve(a: jax.Array, b: jax.Array) -> jax.Array:
-    check_system(a, b)
-    result, failed = _solve(a, b)
-    raise_if(failed, SINGULAR)
-    return result
-
-
+@refusing(SINGULAR)
 @jitted
-def _solve(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+def solve(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    check_system(a, b)
     left, right = _columns(a, b)
     result, singular = _solve_columns(left, right)
     return result[..., 0] if b.ndim == 1 else result, singular
@@ -49,29 +44,19 @@ def _solve_triangle(a: jax.Array, b: jax.Array, lower: bool) -> tuple[jax.Array,
     return or_nan(lax.linalg.triangular_solve(a, b, left_side=True, lower=lower), ~singular), singular
 
 
-def solve_triangular(a: jax.Array, b: jax.Array, lower: bool) -> jax.Array:
-    check_system(a, b)
-    result, failed = _solve_triangular(a, b, lower)
-    raise_if(failed, SINGULAR)
-    return result
-
-
+@refusing(SINGULAR)
 @static(2)
-def _solve_triangular(a: jax.Array, b: jax.Array, lower: bool) -> tuple[jax.Array, jax.Array]:
+def solve_triangular(a: jax.Array, b: jax.Array, lower: bool) -> tuple[jax.Array, jax.Array]:
+    check_system(a, b)
     left, right = _columns(a, b)
     result, singular = _solve_triangle(left, right, lower)
     return result[..., 0] if b.ndim == 1 else result, singular
 
 
-def inv(x: jax.Array) -> jax.Array:
-    check_square(x)
-    result, failed = _inv(x)
-    raise_if(failed, SINGULAR)
-    return result
-
-
+@refusing(SINGULAR)
 @jitted
-def _inv(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+def inv(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    check_square(x)
     return _solve_columns(x, jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape))
 
 
@@ -85,24 +70,16 @@ def _pivots_and_sign(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     return diagonal, (1 - 2 * (exchanges % 2)).astype(x.dtype)
 
 
+@jitted
 def det(x: jax.Array) -> jax.Array:
     check_square(x)
-    return _det(x)
-
-
-@jitted
-def _det(x: jax.Array) -> jax.Array:
     diagonal, sign = _pivots_and_sign(x)
     return jnp.prod(diagonal, axis=-1) * sign
 
 
+@jitted
 def slogdet(x: jax.Array) -> SlogdetResult:
     check_square(x)
-    return _slogdet(x)
-
-
-@jitted
-def _slogdet(x: jax.Array) -> SlogdetResult:
     diagonal, sign = _pivots_and_sign(x)
     size = jnp.abs(diagonal)
     return SlogdetResult(jnp.prod(jnp.sign(diagonal), axis=-1) * sign, jnp.sum(jnp.log(size), axis=-1))

@@ -35,13 +35,9 @@ def outer(x: jax.Array, y: jax.Array) -> jax.Array:
     return x[:, None] * y
 
 
+@jitted
 def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None) -> jax.Array:
     check_linear(weight, bias)
-    return _linear(x, weight, bias)
-
-
-@jitted
-def _linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None) -> jax.Array:
     product = jnp.matmul(x, weight.T, precision=_HIGHEST)
     return product if bias is None else product + bias
 

@@ -85,11 +85,8 @@ segment_min = _reducing("min")
 segment_prod = _reducing("multiply")
 
 
+@static(1, 2, 3)
 def one_hot(x: jax.Array, num_classes: int, axis: int, dtype: Any) -> jax.Array:
     as_shape((*x.shape, num_classes))
-    return _one_hot(x, num_classes, axis_of(axis, x.ndim + 1), jnp.dtype(jnp.float32) if dtype is None else dtype)
-
-
-@static(1, 2, 3)
-def _one_hot(x: jax.Array, num_classes: int, axis: int, dtype: Any) -> jax.Array:
-    return jnp.moveaxis(x[..., None] == jnp.arange(num_classes), -1, axis).astype(dtype)
+    found = jnp.moveaxis(x[..., None] == jnp.arange(num_classes), -1, axis_of(axis, x.ndim + 1))
+    return found.astype(jnp.float32 if dtype is None else dtype)

@@ -14,29 +14,23 @@ from ember_ml.backend.jax.half_precision import widen
 from ember_ml.backend.jax.jitting import hashable, static
 
 
+@static(1, 2, 3)
 def sort(x: jax.Array, axis: int | None, descending: bool, stable: bool) -> jax.Array:
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = axis_of(axis, x.ndim or 1)
-    return _sort(x, axis, bool(descending)) if x.ndim else x
+    result = jnp.sort(x, axis) if x.ndim else x
+    return jnp.flip(result, axis) if descending and x.ndim else result
 
 
-@static(1, 2)
-def _sort(x: jax.Array, axis: int, descending: bool) -> jax.Array:
-    result = jnp.sort(x, axis)
-    return jnp.flip(result, axis) if descending else result
-
-
+@static(1, 2, 3)
 def argsort(x: jax.Array, axis: int | None, descending: bool, stable: bool) -> jax.Array:
+    x = jax.lax.stop_gradient(x)
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = axis_of(axis, x.ndim or 1)
-    return _argsort(x, axis, bool(descending)) if x.ndim else jnp.zeros((), jnp.int64)
-
-
-@static(1, 2)
-def _argsort(x: jax.Array, axis: int, descending: bool) -> jax.Array:
-    x = jax.lax.stop_gradient(x)
+    if not x.ndim:
+        return jnp.zeros((), jnp.int64)
     if descending:  # flip, sort ascending, flip: equal elements keep their order
         found = jnp.flip(jnp.argsort(jnp.flip(x, axis), axis), axis).astype(jnp.int64)
         return x.shape[axis] - 1 - found
@@ -46,20 +40,16 @@ def _argsort(x: jax.Array, axis: int, descending: bool) -> jax.Array:
 def argpartition(x: jax.Array, kth: int, axis: int) -> jax.Array:
     axis = axis_of(axis, x.ndim)
     axis_of(kth, x.shape[axis])  # which checks it
-    return _argsort(x, axis, False)
+    return argsort(x, axis, False, True)
 
 
+@static(1, 2, 3)
 def top_k(x: jax.Array, k: int, axis: int, sorted: bool) -> tuple[jax.Array, jax.Array]:
     axis = axis_of(axis, x.ndim)
     n = x.shape[axis]
     if not 0 <= k <= n:
         raise ValueError(f"there are {n} elements along axis {axis}, of which {k} cannot be taken")
-    return _top_k(x, k, axis)
-
-
-@static(1, 2)
-def _top_k(x: jax.Array, k: int, axis: int) -> tuple[jax.Array, jax.Array]:
-    indices = jax.lax.slice_in_dim(_argsort(x, axis, True), 0, k, axis=axis)
+    indices = jax.lax.slice_in_dim(argsort(x, axis, True, True), 0, k, axis=axis)
     return jnp.take_along_axis(x, indices, axis), indices
 
 
