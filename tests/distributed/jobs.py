@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ember_ml import distributed, get_backend, nn, ops, use_backend
+from ember_ml import compile, distributed, get_backend, get_backend_module, nn, ops, use_backend
 from ember_ml.distributed import collectives
 from ember_ml.distributed import strategy as strategies
 from ember_ml.nn import tensor
@@ -21,6 +21,8 @@ REDUCED = ("int8", "int32", "int64", "uint8", "float16", "bfloat16", "float32", 
 
 
 CURVES = ("loss", "mean_absolute_error", "val_loss", "val_mean_absolute_error")
+SHARDING = ("torch", "jax")
+"""The backends that split parameters over the ranks."""
 STRATEGIES = ("DataParallelStrategy", "ZeroStrategy", "FullShardStrategy")
 
 
@@ -190,7 +192,7 @@ def fits(folder: str) -> dict[str, Any]:
     """The trainer with each strategy: two epochs, and a third from the checkpoint of the two."""
     found: dict[str, Any] = {}
     for strategy in STRATEGIES:
-        if strategy == "FullShardStrategy" and get_backend() != "torch":
+        if strategy == "FullShardStrategy" and get_backend() not in SHARDING:
             continue
         rows = 32 if strategy == "FullShardStrategy" else 37
         two = fit(strategy, f"{folder}/{strategy}", 2, rows)
@@ -265,7 +267,7 @@ def state_share() -> float:
     strategy, optimizer = strategies.ZeroStrategy(), optimizers.Adam()
     model = nn.Sequential(nn.Linear(17, 31), ops.relu, nn.Linear(31, 13))
     strategy.prepare(model, optimizer)
-    _step(strategy, model, optimizer, ops.ones((2, 17)))
+    _stepping(strategy, model, optimizer)(ops.ones((2, 17)))
     return nbytes(optimizer.state_dict()) / nbytes(strategy.gather_state(optimizer))
 
 
@@ -279,7 +281,7 @@ def memory(strategy: str, layers: int = 16, width: int = 1024) -> dict[str, int]
     made = getattr(strategies, strategy)()
     small = nn.Linear(width, 1)  # so that all libraries are loaded, and the processes joined
     made.prepare(small, optimizers.Adam())
-    _step(made, small, optimizers.Adam(), x)
+    _stepping(made, small, optimizers.Adam())(x)
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is used now
     before = _peak()
     ops.seed(0)
@@ -287,8 +289,9 @@ def memory(strategy: str, layers: int = 16, width: int = 1024) -> dict[str, int]
     optimizer = optimizers.Adam()
     made.prepare(model, optimizer)
     Path("/proc/self/clear_refs").write_text("5")  # while the model was made, it was whole
+    step = _stepping(made, model, optimizer)
     for _ in range(2):
-        _step(made, model, optimizer, x)
+        step(x)
     return {"peak": _peak() - before, "parameters": 4 * layers * width * width}
 
 
@@ -331,9 +334,18 @@ def checkpoint_memory(strategy: str, folder: str, layers: int = 16, width: int =
     return found
 
 
-def _step(strategy: Any, model: nn.Module, optimizer: Any, x: Any) -> None:
-    _, gradients = nn.value_and_grad(model, lambda x: ops.mean(ops.square(model(x))))(x)
-    strategy.apply(optimizer, model.trainable(), strategy.average(list(gradients.values())))
+def _stepping(strategy: Any, model: nn.Module, optimizer: Any) -> Any:
+    """Return a step of training on a batch of inputs, compiled where the trainer would do so."""
+    gradients_of = nn.value_and_grad(model, lambda x: ops.mean(ops.square(model(x))))
+    compilation = get_backend_module().compilation
+    if compilation is not None and compilation.compiles_steps:
+        gradients_of = compile(gradients_of)
+
+    def step(x: Any) -> None:
+        gradients = gradients_of(x)[1]
+        strategy.apply(optimizer, model.trainable(), strategy.average(list(gradients.values())))
+
+    return step
 
 
 def _peak() -> int:
@@ -354,11 +366,11 @@ def everything(folder: str) -> dict[str, Any]:
     else:
         found["layers"] = read_text("layers", {"tensor": 2})
     for strategy in STRATEGIES:
-        if strategy == "FullShardStrategy" and get_backend() != "torch":
+        if strategy == "FullShardStrategy" and get_backend() not in SHARDING:
             found["refused"]["full"] = raised(train, strategy)
         else:
             found[strategy] = {"whole": train(strategy), **variants(strategy)}
-    if get_backend() == "torch":
+    if get_backend() in SHARDING:
         found["sharded"] = read_text("layers", {"shard": 2}, 4, f"{folder}/sharded")
         with use_backend("numpy"):  # and one process alone goes on from what both have written
             found["reopened"] = read_text("layers", None, 4, f"{folder}/sharded", is_saved=True)

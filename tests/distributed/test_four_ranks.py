@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.distributed.comparing import check_equal
-from tests.distributed.jobs import train
+from tests.distributed.jobs import SHARDING, train
 from tests.distributed.ranks import run_ranks
 
 pytestmark = pytest.mark.long
@@ -22,9 +22,10 @@ def test_fifty_steps_are_those_of_one_process(backend: str, strategy: str) -> No
     assert own == (whole if strategy == "DataParallelStrategy" else whole / 4)
 
 
-def test_fifty_steps_with_split_parameters() -> None:
-    pytest.importorskip("ember_ml.backend.torch")
-    check_equal(run_ranks("train", "torch", 4, strategy="FullShardStrategy"), train("SingleProcess"))
+def test_fifty_steps_with_split_parameters(backend: str) -> None:
+    if backend not in SHARDING:
+        pytest.skip("parameters are split on PyTorch and JAX")
+    check_equal(run_ranks("train", backend, 4, strategy="FullShardStrategy"), train("SingleProcess"))
 
 
 def test_numpy_over_the_engine_of_pytorch() -> None:
@@ -50,10 +51,12 @@ def test_checkpoints_of_split_parameters_need_no_whole_model(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
-def test_split_parameters_need_at_most_40_percent_of_the_memory() -> None:
-    pytest.importorskip("ember_ml.backend.torch")
+def test_split_parameters_need_at_most_half_of_the_memory(backend: str) -> None:
+    if backend not in SHARDING:
+        pytest.skip("parameters are split on PyTorch and JAX")
     exact = {"MALLOC_MMAP_THRESHOLD_": "65536"}
-    (alone,) = run_ranks("memory", "torch", 1, variables=exact, strategy="SingleProcess")
-    assert alone["peak"] > 4 * alone["parameters"]  # parameters, gradients, and two slots of Adam
-    for rank in run_ranks("memory", "torch", 4, variables=exact, strategy="FullShardStrategy"):
-        assert rank["peak"] <= 0.4 * alone["peak"]
+    (alone,) = run_ranks("memory", backend, 1, variables=exact, strategy="SingleProcess")
+    # parameters, gradients, and two slots of Adam; on JAX these are updated with the memory of the old ones
+    assert alone["peak"] > 3.9 * alone["parameters"]
+    for rank in run_ranks("memory", backend, 4, variables=exact, strategy="FullShardStrategy"):
+        assert rank["peak"] <= (0.4 if backend == "torch" else 0.5) * alone["peak"]

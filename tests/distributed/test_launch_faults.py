@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.distributed.jobs import SHARDING
 from tests.distributed.launching import TOGETHER, Launched, launch
 
 pytestmark = [
@@ -29,7 +30,7 @@ import os
 print("pid", os.getpid())
 import json, sys, time
 from ember_ml import distributed, nn, ops
-from ember_ml.distributed.strategy import DataParallelStrategy
+from ember_ml.distributed import strategy as strategies
 from ember_ml.training import Trainer, callbacks
 
 class Slow(callbacks.Callback):
@@ -37,14 +38,14 @@ class Slow(callbacks.Callback):
         print("step", trainer.steps)
         time.sleep(0.03)
 
-folder, epochs = sys.argv[1], int(sys.argv[2])
+folder, epochs, strategy = sys.argv[1], int(sys.argv[2]), getattr(strategies, sys.argv[3])
 ops.seed(0)
 model = nn.Sequential(nn.Linear(3, 8), ops.tanh, nn.Linear(8, 1))
 x = ops.sin(ops.reshape(ops.arange(120, dtype="float32"), (40, 3)))
 y = ops.sum(x, axis=1, keepdims=True)
 print("ready")
 kept = callbacks.Checkpoint(folder, every_steps=5, resume=True)
-trainer = Trainer(model, "adam", strategy=DataParallelStrategy(2), seed=3, callbacks=[kept, Slow()], progress=False)
+trainer = Trainer(model, "adam", strategy=strategy(2), seed=3, callbacks=[kept, Slow()], progress=False)
 trainer.fit(x, y, epochs=epochs, batch_size=8)
 print("weights", json.dumps({name: ops.to_numpy(value).tolist() for name, value in model.state_dict().items()}))
 """
@@ -96,10 +97,12 @@ class Killer:
         os.kill(pid, signal.SIGKILL)
 
 
-def trained(folder: Path, backend: str, epochs: int, kills: int, chances: random.Random) -> Killer:
+def trained(
+    folder: Path, backend: str, epochs: int, kills: int, chances: random.Random, strategy: str = "DataParallelStrategy"
+) -> Killer:
     options = ("-n", "2", "--backend", backend, "--timeout", str(LIMIT), "--restarts", str(kills), "--json")
     killer = Killer(kills, chances)
-    with Launched(folder, TRAINING, *options, arguments=(str(folder / "kept"), str(epochs))) as launched:
+    with Launched(folder, TRAINING, *options, arguments=(str(folder / "kept"), str(epochs), strategy)) as launched:
         watchdog = threading.Timer(900.0, launched.process.kill)
         watchdog.start()
         assert launched.process.stdout is not None
@@ -116,7 +119,21 @@ def test_ranks_killed_at_random_moments_change_nothing(backend: str, tmp_path: P
         (tmp_path / name).mkdir()
     undisturbed = trained(tmp_path / "quiet", backend, epochs, 0, random.Random(0))
     found = trained(tmp_path / "killed", backend, epochs, KILLS, random.Random(backend))
-    assert len(found.faults) == KILLS
+    check_killed(found, undisturbed, KILLS)
+
+
+def test_killed_ranks_of_split_parameters_change_nothing(backend: str, tmp_path: Path) -> None:
+    if backend not in SHARDING:
+        pytest.skip("parameters are split on PyTorch and JAX")
+    for name in ("quiet", "killed"):
+        (tmp_path / name).mkdir()
+    undisturbed = trained(tmp_path / "quiet", backend, 40, 0, random.Random(0), "FullShardStrategy")
+    found = trained(tmp_path / "killed", backend, 40, 4, random.Random(backend), "FullShardStrategy")
+    check_killed(found, undisturbed, 4)
+
+
+def check_killed(found: Killer, undisturbed: Killer, kills: int) -> None:
+    assert len(found.faults) == kills
     for fault in found.faults:
         assert fault["rank"] == fault["killed"], fault
         assert fault["code"] == 128 + signal.SIGKILL, fault

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.distributed.comparing import check_equal, largest_difference
-from tests.distributed.jobs import CLIPPED, GROUPED, REDUCED, STRATEGIES, fit, train
+from tests.distributed.jobs import CLIPPED, GROUPED, REDUCED, SHARDING, STRATEGIES, fit, train
 from tests.distributed.ranks import run_ranks
 from tests.distributed.text_models import read_text
 
@@ -99,8 +99,8 @@ def test_gradients_of_collectives(backend: str) -> None:
 
 @pytest.fixture(params=STRATEGIES)
 def trained(backend: str, request: pytest.FixtureRequest) -> list[Any]:
-    if request.param == "FullShardStrategy" and backend != "torch":
-        pytest.skip("the strategy is for PyTorch; that it is refused elsewhere is tested below")
+    if request.param == "FullShardStrategy" and backend not in SHARDING:
+        pytest.skip("the strategy is for PyTorch and JAX; that it is refused elsewhere is tested below")
     return [rank[request.param] for rank in results(backend)]
 
 
@@ -149,9 +149,10 @@ def test_two_processes_that_share_each_layer_are_one(backend: str) -> None:
     assert all(rank["bytes"] < 0.53 * alone["bytes"] for rank in ranks)
 
 
-def test_each_process_writes_its_pieces_and_any_number_reads_them() -> None:
-    pytest.importorskip("ember_ml.backend.torch")
-    ranks = results("torch")
+def test_each_process_writes_its_pieces_and_any_number_reads_them(backend: str) -> None:
+    if backend not in SHARDING:
+        pytest.skip("parameters are split on PyTorch and JAX")
+    ranks = results(backend)
     alone = read_text("layers", None, 4)
     check_equal([rank["sharded"] for rank in ranks], alone, 5e-6)
     check_equal([rank["reopened"] for rank in ranks], alone, 5e-6)
@@ -195,9 +196,8 @@ def test_each_rank_keeps_its_part_of_the_optimizer_state(backend: str) -> None:
         assert rank["DataParallelStrategy"]["whole"]["state bytes"] == [whole, whole]
 
 
-def test_a_parameter_that_is_split_may_be_assigned_to() -> None:
-    pytest.importorskip("ember_ml.backend.torch")
-    for rank in results("torch"):
+def test_a_parameter_that_is_split_may_be_assigned_to(backend: str) -> None:
+    for rank in results(backend) if backend in SHARDING else ():
         assert rank["assigned"] == [[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0], [9.0, 10.0, 11.0]], 24]
 
 
@@ -206,7 +206,7 @@ def test_what_a_strategy_cannot_do_is_refused_with_the_reason(backend: str) -> N
         refused = rank["refused"]
         assert refused["matrices"][0] == "TypeError"
         assert "whole matrices" in refused["matrices"][1]
-        if backend == "torch":
+        if backend in SHARDING:
             assert refused["uneven"][0] == "ValueError"
             assert "3 to 4" in refused["uneven"][1]
         else:

@@ -42,6 +42,7 @@ __all__ = [
     "barrier",
     "begun_average",
     "broadcast",
+    "exchange",
     "finish",
     "make_group",
     "recv",
@@ -74,7 +75,7 @@ def make_group(members: Sequence[Sequence[int]]) -> Group:
         return found
     if len(lists) == found.size:
         return Single("none", 0, 1)
-    return _run("make_group", lambda: found.subgroup(lists), found)
+    return exchange("make_group", lambda: found.subgroup(lists), found)
 
 
 def all_reduce(x: TensorLike, op: str = "sum", group: Group | None = None) -> Tensor:
@@ -213,7 +214,7 @@ def recv(shape: Sequence[int], dtype: DTypeLike, source: int) -> Tensor:
     if 0 in lengths:
         return ops.zeros(lengths, dtype=wanted)
     found = all_ranks()
-    return _run("recv", lambda: found.receive(lengths, active().dtypes[wanted], source), found)
+    return exchange("recv", lambda: found.receive(lengths, active().dtypes[wanted], source), found)
 
 
 def barrier() -> None:
@@ -222,7 +223,7 @@ def barrier() -> None:
     if found.size > 1:
         if _COMPARES:
             _compare_calls("barrier()", found)
-        _run("barrier", found.barrier, found)
+        exchange("barrier", found.barrier, found)
 
 
 def average(tensors: Sequence[Tensor], weight: float | None = None, group: Group | None = None) -> list[Tensor]:
@@ -256,7 +257,7 @@ def begun_average(tensors: Sequence[Tensor], weight: float | None = None, group:
         raise ValueError(f"a weight is a number from 0 up, not {weight!r}")
     own = [_check_reduction(backend.dtype_of(x), "mean") for x in tensors]
     wide = [ops.cast(x, "float32") if dtype in dt.HALVES else x for x, dtype in zip(tensors, own, strict=True)]
-    summed = _run("average", lambda: found.mean(wide, weight), found)
+    summed = exchange("average", lambda: found.mean(wide, weight), found)
     return [ops.cast(x, dtype) if dtype in dt.HALVES else x for x, dtype in zip(summed, own, strict=True)]
 
 
@@ -264,7 +265,7 @@ def finish(tensors: Sequence[Tensor]) -> None:
     """Compute tensors that depend on others of :func:`begun_average`: on every rank the same ones, at the same time."""
     found = all_ranks()
     if found.is_lazy:
-        _run("average", lambda: found.finish(tensors), found)
+        exchange("average", lambda: found.finish(tensors), found)
 
 
 def _reduce(native: Any, op: str, found: Group) -> Any:
@@ -328,11 +329,11 @@ def _on_native(
     if _COMPARES and compared is not None and found.size > 1:
         settings = f", {compared}" if compared else ""
         _compare_calls(f"{what}({backend.dtype_of(native)}{tuple(native.shape)}{settings})", found)
-    result = _run(what, lambda: function(native), found)
+    result = exchange(what, lambda: function(native), found)
     return wrap(result, backend) if type(x) is EmberTensor else result
 
 
-def _run(what: str, function: Callable[[], Any], found: Group) -> Any:
+def exchange(what: str, function: Callable[[], Any], found: Group) -> Any:
     """Return what ``function`` gives; a failure of the engine says on which rank and why."""
     try:
         with waiting(what):
@@ -361,7 +362,7 @@ def _compare_calls(call: str, group: Group) -> None:
 def _exchange_texts(text: str, group: Group) -> list[str]:
     """Return the texts of all ranks, each as far as its description may reach."""
     own = ops.array([*text.encode()[:_DESCRIPTION].ljust(_DESCRIPTION)], dtype="uint8")
-    gathered = _run("the comparison of calls", lambda: group.all_gather(own), group)
+    gathered = exchange("the comparison of calls", lambda: group.all_gather(own), group)
     found = ops.reshape(gathered, (group.size, -1))
     return [bytes(row).decode(errors="replace").rstrip() for row in ops.to_numpy(found).tolist()]
 

@@ -13,16 +13,10 @@ from ember_ml.backend.capabilities import deferred
 from ember_ml.backend.common.own_ops import op_on
 from ember_ml.backend.contract import FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.jax import (  # noqa: F401
-    compilation,
-    control_flow,
-    gradients,
-    optimizer_kernels,
-    random,
-    recurrent,
-)
+from ember_ml.backend.jax import compilation, control_flow, gradients, optimizer_kernels, random, recurrent  # noqa: F401
 from ember_ml.backend.jax.gaps import gaps  # noqa: F401
 from ember_ml.backend.jax.host_transfer import (  # noqa: F401
+    ArrayImpl,
     cast,
     device_named,
     device_of,
@@ -40,20 +34,23 @@ from ember_ml.core.dtypes import EmberDType, find_dtype
 
 name = key = "jax"
 is_tape = False
-tensor_type = type(jnp.zeros(()))
+tensor_type = ArrayImpl
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
 notes = {"subnormal numbers": "XLA takes them for 0 on the CPU"}
 processes = deferred(f"{__name__}.processes")
 device_mesh = deferred(f"{__name__}.device_mesh")
 bench_calls = deferred(f"{__name__}.bench_calls")
-tape_kernels = sharding = laziness = None
+sharding = deferred(f"{__name__}.sharding")
+tape_kernels = laziness = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
+# JAX 0.10: the dtype of an array is a property in Python around that of its abstract value
+_FAST = FastPath(*[x.replace(".dtype", ".aval.dtype") if type(x) is str else x for x in FastPath()])
 
 
 def fast_path(op: Any, body: Any) -> FastPath:
-    return FastPath()
+    return _FAST
 
 
 def is_native(x: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from ember_ml.backend.common.programs import TracedProgram
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.jax.host_transfer import from_host
+from ember_ml.backend.jax.sharding import Gathers, over_ranks
 from ember_ml.backend.random.generator import TracedGenerator, default_generator, streaming
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.errors import UnsupportedOp
@@ -98,17 +99,18 @@ class _Program(TracedProgram):
         return arrays
 
     def __call__(self, *tensors: jax.Array) -> Any:
-        if not self.draws:
+        while True:
             try:
-                arrays = self.compiled(None, *tensors)
+                words = np.array(default_generator().words(), np.uint32) if self.draws else None
+                arrays = self.compiled(words, *tensors)
+                break
             except _Draws:
                 self.draws = True
-            else:
-                return self.form_of(tensors).fill(arrays)
-        generator = default_generator()
-        arrays = self.compiled(np.array(generator.words(), np.uint32), *tensors)
+            except Gathers as found:
+                self.draws, self.compiled = True, over_ranks(self._trace, *found.args)
         form = self.form_of(tensors)
-        generator.skip(form.drawn)
+        if self.draws:
+            default_generator().skip(form.drawn)
         return form.fill(arrays)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from ember_ml.backend.jax.sharding import recomputing_wholes
 from ember_ml.backend.jax.tracing import is_differentiating, is_tracing
 from ember_ml.core import dtypes as dt
 from ember_ml.errors import UnsupportedOp
@@ -50,8 +51,8 @@ _FACTORIZATIONS = """
 """
 
 # JAX 0.10: no gradient of products by segments; NaN for the norm and the angle of zeros and powers of 0; 1 for abs and
-# hypot of 0; at ties the gradient of fmax and fmin goes to one side; that of i0 is 0 at 0, that of the
-# sign of complex numbers is 0 everywhere, those of logaddexp and logsumexp of nothing but -inf are NaN
+# hypot of 0; at ties the gradient of fmax and fmin goes to one side; that of i0 is 0 at 0, that of the sign of complex
+# numbers is 0 everywhere, those of logaddexp and logsumexp of nothing but -inf are NaN
 _OTHERS = "abs arctan2 fmax fmin hypot i0 logaddexp logsumexp power segment_prod sign vector_norm"
 
 without_gradient: dict[str, frozenset[dt.EmberDType]] = dict.fromkeys((_FACTORIZATIONS + _OTHERS).split(), dt.ALL)
@@ -80,7 +81,7 @@ def value_and_gradients(
         value, rest = function(*variables)
         return value, list(rest)
 
-    value, pull, rest = jax.vjp(split, *leaves, has_aux=True)
+    value, pull, rest = jax.vjp(recomputing_wholes(split), *leaves, has_aux=True)
     return value, rest, _conjugate(_pull(pull, jnp.ones_like(value)))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.array import ArrayImpl  # JAX 0.10: no public name for the class of arrays
 from jax.core import ShapedArray, Tracer
 from jax.sharding import SingleDeviceSharding
 from jaxlib import xla_client  # JAX 0.10: no public way to copy an array to a device without compiling a program
@@ -17,25 +18,6 @@ from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.backend.jax.tracing import is_top_level
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
-
-__all__ = [
-    "cast",
-    "checked",
-    "default_device",
-    "device_named",
-    "device_of",
-    "devices",
-    "dtypes",
-    "from_host",
-    "initial_device",
-    "known",
-    "like",
-    "name_of",
-    "placement",
-    "scalar",
-    "to_host",
-    "translate_failure",
-]
 
 # JAX 0.10: without this an int64 or float64 that was asked for becomes one of 32 bits, with a warning at most.
 # The switch for a block, jax.enable_x64, makes calls longer by a fifth to a third, and outside of it JAX narrows what
@@ -101,10 +83,10 @@ def name_of(device: Any) -> str:
 
 def known(x: jax.Array) -> jax.Array:
     """Return the value of an array that is differentiated eagerly; any other as it is."""
-    if isinstance(x, Tracer):
-        value = x.to_concrete_value()
-        return x if value is None else value
-    return x
+    if type(x) is ArrayImpl:  # which is found sooner than that it is no Tracer
+        return x
+    value = x.to_concrete_value() if isinstance(x, Tracer) else None
+    return x if value is None else value
 
 
 def device_of(x: jax.Array) -> str:
@@ -154,7 +136,7 @@ def to_host(x: jax.Array) -> np.ndarray:
     """Return a NumPy array that cannot be written to, in the same memory on the CPU."""
     x = known(x)
     try:
-        if not isinstance(x, Tracer):
+        if type(x) is ArrayImpl:
             x.block_until_ready()  # JAX 0.10: reading what failed to compute ends the process
     except jax.errors.JaxRuntimeError as error:
         raise translate_failure(error) from error

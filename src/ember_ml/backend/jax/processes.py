@@ -33,6 +33,14 @@ _RANKS = "ranks"
 _SPLIT = PartitionSpec(_RANKS)
 
 
+def _collective(native: Callable[..., jax.Array], **settings: Any) -> Callable[..., list[jax.Array]]:
+    return lambda xs: [native(xs[0], _RANKS, **settings)]
+
+
+_sum, _max, _min = map(_collective, (lax.psum, lax.pmax, lax.pmin))
+_gather, _scatter = _collective(lax.all_gather, tiled=True), _collective(lax.psum_scatter, tiled=True)
+
+
 def connect(place: Place) -> JAXGroup:
     """Return the group of all processes; an existing one of ``jax.distributed`` is reused."""
     if jax.distributed.is_initialized():
@@ -83,7 +91,7 @@ class JAXGroup(Group):
 
     def __init__(self, engine: str, rank: int, devices: Sequence[Any]) -> None:
         super().__init__(engine, rank, len(devices))
-        self._all = _Ranks(devices, devices[rank])
+        self.ranks = _Ranks(devices, devices[rank])
         # gloo connects a pair while the processes join, or not at all
         neighbours = {(rank + step) % self.size for step in (-1, 1)}
         self._pairs = {
@@ -99,18 +107,18 @@ class JAXGroup(Group):
         self.barrier()
 
     def all_reduce(self, x: jax.Array, how: str) -> jax.Array:
-        return self._all.run({"sum": _sum, "max": _max, "min": _min}[how], x)
+        return self.ranks.run({"sum": _sum, "max": _max, "min": _min}[how], x)
 
     def all_gather(self, x: jax.Array) -> jax.Array:
-        return self._all.run(_gather, x.reshape(1) if x.ndim == 0 else x)
+        return self.ranks.run(_gather, x.reshape(1) if x.ndim == 0 else x)
 
     def reduce_scatter(self, x: jax.Array) -> jax.Array:
-        return self._all.run(_scatter, x)
+        return self.ranks.run(_scatter, x)
 
     def broadcast(self, x: jax.Array, source: int) -> jax.Array:
         # JAX 0.10 on the CPU: no broadcast; the bits of all other ranks are 0, which makes the sum exact
         bits = _bits(x)
-        return _from_bits(self._all.run(_sum, bits if self.rank == source else jnp.zeros_like(bits)), x.shape, x.dtype)
+        return _from_bits(self.ranks.run(_sum, bits if self.rank == source else jnp.zeros_like(bits)), x.shape, x.dtype)
 
     def send(self, x: jax.Array, to: int) -> None:
         self._pass_on(_bits(x), to)
@@ -132,13 +140,13 @@ class JAXGroup(Group):
         factor = 1.0 / self.size if weight is None else float(weight)
         for bucket in buckets_of([x.dtype for x in xs], [x.nbytes for x in xs], BUCKET_BYTES):
             parts = [xs[place] for place in bucket]
-            summed = self._all.run(_sum, _join(parts, factor))
+            summed = self.ranks.run(_sum, _join(parts, factor))
             for place, part in zip(bucket, _apart(summed, parts, weight is not None), strict=True):
                 found[place] = part
         return found
 
     def barrier(self) -> None:
-        self._all.run(_sum, jnp.zeros(1))
+        self.ranks.run(_sum, jnp.zeros(1))
 
 
 class _Ranks:
@@ -147,42 +155,30 @@ class _Ranks:
     def __init__(self, devices: Sequence[Any], own: Any) -> None:
         self.own, self._mesh = own, Mesh(np.array(devices), (_RANKS,))
         self._sharding = NamedSharding(self._mesh, _SPLIT)
-        self._program = cache(self._compile)
+        self._program = cache(self.compile)
 
-    def _compile(self, function: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
-        return jax.jit(jax.shard_map(function, mesh=self._mesh, in_specs=_SPLIT, out_specs=_SPLIT))
+    def compile(self, function: Callable[[Any], Any], options: dict[str, Any] | None = None) -> Callable[[Any], Any]:
+        """Compile a function of the arrays of each rank as a program of all."""
+        # JAX 0.10: its check of which values differ between ranks refuses loops that begin with constants
+        run = jax.shard_map(function, mesh=self._mesh, in_specs=_SPLIT, out_specs=_SPLIT, check_vma=False)
+        return jax.jit(run, compiler_options=options)
 
-    def run(self, function: Callable[[jax.Array], jax.Array], x: jax.Array) -> jax.Array:
-        """Return what ``function`` of the ranks' arrays ``x`` gives on this rank, on the device of ``x``."""
-        part = jax.device_put(x if x.ndim else x.reshape(1), self.own)
-        shape = part.shape[0] * self._mesh.size, *part.shape[1:]
-        whole = jax.make_array_from_single_device_arrays(shape, self._sharding, [part])
-        try:
-            result = self._program(function)(whole).addressable_data(0).block_until_ready()
-        except ValueError as error:  # JAX 0.10: what XLA could not finish, by any name
-            raise RuntimeError(str(error)) from error
-        result = jax.device_put(result, x.sharding)
+    def run(self, function: Callable[[list[jax.Array]], list[jax.Array]], x: jax.Array) -> jax.Array:
+        """Return what ``function`` of the ranks' arrays ``x`` gives on this rank."""
+        result = self.run_all(self._program(function), [x if x.ndim else x.reshape(1)])[0]
         return result if x.ndim else result.reshape(())
 
-
-def _sum(x: jax.Array) -> jax.Array:
-    return lax.psum(x, _RANKS)
-
-
-def _max(x: jax.Array) -> jax.Array:
-    return lax.pmax(x, _RANKS)
-
-
-def _min(x: jax.Array) -> jax.Array:
-    return lax.pmin(x, _RANKS)
-
-
-def _gather(x: jax.Array) -> jax.Array:
-    return lax.all_gather(x, _RANKS, tiled=True)
-
-
-def _scatter(x: jax.Array) -> jax.Array:
-    return lax.psum_scatter(x, _RANKS, tiled=True)
+    def run_all(self, program: Callable[[Any], Any], xs: Sequence[jax.Array]) -> list[jax.Array]:
+        """Return what a compiled program gives on this rank, on the device of the first of ``xs``, none of them 0-d."""
+        wholes = [
+            jax.make_array_from_single_device_arrays((x.shape[0] * self._mesh.size, *x.shape[1:]), self._sharding, [x])
+            for x in jax.device_put(list(xs), self.own)
+        ]
+        try:
+            results = jax.block_until_ready([y.addressable_data(0) for y in program(wholes)])
+        except ValueError as error:  # JAX 0.10: what XLA could not finish, by any name
+            raise RuntimeError(str(error)) from error
+        return jax.device_put(results, xs[0].sharding)
 
 
 @jax.jit

@@ -6,37 +6,25 @@ keeps a note instead, by which the backward pass gathers the parameter again.
 
 from __future__ import annotations
 
-import math
 import weakref
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
 
+from ember_ml.backend.common.sharding import Shares
+from ember_ml.backend.processes.group import Group
+
 __all__ = ["Split", "recording"]
 
-Collective = Callable[[torch.Tensor], torch.Tensor]
 
+class Split(Shares):
+    """A parameter of which this process holds a part, and those of its wholes that still exist."""
 
-class Split:
-    """One parameter as a flat vector, padded with zeros, of which each process holds an equal part.
-
-    ``gather`` joins the parts of all processes; ``scatter`` returns this process's part of the mean over all of them.
-    """
-
-    def __init__(self, shape: tuple[int, ...], rank: int, count: int, gather: Collective, scatter: Collective) -> None:
-        self.shape, self.size = shape, math.prod(shape)
-        self.share = -(-self.size // count)
-        self._start, self._padding = self.share * rank, self.share * count - self.size
-        self._gather, self._scatter = gather, scatter
+    def __init__(self, shape: tuple[int, ...], group: Group, collectives: Any) -> None:
+        super().__init__(shape, group, collectives)
         self._whole: weakref.ref[torch.Tensor] | None = None
         self._source: tuple[torch.Tensor, int] | None = None  # the part it was gathered from, and its version
-
-    def span(self) -> tuple[int, int]:
-        """Return where this process's part begins in the vector, and how many elements it has without padding."""
-        start = min(self._start, self.size)
-        return start, min(self.share, self.size - start)
 
     def part_of(self, whole: torch.Tensor) -> torch.Tensor:
         """Copy this process's part of a whole parameter."""
@@ -69,10 +57,10 @@ class Split:
         self._source = part, part._version
 
     def gather_whole(self, part: torch.Tensor) -> torch.Tensor:
-        return self._gather(part.detach())[: self.size].view(self.shape)
+        return self.gather(part.detach())[: self.size].view(self.shape)
 
     def scatter_gradient(self, gradient: torch.Tensor) -> torch.Tensor:
-        return self._scatter(torch.nn.functional.pad(gradient.reshape(-1), (0, self._padding)))
+        return self.scatter(torch.nn.functional.pad(gradient.reshape(-1), (0, self._padding)))
 
 
 _wholes: dict[int, tuple[Split, torch.Tensor]] = {}

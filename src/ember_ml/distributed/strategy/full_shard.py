@@ -11,6 +11,7 @@ from ember_ml.backend.capabilities import Sharding
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.distributed import collectives
+from ember_ml.distributed.groups import group
 from ember_ml.distributed.pieces import LazyTensors, Piece, vector_piece
 from ember_ml.distributed.strategy.base import Strategy, check_built, give_all
 from ember_ml.distributed.strategy.zero import check_elementwise, global_square
@@ -74,9 +75,10 @@ class FullShardStrategy(Strategy):
     """Data-parallel training in which each of n processes keeps an n-th of everything (ZeRO, stage 3; FSDP).
 
     A parameter is whole only while it is computed with: it is gathered when the model reads it, gathered again when the
-    backward pass comes to it, and its gradient goes at once to the parts, averaged. On PyTorch only: elsewhere
-    gradients keep the parameters that they need, so that nothing would be saved. Every process must read parameters
-    together with the others; ``model.state_dict()`` gives whole ones. Each batch must split into equal parts.
+    backward pass comes to it, and its gradient goes at once to the parts, averaged. On PyTorch and JAX: elsewhere
+    gradients keep the parameters that they need, so that nothing would be saved, and so do those of JAX in a step that
+    is not compiled. Every process must read parameters together with the others; ``model.state_dict()`` gives whole
+    ones. Each batch must split into equal parts.
     """
 
     def __init__(self, num_devices: int | None = None) -> None:
@@ -107,7 +109,7 @@ class FullShardStrategy(Strategy):
         self._splits = {name: x.split for name, x in named.items() if isinstance(x, ShardedParameter)}
 
     def _shard_parameter(self, parameter: Parameter, engine: Sharding) -> ShardedParameter:
-        split = engine.Split(parameter.shape, self.rank, self.world_size, collectives.all_gather, _mean_part)
+        split = engine.Split(parameter.shape, group(), collectives)
         return ShardedParameter(parameter, split, engine.recording)
 
     def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
@@ -159,10 +161,6 @@ def _name_in(key: str) -> str:
     return key.partition("/")[2]
 
 
-def _mean_part(vector: Tensor) -> Tensor:
-    return collectives.reduce_scatter(vector, "mean")
-
-
 def check_equal_weights(strategy: str, weight: float | None, parts: int) -> None:
     """Raise where the parts of a batch differ in size, whose gradients the backward pass averages."""
     if weight is None:
@@ -181,6 +179,6 @@ def sharding_engine(strategy: str) -> Sharding:
     if backend.sharding is None:
         raise UnsupportedOp(
             f"{strategy} needs gradients that gather parameters again when they come to them, and those of "
-            f"{backend.name} keep them whole: use ZeroStrategy, which splits the optimizer's state, or PyTorch"
+            f"{backend.name} keep them whole: use ZeroStrategy, which splits the optimizer's state, or PyTorch or JAX"
         )
     return backend.sharding

@@ -186,9 +186,7 @@ class MeshStrategy(Strategy):
         group = self._group("tensor")
         make_flat = None
         if engine is not None:
-            shards = self._group("shard")
-            gather, mean = partial(collectives.all_gather, group=shards), partial(_mean_part, shards)
-            make_flat = partial(engine.Split, rank=shards.rank, count=shards.size, gather=gather, scatter=mean)
+            make_flat = partial(engine.Split, group=self._group("shard"), collectives=collectives)
         names = {id(x): name for name, x in model.named_parameters().items()}
         made: dict[int, ShardedParameter] = {}  # a parameter of several modules is split once
         whole: dict[int, Variable] = {}
@@ -312,10 +310,6 @@ class MeshStrategy(Strategy):
 
     def __repr__(self) -> str:
         return f"MeshStrategy({self.mesh!r}, devices={self._devices!r}, plan={self.plan!r})"
-
-
-def _mean_part(group: Group, vector: Tensor) -> Tensor:
-    return collectives.reduce_scatter(vector, "mean", group)
 
 
 def _engine() -> DeviceMesh:
