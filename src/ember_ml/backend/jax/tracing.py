@@ -26,12 +26,12 @@ def is_top_level() -> bool:
 
 def is_tracing() -> bool:
     """Whether a function is being traced to be compiled, also as a part of a loop, a branch or a checkpoint."""
-    return not is_top_level() and _is_inside(_Compiling)
+    return type(core.trace_ctx.trace) is not core.EvalTrace and _is_inside(_Compiling)
 
 
 def is_differentiating() -> bool:
     """Whether what is computed now may be differentiated: inside a gradient, or in a program, of which one may be."""
-    return not is_top_level() and _is_inside((_Compiling, *_Differentiating))
+    return type(core.trace_ctx.trace) is not core.EvalTrace and _is_inside((_Compiling, *_Differentiating))
 
 
 def _is_inside(kinds: Any) -> bool:

@@ -24,12 +24,15 @@ from ember_ml.backend.common.indexing import (
     split_basic,
 )
 from ember_ml.backend.jax.bodies.float_bits import is_true
-from ember_ml.backend.jax.host_transfer import known, like, to_host
+from ember_ml.backend.jax.host_transfer import ArrayImpl, known, like, to_host
 from ember_ml.backend.jax.jitting import jitted, static
 
 _is_true = jitted(is_true)
 _largest = np.maximum.reduce  # the method max is a function in Python around it
-_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_FEW = 256
+"""Of so many indices the list in Python is faster than NumPy's functions."""
+_last: tuple[Any, int, int] = (None, 0, 0)
+"""The last few indices that were read, which cannot change, with the least and the greatest of them."""
 
 
 def _is_mask(item: jax.Array) -> bool:
@@ -38,7 +41,8 @@ def _is_mask(item: jax.Array) -> bool:
 
 def readable(x: jax.Array) -> np.ndarray | None:
     """Return the values of ``x`` as a NumPy view, or None while they are traced and cannot be read."""
-    return None if isinstance(known(x), Tracer) else to_host(x)
+    x = known(x)
+    return to_host(x) if type(x) is ArrayImpl else None
 
 
 def in_range(index: jax.Array, size: int, wraps: bool = True) -> jax.Array:
@@ -47,15 +51,30 @@ def in_range(index: jax.Array, size: int, wraps: bool = True) -> jax.Array:
     Negative values count from the end, unless ``wraps`` is false.
     """
     # JAX 0.10: reads NaN or the last element for an index that is out of range
-    values = readable(index) if checks.enabled else None
-    if values is None or not values.size:
+    if not checks.enabled:
         return _clamp(index, size, wraps)
-    if _largest(values.view(_UNSIGNED[values.itemsize]), None) < size:  # where negative ones are larger
-        return index
-    low, high = int(values.min()), int(values.max())
+    last, low, high = _last
+    if last is not index:
+        values = readable(index)
+        if values is None or not values.size:
+            return _clamp(index, size, wraps)
+        low, high = _bounds(index, values)
     if low < (-size if wraps else 0) or high >= size:
         raise IndexError(f"index {low if low < 0 else high} is out of bounds for a dimension of size {size}")
     return index if low >= 0 else _clamp(index, size, wraps)
+
+
+def _bounds(index: jax.Array, values: np.ndarray) -> tuple[int, int]:
+    """Return the least and the greatest of the values of ``index``."""
+    global _last
+    if values.size > _FEW:
+        unsigned = values.view(f"u{values.itemsize}")
+        high = int(_largest(unsigned, None))  # negative ones are larger there
+        is_plain = values.dtype == unsigned.dtype or high < 1 << 8 * values.itemsize - 1
+        return (0, high) if is_plain else (int(values.min()), int(values.max()))
+    found = values.ravel().tolist()
+    _last = index, min(found), max(found)
+    return _last[1:]
 
 
 @static(1, 2)

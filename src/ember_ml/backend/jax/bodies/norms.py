@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ember_ml.backend.jax.half_precision import narrow_as, widen
-from ember_ml.backend.jax.jitting import hashable, static
+from ember_ml.backend.jax.jitting import static
 from ember_ml.typing import AxisLike
 
 _FEW = 1024
@@ -17,7 +17,7 @@ _FEW = 1024
 
 
 def vector_norm(x: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
-    return _vector_norm(x, hashable(axis), keepdims, ord)
+    return _vector_norm(x, tuple(axis) if type(axis) is list else axis, keepdims, ord)
 
 
 @static(1, 2, 3)
