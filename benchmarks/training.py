@@ -43,7 +43,8 @@ def ours(name: str, backend: str, compiled: bool, dropout: float) -> tuple[Step,
 
     calls = active().bench_calls
     assert calls is not None
-    return lambda: calls.evaluate(step((x, y))[0]), model
+    evaluate = calls.evaluate
+    return lambda: evaluate(step((x, y))[0]), model
 
 
 def by_hand(name: str, backend: str, compiled: bool, state: dict[str, np.ndarray], dropout: float) -> Step:

@@ -9,7 +9,6 @@ from typing import Any
 
 import ember_ml
 from ember_ml import ops
-from ember_ml.backend.capabilities import Laziness
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
@@ -177,8 +176,8 @@ class TrainingStep:
         self.is_prepared = strategy is None
         self._compiled_update = Compiled(self._update, replaces=True)
         self._compiled_for: set[Any] = set()
-        self._whole_for: tuple[TrainedState, Backend] | None = None
-        """Which parameters on which backend the last step updated as one program."""
+        self._whole_for: Backend | None = None
+        """The backend on which the last step updated the parameters as one program."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_whole_for": None}
@@ -189,14 +188,16 @@ class TrainingStep:
         The latter are None where there are no parts, or nobody wants predictions. Where several processes share a
         batch, it is the loss of the whole batch.
         """
-        given = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
         if self.objective.step is None:
             given = split_batch(batch)
+        else:
+            given = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
         backend = active()
+        if backend is self._whole_for and self.on_gradients is None:
+            result = self._compiled_update.repeat(backend, (self.used, *given))
+            if result is not None:
+                return result if backend.laziness is None else self._evaluate(backend, result)
         state = self.model.trained_state()
-        is_as_before = (state, backend) == self._whole_for and self.on_gradients is None
-        if is_as_before and self.optimizer.held() is not None:
-            return self._run_whole(backend, state, given)
         if not state.is_built:
             for part in self.objective.parts or (None,):
                 build(self.model, self.objective.loss_of, (part, None, self.used, *given), {})
@@ -211,26 +212,22 @@ class TrainingStep:
             is_compiled = backend.compilation is not None and backend.compilation.compiles_steps
         if is_compiled and self._is_whole(backend):
             self.optimizer.make_slots(state.named)  # which the program takes and gives
-            self._whole_for = (state, backend)
-            return self._run_whole(backend, state, given)
+            self._whole_for = backend
+            return self._evaluate(backend, self._compiled_update(self.used, *given))
+        self._whole_for = None
         if self.strategy is None:
             result = self._step(backend, state, is_compiled, given)
         else:
             with self.strategy.random_stream():
                 result = self._step(backend, state, is_compiled, given)
-        if backend.laziness is not None:
-            self._evaluate(backend.laziness, state, result[0])
-        return result
+        return self._evaluate(backend, result)
 
-    def _run_whole(self, backend: Backend, state: TrainedState, batch: Sequence[Any]) -> tuple[Tensor, Any, Any]:
-        result = self._compiled_update(self.used, *batch)
-        if backend.laziness is not None:
-            self._evaluate(backend.laziness, state, result[0])
-        return result
-
-    def _evaluate(self, laziness: Laziness, state: TrainedState, loss: Tensor) -> None:
+    def _evaluate(self, backend: Backend, result: tuple[Tensor, Any, Any]) -> tuple[Tensor, Any, Any]:
         """Compute what a lazy backend has put off: otherwise the graphs of all steps would pile up."""
-        laziness.evaluate(loss, *values_of([*state.variables, *self.optimizer.slot_variables()]))
+        if backend.laziness is not None:
+            changed = [*self.model.trained_state().variables, *self.optimizer.slot_variables()]
+            backend.laziness.evaluate(result[0], *values_of(changed))
+        return result
 
     def prepare(self) -> None:
         """Let the strategy make the models of all processes equal, once the model has all its parameters."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from types import FunctionType
@@ -25,6 +24,10 @@ class Holder:
         None while the variables are not all made. As long as nothing changes, each call returns the same object.
         """
         raise NotImplementedError
+
+    def still_holds(self, found: Any) -> bool:
+        """Return whether :meth:`held` would return ``found``, as before; not asked while a function is traced."""
+        return self.held() is found
 
     def renewed(self) -> Sequence[Variable]:
         """Return the variables that hold other values at each call, and that no function changes, with those values."""
@@ -72,17 +75,18 @@ class State:
         self.key = (tuple([key for _, key in found]), len(self.variables))
 
     @classmethod
-    def of(cls, holders: Sequence[Holder], last: State | None = None) -> State | None:
-        """Return the state of ``holders``; None where one of them has not made its variables yet.
-
-        It is ``last``, the state of the last call, where nothing has changed since.
-        """
+    def of(cls, holders: Sequence[Holder]) -> State | None:
+        """Return the state of ``holders``; None where one of them has not made its variables yet."""
         if not holders:
             return _NOTHING
         found: list[Any] = [holder.held() for holder in holders]
-        if last is not None and last.holders is holders and all(map(operator.is_, found, last.found)):
-            return last
         return None if None in found else cls(holders, found)
+
+    def is_of(self, holders: Sequence[Holder]) -> bool:
+        """Return whether this is the state of ``holders``, which have not changed since."""
+        if self.holders is not holders:
+            return not holders and self is _NOTHING
+        return all(holder.still_holds(found) for holder, found in zip(holders, self.found, strict=True))
 
     def thread_state(self, flat: Callable[..., Any], returns_all: bool = False) -> Callable[..., Any]:
         """Return ``flat`` with the tensors of the variables, and of those that are renewed, as first arguments.
@@ -123,9 +127,12 @@ class State:
             result, _, portable = program(*natives)
             return result, portable
         held = values_of(variables)
-        renewed = [variable for holder in self.renewing for variable in holder.renewed()]
-        values = [variable.held for variable in renewed]
-        kept = keep(variables) if selection.has_scope_here() else None  # a scope leaves variables on their backend
+        renewed: list[Variable] = []
+        for holder in self.renewing:
+            renewed += holder.renewed()
+        values = [variable.held for variable in renewed] if renewed else ()
+        # a scope leaves variables on their backend
+        kept = keep(variables) if selection.has_scopes and selection.has_scope_here() else None
         if kept is not None:
             assign_all(variables, held)
         try:

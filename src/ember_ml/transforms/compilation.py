@@ -10,6 +10,7 @@ from functools import cached_property, update_wrapper
 from itertools import islice
 from typing import Any, TypeVar
 
+from ember_ml.backend import selection
 from ember_ml.backend.capabilities import Compilation
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active, backend_of, half_here, recount_scopes, watcher_here
@@ -79,7 +80,7 @@ class Compiled:
             leaves, structure = trees.flatten((args, kwargs))
         elif last is not None and last[0] is backend and last[1] is half and last[2] == structure:
             state, program = last[3:]
-            if State.of(holders, state) is state:  # as in the last call
+            if state.is_of(holders):  # as in the last call
                 return _run(state, program, natives, backend)
         for leaf in leaves:
             kind = type(leaf)
@@ -112,6 +113,20 @@ class Compiled:
         if type(structure) is tuple:
             self._last = (backend, half, structure, state, program)
         return _run(state, program, natives, backend)
+
+    def repeat(self, backend: Backend, args: Sequence[Any]) -> Any:
+        """Return what the program of the last call gives for ``args``, by little work, as a step of training needs it.
+
+        None where something besides the values of tensors has changed since, or a scope is open: then call the object.
+        """
+        last = self._last
+        if last is None or last[0] is not backend or selection.has_scopes or backend.is_tracing():
+            return None
+        natives: list[Any] = []
+        _, half, structure, state, program = last
+        if half is not None or _flatten_natives(args, backend.tensor_type, natives) != structure:
+            return None
+        return _run(state, program, natives, backend) if state.is_of(self.holders) else None
 
     def _program(
         self,
@@ -209,7 +224,8 @@ def _build_args(form: tuple[Any, ...], natives: Iterator[Any]) -> list[Any]:
 def _run(state: State, program: Callable[..., Any], natives: list[Any], backend: Backend) -> Any:
     """Return the result of a program, with portable tensors where the function returned such."""
     result, portable = state.run(program, natives)
-    recount_scopes()
+    if selection.has_scopes:
+        recount_scopes()
     if True not in portable:
         return result
     leaves, form = trees.flatten(result)

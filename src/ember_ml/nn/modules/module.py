@@ -344,6 +344,10 @@ class Module(Hookable, Holder):
         state = self.trained_state()
         return state.held if state.is_built else None
 
+    def still_holds(self, found: Any) -> bool:
+        walk = self.__dict__.get("_walk")
+        return walk is not None and walk.is_of(found)
+
     # repr and summary
 
     def repr_settings(self) -> dict[str, Any]:

@@ -59,6 +59,11 @@ class TrainedState:
         """Return whether no module has changed since, and no element of a list or dict of modules was replaced."""
         return self._version == change_counter.count and all(map(Contents.is_current, self._contents))
 
+    def is_of(self, found: Any) -> bool:
+        """Return whether ``found`` is what ``held`` has given, and nothing has changed since."""
+        is_same = self._held is found and self._version == change_counter.count
+        return is_same and (not self._contents or all(map(Contents.is_current, self._contents)))
+
     def _add(self, module: Module, prefix: str) -> None:
         """Add a module whose parts have names that start with ``prefix``."""
         seen = self._seen

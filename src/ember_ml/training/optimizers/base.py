@@ -229,6 +229,9 @@ class Optimizer(Holder):
             self._held, self._numbers = (self.slot_variables(), next(_serials)), None
         return self._held
 
+    def still_holds(self, found: Any) -> bool:
+        return self._held is found
+
     def renewed(self) -> Sequence[Variable]:
         """Return the scalars of the next update, which a compiled function takes as one tensor."""
         numbers: list[float] = []
