@@ -9,6 +9,7 @@ from typing import Any
 
 import ember_ml
 from ember_ml import ops
+from ember_ml.backend.capabilities import Laziness
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
@@ -196,7 +197,9 @@ class TrainingStep:
         if backend is self._whole_for and self.on_gradients is None:
             result = self._compiled_update.repeat(backend, (self.used, *given))
             if result is not None:
-                return result if backend.laziness is None else self._evaluate(backend, result)
+                if backend.laziness is not None:
+                    self._evaluate(backend.laziness, self.model.trained_state(), result[0])
+                return result
         state = self.model.trained_state()
         if not state.is_built:
             for part in self.objective.parts or (None,):
@@ -213,21 +216,19 @@ class TrainingStep:
         if is_compiled and self._is_whole(backend):
             self.optimizer.make_slots(state.named)  # which the program takes and gives
             self._whole_for = backend
-            return self._evaluate(backend, self._compiled_update(self.used, *given))
-        self._whole_for = None
-        if self.strategy is None:
+            result = self._compiled_update(self.used, *given)
+        elif self.strategy is None:
             result = self._step(backend, state, is_compiled, given)
         else:
             with self.strategy.random_stream():
                 result = self._step(backend, state, is_compiled, given)
-        return self._evaluate(backend, result)
-
-    def _evaluate(self, backend: Backend, result: tuple[Tensor, Any, Any]) -> tuple[Tensor, Any, Any]:
-        """Compute what a lazy backend has put off: otherwise the graphs of all steps would pile up."""
         if backend.laziness is not None:
-            changed = [*self.model.trained_state().variables, *self.optimizer.slot_variables()]
-            backend.laziness.evaluate(result[0], *values_of(changed))
+            self._evaluate(backend.laziness, state, result[0])
         return result
+
+    def _evaluate(self, laziness: Laziness, state: TrainedState, loss: Tensor) -> None:
+        """Compute what a lazy backend has put off: otherwise the graphs of all steps would pile up."""
+        laziness.evaluate(loss, *values_of([*state.variables, *self.optimizer.slot_variables()]))
 
     def prepare(self) -> None:
         """Let the strategy make the models of all processes equal, once the model has all its parameters."""

@@ -117,14 +117,17 @@ class Compiled:
     def repeat(self, backend: Backend, args: Sequence[Any]) -> Any:
         """Return what the program of the last call gives for ``args``, by little work, as a step of training needs it.
 
-        None where something besides the values of tensors has changed since, or a scope is open: then call the object.
+        None where something besides the values of tensors has changed since: then call the object.
         """
         last = self._last
-        if last is None or last[0] is not backend or selection.has_scopes or backend.is_tracing():
+        if last is None or last[0] is not backend or backend.is_tracing():
+            return None
+        if selection.has_scopes and watcher_here() is not None:
             return None
         natives: list[Any] = []
         _, half, structure, state, program = last
-        if half is not None or _flatten_natives(args, backend.tensor_type, natives) != structure:
+        is_same = half is (half_here() if selection.has_scopes else None)
+        if not is_same or _flatten_natives(args, backend.tensor_type, natives) != structure:
             return None
         return _run(state, program, natives, backend) if state.is_of(self.holders) else None
 
