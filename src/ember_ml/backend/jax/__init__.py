@@ -46,7 +46,9 @@ tape_kernels = laziness = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 # JAX 0.10: the dtype of an array is a property in Python around that of its abstract value
-_FAST = FastPath(*[x.replace(".dtype", ".aval.dtype") if type(x) is str else x for x in FastPath()])
+_FAST = FastPath()._replace(
+    **{name: x.replace(".dtype", ".aval.dtype") for name, x in FastPath()._asdict().items() if type(x) is str}
+)
 
 
 def fast_path(op: Any, body: Any) -> FastPath:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src.array import ArrayImpl  # JAX 0.10: no public name for the class of arrays
+from jax._src import array as arrays
 from jax.core import ShapedArray, Tracer
 from jax.sharding import SingleDeviceSharding
 from jaxlib import xla_client  # JAX 0.10: no public way to copy an array to a device without compiling a program
@@ -24,6 +24,7 @@ from ember_ml.core.dtypes import EmberDType
 # was made inside: 2**40 + 1 is 1.
 jax.config.update("jax_enable_x64", True)
 
+ArrayImpl = arrays.ArrayImpl  # JAX 0.10: no public name for the class of arrays
 dtypes: dict[EmberDType, np.dtype] = host_dtypes
 _LONG = 2**31
 _PLATFORMS = {"gpu": "cuda", "rocm": "cuda"}

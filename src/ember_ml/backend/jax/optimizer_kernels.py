@@ -59,8 +59,8 @@ def _sgd(given: Any, g: jax.Array, p: jax.Array, velocity: jax.Array | None = No
     g = g + given.weight_decay * p if given.weight_decay else g
     if velocity is None:
         return (p - given.rate * g,)
-    velocity = given.momentum * velocity + g
-    return p - given.rate * (g + given.momentum * velocity if given.nesterov else velocity), velocity
+    new = given.momentum * velocity + g
+    return p - given.rate * (g + given.momentum * new if given.nesterov else new), new
 
 
 def _lion(given: Any, g: jax.Array, p: jax.Array, mean: jax.Array) -> tuple[jax.Array, ...]:
@@ -77,8 +77,8 @@ def _rmsprop(
     change = g / (jnp.sqrt(square) + given.epsilon)
     if velocity is None:
         return p - given.rate * change, square
-    velocity = given.momentum * velocity + change
-    return p - given.rate * velocity, square, velocity
+    new = given.momentum * velocity + change
+    return p - given.rate * new, square, new
 
 
 def _adagrad(given: Any, g: jax.Array, p: jax.Array, square: jax.Array) -> tuple[jax.Array, ...]:

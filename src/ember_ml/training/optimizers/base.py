@@ -80,6 +80,7 @@ class Optimizer(Holder):
         self._members: dict[tuple[int, ...], Optimizer | None] = {} if self.groups else {(): self}
         self._state: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
         self._numbers: Variable | None = None  # the scalars of the next update, while a compiled function makes it
+        self._scalars: list[float] = []  # what it holds
         self._held: tuple[list[Variable], Hashable] | None = None  # what held returns, until slots or members change
         self._is_traced = False
         self._made: list[tuple[str, str]] = []  # the slots that a trace has made, and their parameters
@@ -243,9 +244,10 @@ class Optimizer(Holder):
             held = self._numbers = Variable(array("f", numbers))
         elif held.home is not backend:
             held.assign(array("f", numbers))
-        else:
+        elif numbers != self._scalars:
             assert backend.compilation is not None  # which asks for them
             held.held = backend.compilation.argument(numbers, held.held)
+        self._scalars = numbers
         return (held,)
 
     def _read_scalars(self, parts: Sequence[tuple[tuple[int, ...], Optimizer, Any]]) -> list[Sequence[Any]]:
@@ -281,6 +283,8 @@ class Optimizer(Holder):
     def after_run(self, done: tuple[bool, tuple[tuple[str, str], ...]], made: Sequence[Tensor]) -> None:
         is_updated, slots = done
         self.step += is_updated
+        if is_updated and not callable(self.learning_rate):
+            self.renewed()  # while the device computes: most often the next update takes these
         for (slot, name), native in zip(slots, made, strict=True):  # while it was traced, they held traced tensors
             self._state[slot][name] = Variable(native)
             self._held = None
