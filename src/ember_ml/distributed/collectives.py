@@ -42,7 +42,6 @@ __all__ = [
     "barrier",
     "begun_average",
     "broadcast",
-    "exchange",
     "finish",
     "make_group",
     "recv",
