@@ -114,6 +114,14 @@ class Gradients(Engine, Protocol):
         """
         ...
 
+    @property
+    def unrecorded(self) -> Callable[[], AbstractContextManager[Any]] | None:
+        """Return a block in which the library neither records calls nor gets ready to: nobody differentiates them.
+
+        None where it does neither unless it is asked to.
+        """
+        ...
+
     def stop_gradient(self, x: Any, /) -> Any: ...
 
     def is_differentiating(self) -> bool:

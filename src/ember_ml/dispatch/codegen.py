@@ -172,7 +172,10 @@ def _hot_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
     others = body.others.keys() if isinstance(body, ByDType) else ()
     tensors = [op.parameters[index] for index, role in op.roles if role is TENSOR]
     sequences = [op.parameters[index] for index, role in op.roles if role is SEQUENCE]
-    if any(role in _SLOW_ROLES for _, role in op.roles) or op.rule.result == "own" or not (tensors or sequences):
+    if any(role in _SLOW_ROLES for _, role in op.roles) or not (tensors or sequences):
+        return []
+    has_own_result = op.rule.result == "own"  # of other kinds than its tensor: dispatch wraps the portable ones
+    if has_own_result and not (tensors and len(op.roles) == 1):
         return []
     path: FastPath = backend.fast_path(op, body)
     roles = {op.parameters[index]: role for index, role in op.roles if role in _TENSOR_ROLES}
@@ -225,7 +228,7 @@ def _hot_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
     made[y] = number.format(x=x, y=y)
     number_args = ", ".join(made.get(name, name) for name in op.parameters)
     source = template.format(x=x, y=y, args=", ".join(op.parameters), number_args=number_args)
-    if not sequences:
+    if not sequences and not has_own_result:
         source = source.rstrip("\n") + "\n" + _portable_lines(op, x, y, beside, number, path)
     source = re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{suffix}", source)
     # a dtype or device that the caller names is for dispatch to resolve

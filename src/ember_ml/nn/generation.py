@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.random import distributions
+from ember_ml.backend.random.draw import draw
+from ember_ml.backend.selection import active
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import IndexLike, Tensor
 
@@ -57,7 +60,7 @@ def generate(
     ends = [stop] if isinstance(stop, int) else list(stop)
     rows = ops.reshape(given, (-1, given.shape[-1]))
     stream = ops.random.Generator(seed) if isinstance(seed, int) else seed
-    with in_use(model):
+    with in_use(model), _unrecorded():
         found, state, is_open = [rows], begin(rows.shape[0]), None
         for _ in range(count):
             logits, state = model(found[-1], state=state)
@@ -85,6 +88,12 @@ def in_use(model: Module) -> Iterator[None]:
             module.training = mode
 
 
+def _unrecorded() -> AbstractContextManager[Any]:
+    """Return a block for calls that nobody differentiates: tokens have no gradient."""
+    gradients = active().gradients
+    return nullcontext() if gradients is None or gradients.unrecorded is None else gradients.unrecorded()
+
+
 def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
     """Raise unless these say how to choose a token."""
     if not temperature >= 0:
@@ -99,7 +108,7 @@ def choose_token(logits: Tensor, temperature: float, top_k: int | None, top_p: f
     """Return one token for each row of logits."""
     if temperature == 0:
         return ops.argmax(logits, -1)
-    place = ops.random_uniform((logits.shape[0], 1), device=ops.get_device(logits), seed=stream)
+    place = draw(distributions.UNIFORM.float32, (logits.shape[0], 1), ops.get_device(logits), stream)
     return find_token(logits, temperature, top_k, top_p, place)
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "ruled_inside_gradients",
     "sees_arguments_only",
     "stop_gradient",
+    "unrecorded",
     "value_and_gradients",
     "variable",
     "vmap",
@@ -43,7 +44,7 @@ __all__ = [
 stop_gradient = lax.stop_gradient
 sees_arguments_only = True
 refuses_captured = True
-variable = None
+variable = unrecorded = None
 
 # JAX 0.10: no gradient of eigenvectors, of complete or wide QR, of full SVD; NaN for equal eigenvalues
 _FACTORIZATIONS = """

@@ -23,6 +23,7 @@ __all__ = [
     "ruled_inside_gradients",
     "sees_arguments_only",
     "stop_gradient",
+    "unrecorded",
     "value_and_gradients",
     "variable",
     "vmap",
@@ -32,7 +33,7 @@ __all__ = [
 stop_gradient = mx.stop_gradient
 sees_arguments_only = True
 refuses_captured = False
-variable = None
+variable = unrecorded = None
 
 _NEVER = """
     cbrt cholesky det eig eigh eigvals eigvalsh inv lstsq lu_factor pinv qr slogdet solve solve_triangular svd svdvals

@@ -19,7 +19,7 @@ from ember_ml.backend.contract import Backend
 from ember_ml.backend.host_arrays import cast_host, host_dtypes
 from ember_ml.backend.random.distributions import Variate
 from ember_ml.backend.random.generator import Key, SeedLike, next_key
-from ember_ml.backend.random.threefry import MASK, fill
+from ember_ml.backend.random.threefry import FEW, MASK, few_words, fill
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import EmberDType, int32
 from ember_ml.errors import UnsupportedOp
@@ -54,8 +54,11 @@ _SIGNED_WORD = Variate("signed word", int32, False, lambda lanes, word: word)
 
 def host_draw(variate: Variate, key: tuple[int, int], count: int) -> np.ndarray:
     """Return ``count`` numbers, computed by NumPy."""
-    out = np.empty(count, dtype=host_dtypes[variate.dtype])
     write = None if variate.wide else _IN_PLACE.get(variate.name)
+    if write is _write_uniform and count <= FEW:
+        first, second = few_words(key, (count + 1) // 2)
+        return np.array([(word >> 8) * 2.0**-24 for word in (first + second)[:count]], dtype=np.float32)
+    out = np.empty(count, dtype=host_dtypes[variate.dtype])
     fill(out, key, partial(_write_formula, variate) if write is None else partial(write, variate), variate.wide)
     return out
 

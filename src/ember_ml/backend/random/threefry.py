@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CHUNK", "MASK", "block", "fill", "lane_block", "lane_key", "signed"]
+__all__ = ["CHUNK", "FEW", "MASK", "block", "few_words", "fill", "lane_block", "lane_key", "signed"]
 
 MASK = 0xFFFFFFFF
 CHUNK = 32768  # blocks at a time: the three buffers stay in the cache
 
-_FEW = 4  # blocks that cost less one by one than the calls that compute any number of them
+FEW = 4  # blocks that cost less one by one than the calls that compute any number of them
 
 _PARITY = 0x1BD11BDA
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -80,6 +80,12 @@ def lane_key(
     return lane_block(first, second, upper + as_integer(carry), lower, keep)
 
 
+def few_words(key: tuple[int, int], blocks: int) -> tuple[list[int], list[int]]:
+    """Return the first and the second words of so many blocks, computed one by one."""
+    pairs = [block(key, number << 32 | blocks + number) for number in range(blocks)]
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
 def fill(out: np.ndarray, key: tuple[int, int], write: Callable[..., Any], wide: bool) -> None:
     """Fill the vector ``out``: ``write(piece, words)`` fills a piece of it; it gets two vectors of words if ``wide``.
 
@@ -88,9 +94,8 @@ def fill(out: np.ndarray, key: tuple[int, int], write: Callable[..., Any], wide:
     """
     count = len(out)
     blocks = count if wide else (count + 1) // 2
-    if blocks <= _FEW:
-        words = np.array([block(key, number << 32 | blocks + number) for number in range(blocks)], dtype=np.uint32)
-        x, y = words.reshape(blocks, 2).T.copy()
+    if blocks <= FEW:
+        x, y = (np.array(side, dtype=np.uint32) for side in few_words(key, blocks))
         _write(out, 0, blocks, x, y, write, wide)
         return
     size = min(CHUNK, blocks)
@@ -116,7 +121,8 @@ def _write(
         return
     write(out[start:end], x)
     rest = out[blocks + start : blocks + end]
-    write(rest, y[: len(rest)])
+    if len(rest):
+        write(rest, y[: len(rest)])
 
 
 def _steps(key: tuple[int, int]) -> list[tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray, np.ndarray]]:

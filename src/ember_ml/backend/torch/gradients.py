@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
@@ -29,6 +30,7 @@ __all__ = [
     "ruled_inside_gradients",
     "sees_arguments_only",
     "stop_gradient",
+    "unrecorded",
     "value_and_gradients",
     "variable",
     "vmap",
@@ -70,6 +72,17 @@ def is_differentiating() -> bool:
 def may_be_differentiated_again() -> bool:
     """Whether a second derivative, or another transform, may be applied to what is computed now."""
     return getattr(_nesting, "depth", 0) > 1 or _is_transformed()
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    if is_inside_transform():
+        yield
+        return
+    # torch 2.13: without gradients a call still passes through the layers that would record it and its views, which
+    # takes a tenth of the time of a small model; inference_mode would make tensors that can never be trained
+    with torch.no_grad(), torch._C._AutoDispatchBelowADInplaceOrView():
+        yield
 
 
 def is_recorded_once(*tensors: torch.Tensor | None) -> bool:

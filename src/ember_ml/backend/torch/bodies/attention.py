@@ -21,8 +21,9 @@ def dot_product_attention(
     scale: float | None,
     is_causal: bool,
 ) -> torch.Tensor:
-    check_attention(query.shape, key.shape, value.shape, bias, mask)
-    queries, keys = query.shape[1], key.shape[1]
+    of_query, of_key = query.shape, key.shape  # read once: a tensor makes a new one at each reading
+    check_attention(of_query, of_key, value.shape, bias, mask)
+    queries, keys = of_query[1], of_key[1]
     if is_causal and (queries != keys or mask is not None or bias is not None):
         # torch 2.13: aligns the first query with the first key; the contract aligns the last ones
         past = torch.ones(queries, keys, dtype=torch.bool, device=query.device).tril(keys - queries)
@@ -32,11 +33,13 @@ def dot_product_attention(
     if mask is not None and mask.ndim < 4:
         mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
     # torch 2.13: a size traced as a symbol does not compare to a bool, hence the branch
-    grouped = {"enable_gqa": True} if query.shape[2] != key.shape[2] else {}
+    grouped = {"enable_gqa": True} if of_query[2] != of_key[2] else {}
     rows = (query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2))
-    if torch.compiler.is_compiling() and _is_small(query, grouped, mask):
-        return _attend_by_sums(*rows, mask, scale).transpose(1, 2)
-    if not torch.compiler.is_compiling() and may_be_differentiated_again():
+    if torch.compiler.is_compiling():
+        if _is_small(query, grouped, mask):
+            return _attend_by_sums(*rows, mask, scale).transpose(1, 2)
+        result = F.scaled_dot_product_attention(*rows, mask, 0.0, is_causal, scale=scale, **grouped)
+    elif may_be_differentiated_again():
         with sdpa_kernel(SDPBackend.MATH):  # torch 2.13: no second derivatives of fused kernels (pytorch#116350)
             result = F.scaled_dot_product_attention(*rows, mask, 0.0, is_causal, scale=scale, **grouped)
     else:

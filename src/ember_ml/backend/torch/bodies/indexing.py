@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from ember_ml.backend import value_checks as checks
 from ember_ml.backend.common.indexing import (
@@ -79,11 +78,14 @@ def _bounds(index: torch.Tensor) -> tuple[int, int] | None:
         return None
 
 
+def _is_checked_by_torch(x: torch.Tensor) -> bool:
+    """Whether torch itself raises where an index of ``x`` is out of range: in eager code on the CPU."""
+    return checks.enabled and x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
 def _checked_by_torch(index: torch.Tensor, y: torch.Tensor, axis: int) -> torch.Tensor:
     """Do the same as ``in_range`` for ``y[index]``; on the CPU torch checks and wraps unless nothing is selected."""
-    if checks.enabled and y.numel() and index.device.type == "cpu" and not torch.compiler.is_compiling():
-        return index.to(torch.int64)
-    return in_range(index, y.shape[axis])
+    return index.to(torch.int64) if y.numel() and _is_checked_by_torch(index) else in_range(index, y.shape[axis])
 
 
 def places(mask: torch.Tensor) -> torch.Tensor:
@@ -216,17 +218,28 @@ def _update_by_number(x: torch.Tensor, key: tuple[Any, ...], values: torch.Tenso
 def _take(x: torch.Tensor, indices: torch.Tensor, axis: int | None) -> torch.Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
+    if axis == 0 and x.ndim == 2 and x.is_floating_point():  # embedding has the faster gradient
+        if x.shape[0] and _is_checked_by_torch(x):
+            try:
+                return torch.embedding(x, indices.to(torch.int64))
+            except IndexError:  # out of range, or counted from the end
+                pass
+        return torch.embedding(x, in_range(indices, x.shape[0]))
     inside = in_range(indices, x.shape[axis])
     axis %= x.ndim
-    if axis == 0 and x.ndim == 2 and x.is_floating_point():  # embedding has the faster gradient
-        return F.embedding(inside, x)
     flat = inside.reshape(-1)
     return x.index_select(axis, flat).reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
 def _take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
     wide_x, wide_indices = broadcast_along(x.shape, indices.shape, axis)
-    return x.expand(wide_x).gather(axis, in_range(indices, x.shape[axis]).expand(wide_indices))
+    wide = x.expand(wide_x)
+    if _is_checked_by_torch(x):
+        try:
+            return wide.gather(axis, indices.to(torch.int64).expand(wide_indices))
+        except (IndexError, RuntimeError):  # out of range, or counted from the end
+            pass
+    return wide.gather(axis, in_range(indices, x.shape[axis]).expand(wide_indices))
 
 
 def _put_along_axis(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int) -> torch.Tensor:

@@ -72,9 +72,16 @@ def _top_k(x: Tensor, k: int, axis: int, sorted: bool) -> tuple[Tensor, Tensor]:
     n = x.shape[axis]
     if not 0 <= k <= n:
         raise ValueError(f"there are {n} elements along axis {axis}, of which {k} cannot be taken")
+    if x.numel() <= _FEW and x.device.type == "cpu":
+        values, indices = torch.sort(x, dim=axis, descending=True, stable=True)
+        return values.narrow(axis, 0, k), indices.narrow(axis, 0, k)
     rows = x.movedim(axis, -1)
     indices = _first_largest(rows.detach(), k).movedim(-1, axis)
     return torch.take_along_dim(x, indices, axis), indices
+
+
+_FEW = 512
+"""Elements that are sorted in less time than the calls of a selection take."""
 
 
 def _first_largest(rows: Tensor, k: int) -> Tensor:
@@ -86,7 +93,10 @@ def _first_largest(rows: Tensor, k: int) -> Tensor:
     if not k or not rows.numel():
         return torch.zeros((*rows.shape[:-1], k), dtype=torch.int64, device=rows.device)
     values, indices = torch.topk(rows, min(k + 1, n))
-    is_clear = k == n or (as_shared_array(rows) is not None and not _equal(values[..., k - 1], values[..., k]).any())
+    is_readable = as_shared_array(rows) is not None
+    if is_readable and bool((values[..., :-1] > values[..., 1:]).all()):
+        return indices[..., :k]
+    is_clear = k == n or (is_readable and not _equal(values[..., k - 1], values[..., k]).any())
     indices, by_index = torch.sort(indices[..., :k])
     values, by_value = torch.sort(torch.gather(values, -1, by_index), descending=True, stable=True)
     indices = torch.gather(indices, -1, by_value)

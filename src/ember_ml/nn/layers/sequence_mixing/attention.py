@@ -137,13 +137,15 @@ class Attention(Heads, SequenceMixingLayer):
             raise ValueError(f"{type(self).__name__} takes x of shape (batch, length, {self.hidden}), not {shape}")
         heads, groups = self.count_heads(projected)
         turned = heads + groups
-        parts = ops.reshape(projected, (*projected.shape[:2], turned + groups, self.width))
+        batch, length, _ = projected.shape
         if self.rotary and self.query_norm is None:
+            parts = ops.reshape(projected, (batch, length, turned + groups, self.width))
             both, value = ops.split(parts, (turned,), axis=2)
             query, key = ops.split(self._rotate(both, state), (heads,), axis=2)
-        elif state is not None:  # slices cost less than a split, whose gradient costs less than theirs
-            query, key, value = parts[:, :, :heads], parts[:, :, heads:turned], parts[:, :, turned:]
+        elif heads == groups:
+            query, key, value = ops.unstack(ops.reshape(projected, (batch, length, 3, heads, self.width)), axis=2)
         else:
+            parts = ops.reshape(projected, (batch, length, turned + groups, self.width))
             query, key, value = ops.split(parts, (heads, turned), axis=2)
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
