@@ -90,10 +90,8 @@ def _resolve(kind: str, groups: list[dict[str, Any]], name: str) -> dict[str, An
     return words
 
 
-@pytest.mark.parametrize("seed", range(25))
-@pytest.mark.parametrize("kind", ["sgd", "adam", "adamw", "adagrad"])
-def test_groups_equal_those_of_pytorch(backend: str, kind: str, seed: int) -> None:
-    """Also after going on in another model and optimizer from a state in the middle, then to the last bit."""
+def draw_case(kind: str, seed: int) -> tuple[Net, list[Values], dict[str, Any], Values]:
+    """A model, the gradients of its steps, settings of the optimizer with random groups; what PyTorch makes of them."""
     rng = random.Random(f"{kind} {seed}")
     groups = _random_groups(rng, kind)
     max_norm = rng.choice([None, 0.5])
@@ -105,9 +103,20 @@ def test_groups_equal_those_of_pytorch(backend: str, kind: str, seed: int) -> No
         kind, before, steps, {name: x for name, x in settings.items() if x is not None}, max_norm
     )
     options: dict[str, Any] = {"learning_rate": 0.1, "weight_decay": 0.02, "max_norm": max_norm, "groups": groups}
-    make = type(optimizers.get(kind))
     if kind == "sgd":
         options["momentum"] = 0.5
+    return model, steps, options, wanted
+
+
+KINDS = ("sgd", "adam", "adamw", "adagrad")
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("kind", KINDS)
+def test_groups_equal_those_of_pytorch(backend: str, kind: str, seed: int) -> None:
+    """Also after going on in another model and optimizer from a state in the middle, then to the last bit."""
+    model, steps, options, wanted = draw_case(kind, seed)
+    make = type(optimizers.get(kind))
     shapes = {name: x.shape for name, x in model.named_parameters().items()}
     optimizer = make(**options)
     other, again = _make_net(seed + 1), make(**options)

@@ -25,7 +25,22 @@ def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> torc
         tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
     else:
         tensor = torch.from_numpy(array)
-    return tensor if device is None or device == "cpu" else tensor.to(device)
+    return tensor if device is None or device == "cpu" else _send(tensor, device)
+
+
+_MOST_PINNED = 2**26
+"""Bytes that are sent from pinned memory, which PyTorch keeps for the next ones: batches are, whole models are not."""
+
+
+def _send(tensor: torch.Tensor, device: str) -> torch.Tensor:
+    """Copy a tensor to a device; to CUDA through pinned memory, so that the program need not wait for the device.
+
+    PyTorch uses the pinned memory again only after the copy, and whatever reads the copy comes after it.
+    """
+    # torch 2.11 on CUDA: a copy from other memory waits for everything that the device has to do before it
+    if device.startswith("cuda") and tensor.nbytes <= _MOST_PINNED:
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 _is_tracking = torch._C._functorch.is_gradtrackingtensor  # pyright: ignore[reportAttributeAccessIssue]
