@@ -15,9 +15,9 @@ def check_attention(
     query: Sequence[int], key: Sequence[int], value: Sequence[int], bias: Any = None, mask: Any = None
 ) -> None:
     """Raise ``ValueError`` where the shapes of an attention do not fit together."""
-    if bias is None and mask is None and key == value and len(query) == 4 and query[2:] == key[2:]:
-        if query[0] == key[0] and key[2]:
-            return  # in the most frequent case few tests suffice
+    is_plain = bias is None and mask is None and key == value and len(query) == 4
+    if is_plain and query[0] == key[0] and query[2:] == key[2:] and key[2]:
+        return  # in the most frequent case few tests suffice
     for name, shape in (("query", query), ("key", key), ("value", value)):
         if len(shape) != 4:
             raise ValueError(f"{name} has {len(shape)} dimensions; it must have 4: {_LAYOUT}")

@@ -46,6 +46,11 @@ class _Lanes:
     def where(self, condition: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.where(condition, x, y)
 
+    def otherwise(
+        self, condition: jax.Array, x: jax.Array, compute: Callable[[jax.Array], jax.Array], source: jax.Array
+    ) -> jax.Array:
+        return self.where(condition, x, compute(source))
+
     def keep(self, x: jax.Array) -> jax.Array:
         return x
 

@@ -45,6 +45,11 @@ class _Lanes:
     def where(self, condition: mx.array, x: mx.array, y: mx.array) -> mx.array:
         return mx.where(condition, x, y)
 
+    def otherwise(
+        self, condition: mx.array, x: mx.array, compute: Callable[[mx.array], mx.array], source: mx.array
+    ) -> mx.array:
+        return self.where(condition, x, compute(source))
+
     def keep(self, x: mx.array) -> mx.array:
         return x
 

@@ -17,7 +17,7 @@ __all__ = ["constant", "derive", "draw", "native", "next_key", "order", "takes"]
 
 
 def takes(variate: Variate, key: Key, device: str | None) -> bool:
-    return True
+    return False  # the host's numbers are NumPy's
 
 
 def draw(variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> np.ndarray:

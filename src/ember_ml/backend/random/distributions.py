@@ -46,6 +46,10 @@ class Lanes(Protocol):
         ...
 
     def where(self, condition: Any, x: Any, y: Any) -> Any: ...
+    def otherwise(self, condition: Any, x: Any, compute: Callable[[Any], Any], source: Any) -> Any:
+        """Return ``x`` where the condition holds, ``compute(source)``, element by element, where it does not."""
+        ...
+
     def keep(self, x: Any) -> Any:
         """Return ``x``, which is used more than once: a compiler shall not compute it again for each use."""
         ...
@@ -214,18 +218,25 @@ def _waiting_time(p: _Precision, lanes: Lanes, words: Sequence[Any]) -> Any:
     return lanes.keep(lanes.where(x > 0.5, near, time))
 
 
-def _half_quantile(p: _Precision, lanes: Lanes, q: Any, tail: Any) -> Any:
-    """Return the positive normal number that has the probability ``q`` between 0 and itself, and ``tail`` above it."""
+def _half_quantile(p: _Precision, lanes: Lanes, q: Any, tail_of: Callable[[Any], Any], source: Any) -> Any:
+    """Return the positive normal number that has the probability ``q`` between 0 and itself.
+
+    ``tail_of(source)`` is the probability above it.
+    """
     centre, side, *far = p.quantile
+
+    def beyond(source: Any) -> Any:
+        t = lanes.keep(lanes.sqrt(-_log(p, lanes, tail_of(source))))
+        u = lanes.keep(t - 1.6)
+        found = _polynomial(side[0], u) / _polynomial(side[1], u)
+        for numerator, denominator in far:
+            u = lanes.keep(t - 5.0)
+            found = lanes.where(t > 5.0, _polynomial(numerator, u) / _polynomial(denominator, u), found)
+        return found
+
     t = lanes.keep(0.180625 - q * q)
     near = q * (_polynomial(centre[0], t) / _polynomial(centre[1], t))
-    t = lanes.keep(lanes.sqrt(-_log(p, lanes, tail)))
-    u = lanes.keep(t - 1.6)
-    beyond = _polynomial(side[0], u) / _polynomial(side[1], u)
-    for numerator, denominator in far:
-        u = lanes.keep(t - 5.0)
-        beyond = lanes.where(t > 5.0, _polynomial(numerator, u) / _polynomial(denominator, u), beyond)
-    return lanes.keep(lanes.where(q <= 0.425, near, beyond))
+    return lanes.keep(lanes.otherwise(q <= 0.425, near, beyond, source))
 
 
 def _uniform(p: _Precision, lanes: Lanes, *words: Any) -> Any:
@@ -236,8 +247,12 @@ def _uniform(p: _Precision, lanes: Lanes, *words: Any) -> Any:
 
 def _normal(p: _Precision, lanes: Lanes, *words: Any) -> Any:
     k = _magnitude(p, lanes, words)
-    q, tail = lanes.keep(_middle(p, lanes, k, 0.5)), _middle(p, lanes, k ^ (2**p.bits - 1), 0.5)
-    return _sign(p, lanes, words) * _half_quantile(p, lanes, q, tail)
+    q = lanes.keep(_middle(p, lanes, k, 0.5))
+
+    def tail_of(k: Any) -> Any:
+        return _middle(p, lanes, k ^ (2**p.bits - 1), 0.5)
+
+    return _sign(p, lanes, words) * _half_quantile(p, lanes, q, tail_of, k)
 
 
 _WITHIN_TWO = 0.4772498680518208  # the probability of a normal number between 0 and 2
@@ -245,7 +260,7 @@ _WITHIN_TWO = 0.4772498680518208  # the probability of a normal number between 0
 
 def _truncated_normal(p: _Precision, lanes: Lanes, *words: Any) -> Any:
     q = lanes.keep(_middle(p, lanes, _magnitude(p, lanes, words), _WITHIN_TWO))
-    x = _half_quantile(p, lanes, q, 0.5 - q)
+    x = _half_quantile(p, lanes, q, lambda q: 0.5 - q, q)
     return _sign(p, lanes, words) * lanes.where(x > 2.0, x * 0.0 + 2.0, x)
 
 

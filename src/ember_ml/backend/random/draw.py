@@ -19,12 +19,24 @@ from ember_ml.backend.contract import Backend
 from ember_ml.backend.host_arrays import cast_host, host_dtypes
 from ember_ml.backend.random.distributions import Variate
 from ember_ml.backend.random.generator import Key, SeedLike, next_key
+from ember_ml.backend.random.parameters import largest_below
 from ember_ml.backend.random.threefry import FEW, MASK, few_words, fill
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import EmberDType, int32
 from ember_ml.errors import UnsupportedOp
 
-__all__ = ["HOST_LANES", "PIECE", "constant", "draw", "draw_on_host", "host_draw", "permutation"]
+__all__ = [
+    "HOST_LANES",
+    "PIECE",
+    "constant",
+    "draw",
+    "draw_changed",
+    "draw_on_host",
+    "host_draw",
+    "permutation",
+    "scale_and_shift",
+    "stretch",
+]
 
 
 class _HostLanes:
@@ -39,6 +51,13 @@ class _HostLanes:
     def where(self, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(condition, x, y)
 
+    def otherwise(
+        self, condition: np.ndarray, x: np.ndarray, compute: Callable[[np.ndarray], np.ndarray], source: np.ndarray
+    ) -> np.ndarray:
+        others = np.flatnonzero(~condition)
+        x[others] = compute(source[others])  # of few elements, which takes less than the passes over all
+        return x
+
     def keep(self, x: np.ndarray) -> np.ndarray:
         return x
 
@@ -52,15 +71,28 @@ PIECE = 8192  # numbers at a time: a formula's temporaries stay in the cache, an
 _SIGNED_WORD = Variate("signed word", int32, False, lambda lanes, word: word)
 
 
-def host_draw(variate: Variate, key: tuple[int, int], count: int) -> np.ndarray:
-    """Return ``count`` numbers, computed by NumPy."""
+Change = Callable[[np.ndarray], Any]
+"""A function that changes a vector of numbers in place."""
+
+
+def host_draw(variate: Variate, key: tuple[int, int], count: int, change: Change | None = None) -> np.ndarray:
+    """Return ``count`` numbers, computed by NumPy, and changed while they are in the processor's cache."""
     write = None if variate.wide else _IN_PLACE.get(variate.name)
     if write is _write_uniform and count <= FEW:
         first, second = few_words(key, (count + 1) // 2)
-        return np.array([(word >> 8) * 2.0**-24 for word in (first + second)[:count]], dtype=np.float32)
+        out = np.array([(word >> 8) * 2.0**-24 for word in (first + second)[:count]], dtype=np.float32)
+        if change is not None:
+            change(out)
+        return out
     out = np.empty(count, dtype=host_dtypes[variate.dtype])
-    fill(out, key, partial(_write_formula, variate) if write is None else partial(write, variate), variate.wide)
+    filling = partial(_write_formula, variate) if write is None else partial(write, variate)
+    fill(out, key, filling if change is None else partial(_write_changed, filling, change), variate.wide)
     return out
+
+
+def _write_changed(write: Callable[..., None], change: Change, out: np.ndarray, *words: np.ndarray) -> None:
+    write(out, *words)
+    change(out)
 
 
 def _write_formula(variate: Variate, out: np.ndarray, *words: np.ndarray) -> None:
@@ -89,6 +121,13 @@ _IN_PLACE = {"uniform": _write_uniform, "bernoulli": _write_bernoulli}
 
 def draw(variate: Variate, shape: tuple[int, ...], device: str | None, seed: SeedLike | None) -> Any:
     """Return a native tensor of random numbers on the active backend."""
+    return draw_changed(variate, shape, device, seed, None)[0]
+
+
+def draw_changed(
+    variate: Variate, shape: tuple[int, ...], device: str | None, seed: SeedLike | None, change: Change | None
+) -> tuple[Any, bool]:
+    """Return random numbers, and whether ``change`` was applied: where the host computes them, piece by piece."""
     if math.prod(shape) > _MOST_NUMBERS:
         raise ValueError(f"one call draws at most 2**32 random numbers; draw {shape} in several calls")
     backend = active()
@@ -96,10 +135,28 @@ def draw(variate: Variate, shape: tuple[int, ...], device: str | None, seed: See
     if native:
         library = own.native(variate) if own else None
         if library is not None:
-            return library(key[0] << 32 | key[1], shape, backend.dtypes[variate.dtype], device, *variate.parameters)
+            dtype = backend.dtypes[variate.dtype]
+            return library(key[0] << 32 | key[1], shape, dtype, device, *variate.parameters), False
     if own is not None and own.takes(variate, key, device):
-        return own.draw(variate, key, shape, device)
-    return backend.from_host(host_draw(variate, key, math.prod(shape)).reshape(shape), device)
+        return own.draw(variate, key, shape, device), False
+    return backend.from_host(host_draw(variate, key, math.prod(shape), change).reshape(shape), device), True
+
+
+def stretch(out: np.ndarray, low: float, high: float) -> None:
+    """Change numbers from 0 to 1 to numbers from ``low`` to below ``high``, as random_uniform does by ops."""
+    number = out.dtype.type
+    np.multiply(out, number(high - low), out)
+    np.add(out, number(low), out)
+    np.minimum(out, largest_below((low, high), out.dtype.name), out=out)  # the sum may have been rounded up to high
+
+
+def scale_and_shift(out: np.ndarray, scale: float, place: float) -> None:
+    """Multiply numbers by ``scale`` and add ``place``, but for those that change nothing."""
+    number = out.dtype.type
+    if scale != 1.0:
+        np.multiply(out, number(scale), out)
+    if place != 0.0:
+        np.add(out, number(place), out)
 
 
 def permutation(count: int, device: str | None, seed: SeedLike | None) -> Any:

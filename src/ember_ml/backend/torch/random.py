@@ -85,6 +85,15 @@ class _Lanes:
     def where(self, condition: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.where(condition, x, y)
 
+    def otherwise(
+        self,
+        condition: torch.Tensor,
+        x: torch.Tensor,
+        compute: Callable[[torch.Tensor], torch.Tensor],
+        source: torch.Tensor,
+    ) -> torch.Tensor:
+        return self.where(condition, x, compute(source))
+
     def keep(self, x: torch.Tensor) -> torch.Tensor:
         # torch 2.13: as_strided makes the compiler materialize a value that it would compute again for each use
         return torch.as_strided(x, x.shape, x.stride()) if torch.compiler.is_compiling() else x

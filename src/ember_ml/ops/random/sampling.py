@@ -8,12 +8,20 @@ precision is drawn in float32 and rounded.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import ember_ml.ops as ops
 from ember_ml.backend.common.shapes import as_shape, broadcast
 from ember_ml.backend.random import distributions, generator, rejection_sampling
-from ember_ml.backend.random.draw import constant, draw, draw_on_host
+from ember_ml.backend.random.draw import (
+    constant,
+    draw,
+    draw_changed,
+    draw_on_host,
+    scale_and_shift,
+    stretch,
+)
 from ember_ml.backend.random.generator import Generator, SeedLike
 from ember_ml.backend.random.parameters import checked_integer, checked_number, largest_below, read_parameter
 from ember_ml.core.dtypes import DEFAULT_INT, EmberDType, as_dtype, bfloat16, float32, float64
@@ -82,14 +90,23 @@ def random_uniform(
     low, high = _check_parameter("minval", minval, shape), _check_parameter("maxval", maxval, shape)
     asked = _choose_dtype(dtype, low, high)
     wide = float64 if asked is float64 else float32
-    numbers = draw(distributions.UNIFORM.within(asked), shape, device, seed)
+    kind, are_numbers = distributions.UNIFORM.within(asked), isinstance(low, float) and isinstance(high, float)
+    is_standard = are_numbers and low == 0.0 and high == 1.0
+    span: Any = None
+    if are_numbers and not is_standard:
+        span = checked_number(high - low, "maxval - minval", 0.0, ops.finfo(wide).max)
+    if span is not None and asked is wide:
+        numbers, is_done = draw_changed(kind, shape, device, seed, partial(stretch, low=low, high=high))
+        if is_done:
+            return numbers
+    else:
+        numbers = draw(kind, shape, device, seed)
     if asked.itemsize == 2:  # rounding to nearest could give 1
         parts = 2.0**8 if asked is bfloat16 else 2.0**11
         numbers = ops.multiply(ops.floor(ops.multiply(numbers, parts)), 1.0 / parts)
-    if isinstance(low, float) and isinstance(high, float):
-        if low == 0.0 and high == 1.0:
-            return ops.cast(numbers, asked)
-        span = checked_number(high - low, "maxval - minval", 0.0, ops.finfo(wide).max)
+    if is_standard:
+        return ops.cast(numbers, asked)
+    if are_numbers:
         last = constant(largest_below, device, (low, high), asked.name)
     else:
         low, high = (end if isinstance(end, float) else ops.cast(end, wide) for end in (low, high))
@@ -392,7 +409,14 @@ def _draw_shifted(
     shape = as_shape(shape)
     place, scale = _check_parameter(place_name, place, shape), _check_parameter(scale_name, scale, shape)
     asked = _choose_dtype(dtype, place, scale)
-    numbers = _scale(draw(kind.within(asked), shape, device, seed), scale_name, scale)
+    if isinstance(place, float) and isinstance(scale, float) and asked.itemsize > 2:
+        change = partial(scale_and_shift, scale=checked_number(scale, scale_name, 0.0), place=place)
+        numbers, is_done = draw_changed(kind.within(asked), shape, device, seed, change)
+        if is_done:
+            return numbers
+    else:
+        numbers = draw(kind.within(asked), shape, device, seed)
+    numbers = _scale(numbers, scale_name, scale)
     if not isinstance(place, float):
         numbers = ops.add(numbers, ops.cast(place, _dtype_of(numbers)))
     elif place != 0.0:
