@@ -127,7 +127,7 @@ def draw(variate: Variate, shape: tuple[int, ...], device: str | None, seed: See
 def draw_changed(
     variate: Variate, shape: tuple[int, ...], device: str | None, seed: SeedLike | None, change: Change | None
 ) -> tuple[Any, bool]:
-    """Return random numbers, and whether ``change`` was applied: where the host computes them, piece by piece."""
+    """Return random numbers, and whether the host computed them: then ``change`` was applied, piece by piece."""
     if math.prod(shape) > _MOST_NUMBERS:
         raise ValueError(f"one call draws at most 2**32 random numbers; draw {shape} in several calls")
     backend = active()

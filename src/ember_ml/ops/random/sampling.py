@@ -90,31 +90,32 @@ def random_uniform(
     low, high = _check_parameter("minval", minval, shape), _check_parameter("maxval", maxval, shape)
     asked = _choose_dtype(dtype, low, high)
     wide = float64 if asked is float64 else float32
-    kind, are_numbers = distributions.UNIFORM.within(asked), isinstance(low, float) and isinstance(high, float)
-    is_standard = are_numbers and low == 0.0 and high == 1.0
-    span: Any = None
-    if are_numbers and not is_standard:
+    kind = distributions.UNIFORM.within(asked)
+    if isinstance(low, float) and isinstance(high, float):
+        if low == 0.0 and high == 1.0:
+            return ops.cast(_round_down(draw(kind, shape, device, seed), asked), asked)
         span = checked_number(high - low, "maxval - minval", 0.0, ops.finfo(wide).max)
-    if span is not None and asked is wide:
-        numbers, is_done = draw_changed(kind, shape, device, seed, partial(stretch, low=low, high=high))
-        if is_done:
+        change = partial(stretch, low=low, high=high) if asked is wide else None
+        numbers, on_host = draw_changed(kind, shape, device, seed, change)
+        if on_host and change is not None:
             return numbers
+        numbers, last = _round_down(numbers, asked), constant(largest_below, device, (low, high), asked.name)
     else:
-        numbers = draw(kind, shape, device, seed)
-    if asked.itemsize == 2:  # rounding to nearest could give 1
-        parts = 2.0**8 if asked is bfloat16 else 2.0**11
-        numbers = ops.multiply(ops.floor(ops.multiply(numbers, parts)), 1.0 / parts)
-    if is_standard:
-        return ops.cast(numbers, asked)
-    if are_numbers:
-        last = constant(largest_below, device, (low, high), asked.name)
-    else:
+        numbers = _round_down(draw(kind, shape, device, seed), asked)
         low, high = (end if isinstance(end, float) else ops.cast(end, wide) for end in (low, high))
         span = ops.subtract(high, low)
         ends = (ops.stop_gradient(ops.cast(end, asked)) for end in (high, low))
         last = ops.nextafter(*ends)
     numbers = ops.cast(ops.add(ops.multiply(numbers, span), low), asked)
     return ops.where(ops.greater(numbers, last), last, numbers)  # the sum may have been rounded up to maxval
+
+
+def _round_down(numbers: Tensor, dtype: EmberDType) -> Tensor:
+    """Return numbers below 1 as multiples that ``dtype`` has: rounding to nearest could give 1."""
+    if dtype.itemsize > 2:
+        return numbers
+    parts = 2.0**8 if dtype is bfloat16 else 2.0**11
+    return ops.multiply(ops.floor(ops.multiply(numbers, parts)), 1.0 / parts)
 
 
 @derived(CREATION)
