@@ -6,8 +6,11 @@ import json
 import shutil
 from collections.abc import Callable
 from functools import cache
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from ember_ml import models, ops
@@ -68,6 +71,39 @@ def test_greedy_tokens_are_those_of_transformers(backend: str, heard: Writing, t
         found = model.transcribe(features, 12, **settings)
         assert found == wanted, settings
     assert [model.transcribe(features[i : i + 1], 12)[0] for i in range(2)] == model.transcribe(features, 12)
+
+
+_SOUNDS = {0: ((2, 20, 8), 21), 4: ((1, 47, 8), 21), 6: ((2, 20, 8), 9)}
+"""By the seed of a model that writes several segments: the shape of the spectrograms, and the most tokens."""
+
+
+@pytest.fixture(scope="session")
+def timed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], tuple[Path, np.ndarray, list[list[Any]]]]:
+    """Write a model with tokens for times; return it, sounds, and the segments that Transformers hears in them."""
+
+    def write(seed: int) -> tuple[Path, np.ndarray, list[list[Any]]]:
+        folder, (shape, most) = tmp_path_factory.mktemp("times"), _SOUNDS[seed]
+        pretrained_sounds.write_with_times(folder, seed)
+        features = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+        return folder, features, pretrained_sounds.find_segments(folder, features, language="de", max_new_tokens=most)
+
+    return cache(write)
+
+
+@pytest.mark.parametrize("seed", _SOUNDS)
+def test_segments_are_those_of_transformers(seed: int, backend: str, timed: Any) -> None:
+    folder, features, wanted = timed(seed)
+    found = models.load(folder).transcribe_segments(features, _SOUNDS[seed][1], language="de")
+    assert [[x.tokens for x in row] for row in found] == [[x[2] for x in row] for row in wanted]
+    for ours, theirs in zip(chain(*found), chain(*wanted), strict=True):
+        assert (ours.start, ours.end) == pytest.approx(theirs[:2], abs=1e-9)
+    assert max(map(len, found)) > 1
+
+
+def test_times_need_their_tokens(backend: str, heard: Writing) -> None:
+    case = heard("whisper")
+    with pytest.raises(ConfigError, match="lacks no_timestamps_token_id"):
+        models.load(case.folder).transcribe_segments(case.features)
 
 
 def test_what_is_wrong_is_said(backend: str, heard: Writing, tmp_path: Path) -> None:

@@ -10,7 +10,10 @@ import numpy as np
 
 from tests.reference.pretrained import Case, make, open_with, quietly, transformers
 
-__all__ = ["CASES", "WrittenSounds", "compute", "features_of", "transcribe", "write", "write_extractor"]
+__all__ = [
+    *("CASES", "WrittenSounds", "compute", "features_of", "find_segments", "transcribe", "write", "write_extractor"),
+    "write_with_times",
+]
 
 _TINY = {
     **{"vocab_size": 61, "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2},
@@ -38,6 +41,12 @@ SEVERAL = {
     **{"begin_suppress_tokens": [10, 11, 12], "max_length": 24, "return_timestamps": False},
 }
 """What generation_config.json says of models that know several languages."""
+
+
+TIMES = {
+    **{**SEVERAL, "suppress_tokens": [0, 4, 5, 6], "max_initial_timestamp_index": 3, "max_length": 24},
+}
+"""The same for :func:`write_with_times`: the tokens from 56 on are times. Padding, 0, is never written."""
 
 
 class WrittenSounds(NamedTuple):
@@ -82,6 +91,31 @@ def transcribe(folder: Path, features: np.ndarray, count: int, **settings: Any) 
         setattr(model.generation_config, key, value)
     found = quietly(model.generate, given, max_new_tokens=count, do_sample=False, **settings)
     return found.tolist()
+
+
+def write_with_times(folder: Path, seed: int) -> None:
+    """Write a model with tokens for times, a window of 0.2 seconds, and positions that make it write many tokens."""
+    model = quietly(make, _whisper(vocab_size=67), seed)
+    model.model.decoder.embed_positions.weight.data.mul_(8)
+    quietly(model.save_pretrained, folder)
+    config = json.loads((folder / "generation_config.json").read_text())
+    (folder / "generation_config.json").write_text(json.dumps({**config, **TIMES}))
+
+
+def find_segments(folder: Path, features: np.ndarray, **settings: Any) -> list[list[tuple[float, float, list[int]]]]:
+    """Return start, end and tokens without times of what Transformers hears in each spectrogram."""
+    import torch
+
+    model = open_with("WhisperForConditionalGeneration", folder)
+    for key, value in TIMES.items():
+        setattr(model.generation_config, key, value)
+    given, how = torch.tensor(features).transpose(1, 2), {"return_timestamps": True, "return_segments": True}
+    found = quietly(model.generate, given, do_sample=False, **how, **settings)
+    first = TIMES["no_timestamps_token_id"] + 1
+    return [
+        [(float(x["start"]), float(x["end"]), [t for t in x["tokens"].tolist() if t < first]) for x in row]
+        for row in found["segments"]
+    ]
 
 
 def write_extractor(folder: Path, **settings: Any) -> None:

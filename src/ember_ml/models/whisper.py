@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ember_ml import ops
-from ember_ml.errors import ConfigError
 from ember_ml.models.activations import ACTIVATIONS
-from ember_ml.models.generation import check_choices, find_ends, write_tokens
 from ember_ml.models.names import Names
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.models.settings import Settings
-from ember_ml.nn.generation import choose_token, in_use
+from ember_ml.models.whisper_writing import Segment, Wish, write_segments, write_texts
 from ember_ml.nn.initializers import normal
 from ember_ml.nn.layers.channel_mixing import MLP, Conv1d, Dropout, Embedding, LayerNorm, Linear
 from ember_ml.nn.layers.sequence_mixing.grouped_query import GroupedQueryAttention
@@ -219,63 +217,30 @@ class Whisper(PretrainedModel):
             task: "transcribe" or "translate" (to English), of models that know several languages.
             temperature: As in :meth:`generate`, like ``seed``, ``stop`` and ``on_tokens``.
         """
-        features = ops.asarray(features)
-        ends, stream = find_ends(self, stop), None if temperature == 0 else ops.random.Generator(seed)
-        never = self._suppressed("suppress_tokens")
-        at_first = ops.add(never, self._suppressed("begin_suppress_tokens"))
+        wish = Wish(max_new_tokens, language, task, temperature, seed)
+        return write_texts(self, features, wish, stop, on_tokens)
 
-        def choose(logits: Tensor, count: int) -> Tensor:
-            return choose_token(ops.add(logits, at_first if count == 1 else never), temperature, None, None, stream)
+    def transcribe_segments(
+        self,
+        features: TensorLike,
+        max_new_tokens: int | None = None,
+        *,
+        language: str | None = None,
+        task: str = "transcribe",
+        temperature: float = 0.0,
+        seed: int | None = None,
+    ) -> list[list[Segment]]:
+        """Return what is said in each spectrogram, and when: segments with ``start``, ``end`` and ``tokens``.
 
-        with in_use(self):
-            state = self.begin(features)
-            first = self._first_tokens(state, ops.shape(features)[0], language, task)
-            room = self.decoder.longest - len(first[0]) + 1
-            count = room if max_new_tokens is None else max_new_tokens
-            check_choices(count, temperature)
-            if count > room:
-                raise ValueError(f"this Whisper has room for {room} tokens (max_target_positions), not for {count}")
-            start = (ops.array(first, dtype="int64", device=ops.get_device(state.contexts[0].key)), None, state)
-            return write_tokens(self, start, count, ends, choose, on_tokens)
+        The sounds may be of any length: the model hears 30 seconds, and goes on where the last whole segment ended.
+        Times are seconds.
 
-    def _first_tokens(self, state: WhisperState, batch: int, language: str | None, task: str) -> list[list[int]]:
-        """Return what the decoder begins with: the start, and for models of several languages language and task."""
-        known = {**self.settings.values, **{key: x for key, x in self.generation.items() if x is not None}}
-        start = known.get("decoder_start_token_id")
-        if type(start) is not int:
-            raise ConfigError(f"{self.settings.where} lacks decoder_start_token_id, with which the decoder begins")
-        languages, tasks, quiet = known.get("lang_to_id"), known.get("task_to_id"), known.get("no_timestamps_token_id")
-        last = [quiet] if type(quiet) is int else []
-        if not isinstance(languages, dict) or not isinstance(tasks, dict):
-            if language is not None or task != "transcribe":
-                raise ValueError("this Whisper knows one language (generation_config.json has no lang_to_id)")
-            return [[start, *last]] * batch
-        if task not in tasks:
-            raise ValueError(f"the task is one of {', '.join(tasks)}, not {task!r}")
-        if language is None:
-            chosen = self._find_languages(state, batch, start, sorted(languages.values()))
-        elif f"<|{language}|>" in languages:
-            chosen = [languages[f"<|{language}|>"]] * batch
-        else:
-            raise ValueError(f"there is no language {language!r} in lang_to_id; there are {', '.join(languages)}")
-        return [[start, token, tasks[task], *last] for token in chosen]
-
-    def _find_languages(self, state: WhisperState, batch: int, start: int, known: list[int]) -> list[int]:
-        """Return the likeliest token of a language for each sound."""
-        hidden, _ = self.hidden_states([[start]] * batch, None, state)
-        logits = ops.get_item(self.logits(hidden), (slice(None), -1))
-        best = ops.argmax(ops.take(logits, ops.array(known, dtype="int64"), -1), -1)
-        return [known[i] for i in ops.to_numpy(best).tolist()]
-
-    def _suppressed(self, key: str) -> Tensor:
-        """Return what is added to logits: minus infinity for tokens that are never written, or never written first."""
-        found = self.generation.get(key, self.settings.get(key)) or []
-        if not isinstance(found, list) or not all(type(token) is int for token in found):
-            raise ConfigError(f"generation_config.json has {key} = {found!r:.80}; it must be a list of tokens")
-        tokens = set(found)
-        weight = self.output.weight
-        added = [-math.inf if token in tokens else 0.0 for token in range(self.decoder.embedding.count)]
-        return ops.array(added, dtype=weight.dtype, device=ops.get_device(weight))
+        Args:
+            features: (batch, frames, bins), of any number of frames.
+            max_new_tokens: The most tokens of each window, times included; None: as many as there is room for.
+            language: As in :meth:`transcribe`, from the first window; like ``task``, ``temperature`` and ``seed``.
+        """
+        return write_segments(self, features, Wish(max_new_tokens, language, task, temperature, seed))
 
 
 def _draw_waves(shape: Sequence[int], dtype: Any) -> Tensor:
