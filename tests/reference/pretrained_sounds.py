@@ -43,9 +43,7 @@ SEVERAL = {
 """What generation_config.json says of models that know several languages."""
 
 
-TIMES = {
-    **{**SEVERAL, "suppress_tokens": [0, 4, 5, 6], "max_initial_timestamp_index": 3, "max_length": 24},
-}
+TIMES: dict[str, Any] = {**SEVERAL, "suppress_tokens": [0, 4, 5, 6], "max_initial_timestamp_index": 3}
 """The same for :func:`write_with_times`: the tokens from 56 on are times. Padding, 0, is never written."""
 
 

@@ -96,6 +96,10 @@ def find_class(settings: Settings) -> type[PretrainedModel]:
             "reads those of mlx-lm, and originals"
         )
     kind = settings.get("model_type")
+    if kind is None and settings.get("architecture") is not None:
+        from ember_ml.models.timm_models import find_timm_class  # which is loaded for its own folders alone
+
+        return find_timm_class(settings)
     if not isinstance(kind, str) or kind not in _USUAL:
         raise ConfigError(f"{settings.where} has model_type = {kind!r:.80}; Ember ML has {', '.join(sorted(_USUAL))}")
     named = settings.get("architectures", [_USUAL[kind]])

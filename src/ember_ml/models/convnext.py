@@ -118,7 +118,7 @@ class ConvNext(PretrainedModel):
         names = Names(table, prefix, ignored=() if self.has_head else (r"^classifier\.",))
         self.names = names if self.has_head else names.without_prefix()
         widths = settings.integers("hidden_sizes", [96, 192, 384, 768])
-        depths = settings.integers("depths", [3, 3, 9, 3], len(widths))
+        depths = settings.integers("depths", [3, 3, 9, 3], len(widths), most=1000)
         self.channels: int = settings.integer("num_channels", 3)
         patch = read_sides(settings, "patch_size", 4)
         self.patches = Conv2d(self.channels, widths[0], patch, patch)

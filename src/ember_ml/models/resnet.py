@@ -110,7 +110,7 @@ class ResNet(PretrainedModel):
         self.names = names if self.has_head else names.without_prefix()
         self.channels: int = settings.integer("num_channels", 3)
         widths = settings.integers("hidden_sizes", [256, 512, 1024, 2048], most=_WIDEST)
-        depths = settings.integers("depths", [3, 4, 6, 3], len(widths))
+        depths = settings.integers("depths", [3, 4, 6, 3], len(widths), most=1000)
         first = settings.integer("embedding_size", 64, most=_WIDEST)
         self.stem = _Convolution(self.channels, first, 7, 2, settings.choice("hidden_act", ACTIVATIONS, "relu"))
         strides = [2 if settings.flag("downsample_in_first_stage", False) else 1, *[2] * (len(widths) - 1)]
