@@ -44,15 +44,15 @@ _RESNETS = {
     "resnet152": _ResNetSizes("bottleneck", [3, 8, 36, 3]),
     "resnet200": _ResNetSizes("bottleneck", [3, 24, 36, 3]),
 }
-_SMALL = {
+_SMALL: dict[str, tuple[list[int], list[int], bool]] = {
     "atto": ([2, 2, 6, 2], [40, 80, 160, 320], True),
     "femto": ([2, 2, 6, 2], [48, 96, 192, 384], True),
     "pico": ([2, 2, 6, 2], [64, 128, 256, 512], True),
     "nano": ([2, 2, 8, 2], [80, 160, 320, 640], True),
-    "tiny": ([3, 3, 9, 3], [96, 192, 384, 768]),
-    "small": ([3, 3, 27, 3], [96, 192, 384, 768]),
-    "base": ([3, 3, 27, 3], [128, 256, 512, 1024]),
-    "large": ([3, 3, 27, 3], [192, 384, 768, 1536]),
+    "tiny": ([3, 3, 9, 3], [96, 192, 384, 768], False),
+    "small": ([3, 3, 27, 3], [96, 192, 384, 768], False),
+    "base": ([3, 3, 27, 3], [128, 256, 512, 1024], False),
+    "large": ([3, 3, 27, 3], [192, 384, 768, 1536], False),
 }
 _CONVNEXTS = {
     **{f"convnext_{size}": _ConvNextSizes(1, *found) for size, found in _SMALL.items()},
