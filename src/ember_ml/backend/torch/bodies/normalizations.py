@@ -22,6 +22,10 @@ def _along_last(native: Body, *names: str) -> Body:
 
     def body(x: torch.Tensor, *rest: Any) -> torch.Tensor:
         *parameters, axis, epsilon = rest
+        if axis == -1 and x.ndim:  # as layers have it: nothing is to be moved
+            lengths = x.shape[-1:]
+            if all(parameter is None or parameter.shape == lengths for parameter in parameters):
+                return native(x, lengths, *parameters, epsilon)
         axes = axes_of(axis, x.ndim)
         for name, parameter in zip(names, parameters, strict=True):
             if parameter is not None:

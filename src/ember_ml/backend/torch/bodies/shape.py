@@ -62,6 +62,8 @@ def _flip(x: torch.Tensor, axis: Any) -> torch.Tensor:
 
 
 def _roll(x: torch.Tensor, shift: Any, axis: Any) -> torch.Tensor:
+    if type(shift) is int and axis == -1 and x.ndim:  # as rotary positions have it, for each token
+        return torch.roll(x, shift, -1)
     if axis is None:
         return torch.roll(x.reshape(-1), sum(roll_pairs(shift, 0, 1)[0])).reshape(x.shape)
     shifts, axes = roll_pairs(shift, axis, x.ndim)

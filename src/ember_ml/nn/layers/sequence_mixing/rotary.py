@@ -18,10 +18,12 @@ __all__ = ["RotaryPositions", "Rotation", "rotate"]
 
 
 class Rotation(NamedTuple):
-    """Cosines and sines of the angles of each position and pair, (batch or 1, length, 1, pairs)."""
+    """Factors of the elements of each position, (batch or 1, length, 1, 2 * pairs): ``x * cos + partners * sin``."""
 
     cos: Tensor
+    """Those of an element itself: the cosines of the pairs, twice."""
     sin: Tensor
+    """Those of its partner in the pair: minus the sines, then the sines."""
 
 
 def rotate(x: Tensor, rotation: Rotation) -> Tensor:
@@ -37,15 +39,11 @@ def rotate(x: Tensor, rotation: Rotation) -> Tensor:
     ['0.540', '0.841', '5.000']
     """
     cos, sin = rotation
-    pairs = cos.shape[-1]
-    first, second = ops.get_item(x, (..., slice(pairs))), ops.get_item(x, (..., slice(pairs, 2 * pairs)))
-    parts = [
-        ops.subtract(ops.multiply(first, cos), ops.multiply(second, sin)),
-        ops.add(ops.multiply(first, sin), ops.multiply(second, cos)),
-    ]
-    if x.shape[-1] > 2 * pairs:
-        parts.append(ops.get_item(x, (..., slice(2 * pairs, None))))
-    return ops.concatenate(parts, axis=-1)
+    turned, rest = cos.shape[-1], None
+    if x.shape[-1] > turned:
+        x, rest = ops.split(x, (turned,), axis=-1)
+    x = ops.add(ops.multiply(x, cos), ops.multiply(ops.roll(x, turned // 2, -1), sin))
+    return x if rest is None else ops.concatenate([x, rest], axis=-1)
 
 
 class RotaryPositions:
@@ -63,7 +61,7 @@ class RotaryPositions:
     >>> from ember_ml.nn.layers.sequence_mixing.rotary import RotaryPositions
     >>> cos, sin = RotaryPositions(8, scaling={"rope_type": "linear", "factor": 2.0})(ops.array([[0, 1, 2]]))
     >>> ops.shape(cos), f"{ops.item(cos[0, 2, 0, 0]):.4f}"
-    ((1, 3, 1, 4), '0.5403')
+    ((1, 3, 1, 8), '0.5403')
     """
 
     def __init__(
@@ -100,8 +98,8 @@ class RotaryPositions:
         # turning (1, 0) by an angle gives its cosine and sine, with an angle that is accurate at any position
         ones = ops.full((rows, count, self._width // 2), factor, dtype="float32", device=device)
         turned = ops.rotary_embedding(ops.concatenate([ones, ops.zeros_like(ones)], -1), positions, frequencies=rates)
-        turned = ops.cast(ops.expand_dims(turned, 2), dtype)
-        return Rotation(*ops.split(turned, 2, axis=-1))
+        cos, sin = ops.split(ops.cast(ops.expand_dims(turned, 2), dtype), 2, axis=-1)
+        return Rotation(ops.concatenate([cos, cos], -1), ops.concatenate([ops.negative(sin), sin], -1))
 
 
 _Scaling = Callable[[int, float, int, int, Mapping[str, Any]], tuple[list[float], float]]
