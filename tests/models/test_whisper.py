@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ember_ml import models, ops
@@ -78,13 +77,13 @@ _SOUNDS = {0: ((2, 20, 8), 21), 4: ((1, 47, 8), 21), 6: ((2, 20, 8), 9)}
 
 
 @pytest.fixture(scope="session")
-def timed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], tuple[Path, np.ndarray, list[list[Any]]]]:
+def timed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], tuple[Path, Any, list[list[Any]]]]:
     """Write a model with tokens for times; return it, sounds, and the segments that Transformers hears in them."""
 
-    def write(seed: int) -> tuple[Path, np.ndarray, list[list[Any]]]:
+    def write(seed: int) -> tuple[Path, Any, list[list[Any]]]:
         folder, (shape, most) = tmp_path_factory.mktemp("times"), _SOUNDS[seed]
         pretrained_sounds.write_with_times(folder, seed)
-        features = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+        features = pretrained_sounds.draw(seed, shape)
         return folder, features, pretrained_sounds.find_segments(folder, features, language="de", max_new_tokens=most)
 
     return cache(write)

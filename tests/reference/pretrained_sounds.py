@@ -11,8 +11,8 @@ import numpy as np
 from tests.reference.pretrained import Case, make, open_with, quietly, transformers
 
 __all__ = [
-    *("CASES", "WrittenSounds", "compute", "features_of", "find_segments", "transcribe", "write", "write_extractor"),
-    "write_with_times",
+    *("CASES", "WrittenSounds", "compute", "draw", "features_of", "find_segments", "transcribe", "write"),
+    *("write_extractor", "write_with_times"),
 ]
 
 _TINY = {
@@ -89,6 +89,11 @@ def transcribe(folder: Path, features: np.ndarray, count: int, **settings: Any) 
         setattr(model.generation_config, key, value)
     found = quietly(model.generate, given, max_new_tokens=count, do_sample=False, **settings)
     return found.tolist()
+
+
+def draw(seed: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return spectrograms of noise."""
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
 def write_with_times(folder: Path, seed: int) -> None:
