@@ -55,6 +55,35 @@ def test_the_script_runs_under(starter: str, backend: str, tmp_path: Path) -> No
     assert sorted(found) == ["0", "1"], done.stdout + done.stderr
 
 
+OWN_GROUP = """
+import sys
+import torch.distributed as dist
+
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=int(sys.argv[2]), world_size=2)
+"""
+
+
+@pytest.mark.long
+def test_a_group_that_the_program_has_made_is_used(tmp_path: Path) -> None:
+    if not is_installed("torch"):
+        pytest.skip("torch is not installed")
+    (tmp_path / "script.py").write_text(OWN_GROUP + TOGETHER)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "meeting"), str(rank)],
+            env={**environment, "EMBER_ML_BACKEND": "torch"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    printed = [rank.communicate(timeout=PATIENCE)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0]
+    for rank, text in enumerate(printed):
+        assert f"rank {rank} of 2 has added up 2.0" in text
+
+
 def test_the_script_runs_alone(backend: str, tmp_path: Path) -> None:
     done = run([sys.executable], backend, tmp_path)
     assert done.returncode == 0, done.stderr
