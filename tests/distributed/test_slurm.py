@@ -19,7 +19,7 @@ from tests.distributed.slurm_cluster import Cluster, what_is_missing
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing())]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster"
-EPOCHS = 1500  # of 8 steps; Slurm may take a minute to send a signal
+EPOCHS = 400  # of 8 steps
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def submit(cluster: Cluster, folder: Path, backend: str, *options: str) -> str:
     return done.stdout.strip()
 
 
-def wait_for(folder: Path, job: str, words: str, seconds: float = 240.0) -> str:
+def wait_for(folder: Path, job: str, words: str, seconds: float = 600.0) -> str:
     """Return what the job has printed when these words are in it."""
     log, until = folder / f"train-{job}.log", time.monotonic() + seconds
     while time.monotonic() < until:
@@ -86,22 +86,19 @@ def release(cluster: Cluster, job: str) -> None:
     while time.monotonic() < until:
         shown = cluster.run("scontrol", "show", "job", job).stdout
         if "JobState=PENDING" in shown and "Restarts=1" in shown:
-            cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", "TimeLimit=60")
+            cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
             return
         time.sleep(0.3)
     raise AssertionError(f"the job was not requeued: {shown}")
 
 
-@pytest.mark.parametrize("how", ["requeue", "signal"])
-def test_a_requeued_job_goes_on_where_it_was(cluster: Cluster, backend: str, how: str, tmp_path: Path) -> None:
+def test_a_requeued_job_goes_on_where_it_was(cluster: Cluster, backend: str, tmp_path: Path) -> None:
     whole = submit(cluster, tmp_path / "whole", backend)
     wait_for(tmp_path / "whole", whole, "ended after")
-    job = submit(cluster, tmp_path / "requeued", backend, "--time=60", "--signal=TERM@1800")
+    job = submit(cluster, tmp_path / "requeued", backend)
     wait_for(tmp_path / "requeued", job, "epoch 10:")
-    if how == "requeue":  # as preemption does: the tasks are asked to end, and killed later
-        assert cluster.run("scontrol", "requeue", job).returncode == 0
-    else:  # there is less time left than that for which the signal is asked
-        assert cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=20").returncode == 0
+    # as preemption does: the tasks are asked to end, and killed later
+    assert cluster.run("scontrol", "requeue", job).returncode == 0
     release(cluster, job)
     printed = wait_for(tmp_path / "requeued", job, "ended after")
     begun = [int(step) for step in re.findall(r"4 processes begin at step (\d+)", printed)]
