@@ -65,6 +65,19 @@ def test_a_save_that_fails_fails_on_every_rank(backend: str) -> None:
         assert steps == 4
 
 
+def test_checkpoints_beside_the_steps_of_ranks(backend: str) -> None:
+    for number, rank in enumerate(results(backend)):
+        for found in rank["beside"]:
+            waited, begun = found["contents"]
+            assert begun == waited
+            assert waited[0] == 2
+            kind, words = found["error"]
+            assert kind == "OSError"
+            assert "no space left on the device" in words
+            assert found["steps"] == [2, 5]
+            assert not [name for name in found["files"] if name.startswith(".")], number
+
+
 def test_a_log_has_each_line_once(backend: str) -> None:
     assert [rank["logged"] for rank in results(backend)] == [3, 3]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ember_ml import distributed, nn, ops
+from ember_ml import distributed, get_backend, nn, ops
 from ember_ml.distributed import collectives, heartbeat
 from ember_ml.distributed import strategy as strategies
 from ember_ml.training import DataLoader, Trainer, callbacks, checkpoints
@@ -125,6 +125,49 @@ def failed_save(folder: str) -> list[Any]:
     return [found, made.steps]
 
 
+def saved_beside_steps(folder: str, strategy: str) -> dict[str, Any]:
+    """Checkpoints that are written while the ranks train: one that is whole, one that a rank cannot write, the next."""
+    made = trainer(getattr(strategies, strategy)())
+    made.fit(*data(), epochs=1, batch_size=8)
+    folders = [Path(folder) / f"{strategy}-{name}" for name in ("waited", "begun")]
+    made.save(folders[0])
+    made.save(folders[1], wait=False)
+    made.fit(*data(), epochs=2, batch_size=8)  # which waits at its end
+    contents = []
+    for path in folders:
+        tensors, state = checkpoints.read(path)
+        contents.append(
+            [state["steps"], {part: {k: plain(x) for k, x in named.items()} for part, named in tensors.items()}]
+        )
+    made.strategy.barrier()  # before anyone writes there again
+    write, name = checkpoints.write_pieces, "write_pieces"
+    failing = distributed.rank() == 1
+    if strategy != "FullShardStrategy":  # the first process writes alone
+        write, name, failing = checkpoints.write, "write", distributed.rank() == 0
+    if failing:
+        setattr(checkpoints, name, _refuse)
+    made.save(folders[1], wait=False)
+    made.step(data())
+    error = raised(made.save, folders[1])
+    kept = checkpoints.read(folders[1])[1]["steps"]
+    made.strategy.barrier()
+    setattr(checkpoints, name, write)
+    made.save(folders[1], wait=False)
+    made.step(data())
+    made.finish_saving()
+    files = sorted(path.name for path in folders[1].iterdir())
+    return {
+        "contents": contents,
+        "error": error,
+        "steps": [kept, checkpoints.read(folders[1])[1]["steps"]],
+        "files": files,
+    }
+
+
+def _refuse(*arguments: Any) -> Any:
+    raise OSError("no space left on the device")
+
+
 def logged(folder: str) -> int:
     """How many lines a log of two epochs has."""
     path = Path(folder) / "log.csv"
@@ -210,6 +253,10 @@ def trusted(folder: str) -> dict[str, Any]:
         "resumed": resumed(folder),
         "folders": different_folders(folder),
         "failed": failed_save(folder),
+        "beside": [
+            saved_beside_steps(folder, strategy)
+            for strategy in ("DataParallelStrategy", "FullShardStrategy")[: 2 if get_backend() == "torch" else 1]
+        ],
         "logged": logged(folder),
         "evaluated": evaluated(),
         "moves": moves(),

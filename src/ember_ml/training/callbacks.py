@@ -144,6 +144,10 @@ class Checkpoint(Callback):
     With ``monitor`` only when that value is better than ever before, after an epoch. With ``resume``, ``fit`` goes on
     from what the folder holds, if anything: from the latest checkpoint that is not damaged.
 
+    The state is copied and written while training goes on, which needs as much memory again as the state itself. A new
+    checkpoint waits until the one before is whole, and ``fit`` until the last one is. With ``wait`` training waits for
+    each, and nothing is copied.
+
     Args:
         path: The folder.
         every_steps: The number of steps from one save to the next; None: only after epochs.
@@ -152,6 +156,7 @@ class Checkpoint(Callback):
         mode: "min" or "max": which values are better.
         resume: Whether ``fit`` continues from the folder.
         keep: The number of checkpoints that stay in the folder.
+        wait: Whether training waits until a checkpoint is on the disk.
     """
 
     best: float
@@ -161,6 +166,7 @@ class Checkpoint(Callback):
     monitor: str | None
     path: Path
     resume: bool
+    wait: bool
 
     def __init__(
         self,
@@ -171,6 +177,7 @@ class Checkpoint(Callback):
         mode: str = "min",
         resume: bool = False,
         keep: int = 2,
+        wait: bool = False,
     ) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"mode is min or max, not {mode!r}")
@@ -179,7 +186,7 @@ class Checkpoint(Callback):
                 raise ValueError(f"{name} is at least 1, not {value}")
         self.path = Path(path)
         self.every_steps, self.every_epochs, self.monitor, self.mode = every_steps, every_epochs, monitor, mode
-        self.resume, self.keep, self.best = resume, keep, math.inf
+        self.resume, self.keep, self.wait, self.best = resume, keep, wait, math.inf
         self._saved: tuple[int, int] | None = None  # the step and epoch of the last checkpoint
 
     def begin(self, trainer: Trainer) -> None:
@@ -195,10 +202,10 @@ class Checkpoint(Callback):
 
     def after_step(self, trainer: Trainer) -> None:
         if self.every_steps and trainer.steps % self.every_steps == 0:
-            self._save(trainer)
+            self._save(trainer, self.wait)
 
-    def _save(self, trainer: Trainer) -> None:
-        trainer.save(self.path, self.keep)
+    def _save(self, trainer: Trainer, wait: bool) -> None:
+        trainer.save(self.path, self.keep, wait)
         self._saved = trainer.steps, trainer.epoch
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
@@ -207,13 +214,13 @@ class Checkpoint(Callback):
             value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
             if value < self.best:  # False for NaN
                 self.best = value
-                self._save(trainer)
+                self._save(trainer, self.wait)
         elif self.every_steps is None and trainer.epoch % self.every_epochs == 0:
-            self._save(trainer)
+            self._save(trainer, self.wait)
 
     def after_fit(self, trainer: Trainer) -> None:
         if self.monitor is None and self._saved != (trainer.steps, trainer.epoch):
-            self._save(trainer)
+            self._save(trainer, wait=True)  # nothing else is left to do
 
     def state(self) -> dict[str, Any]:
         return {"best": self.best if math.isfinite(self.best) else None}

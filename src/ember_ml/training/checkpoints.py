@@ -6,7 +6,9 @@ tensor files are written first, then ``state.json`` is replaced in one step, the
 whenever a process dies, the folder holds one whole checkpoint. Where several are kept, the former ``state.json`` stays
 as ``state-<step>.json``, with its tensor files, and a damaged checkpoint gives way to the one before it.
 
-A part of which each process has pieces is several files, ``<part>-<step>-r<rank>.safetensors``.
+A part of which each process has pieces is several files, ``<part>-<step>-r<rank>.safetensors``. A process that has
+written its pieces leaves a note beside them, ``.written-<step>-<number>-r<rank>.json``, for the one that writes the
+state.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml.backend import tensor_pieces
@@ -30,7 +32,7 @@ from ember_ml.distributed.pieces import LazyTensors
 from ember_ml.errors import CheckpointError
 from ember_ml.typing import Tensor
 
-__all__ = ["exists", "finish", "make_stems", "read", "write", "write_pieces", "writing"]
+__all__ = ["Stems", "exists", "finish", "make_stems", "read", "read_note", "write", "write_pieces", "writing"]
 
 _STATE = "state.json"
 _FORMAT = "ember-ml checkpoint"
@@ -42,7 +44,8 @@ _NEEDED = ("model", "optimizer")
 _PARTS = (*_NEEDED, "gradients", "callbacks", "history")
 _FILE = re.compile(rf"({'|'.join(_PARTS)})-[0-9]{{1,20}}(-[0-9]{{1,9}})?(-r[0-9]{{1,9}})?\.safetensors")
 _OLDER = re.compile(r"state-([0-9]{1,20})\.json")
-_DRAFT = re.compile(rf"\.({_FILE.pattern}|{re.escape(_STATE)}|{_OLDER.pattern})\.[0-9a-f]{{12}}")
+_NOTE = re.compile(r"\.written-[0-9]{1,20}-[0-9a-f]{12}-r[0-9]{1,9}\.json")
+_DRAFT = re.compile(rf"\.({_FILE.pattern}|{re.escape(_STATE)}|{_OLDER.pattern}|{_NOTE.pattern})\.[0-9a-f]{{12}}")
 """The name of a file while it is written; such a file is left behind where a process is killed."""
 _LARGEST = 1 << 30
 """No state in JSON is larger than this; a damaged folder must not fill the memory."""
@@ -87,29 +90,50 @@ def writing(path: str | PathLike[str], keep: int) -> Iterator[Path]:
         raise OSError(error.errno, f"the checkpoint cannot be written ({reason})", str(folder)) from error
 
 
-def make_stems(folder: Path, parts: Iterable[str], step: int) -> dict[str, str]:
-    """Return how the names of the files of pieces begin, for each part: as no other file's does.
+class Stems(NamedTuple):
+    """How the names of the files of pieces begin, for each part, and those of the notes."""
+
+    parts: dict[str, str]
+    note: str
+
+
+def make_stems(folder: Path, parts: Iterable[str], step: int) -> Stems:
+    """Return how the names of the files of pieces begin: as no other file's does.
 
     ``folder`` is that of the checkpoint, ``parts`` are the names of the parts, ``step`` is the number of steps so far.
     """
-    return {part: _fresh_name(folder, part, step).removesuffix(_SUFFIX) for part in parts}
+    found = {part: _fresh_name(folder, part, step).removesuffix(_SUFFIX) for part in parts}
+    return Stems(found, f".written-{step}-{os.urandom(6).hex()}")
 
 
 def write_pieces(
-    path: str | PathLike[str], stems: Mapping[str, str], rank: int, pieces: Mapping[str, Mapping[str, Any]]
+    path: str | PathLike[str], stems: Stems, rank: int, pieces: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """Write the pieces of one process, one file for each part; return their names and checksums.
+    """Write the pieces of one process, one file for each part, and a note of them; return their names and checksums.
 
     ``path`` is the folder, ``stems`` are those of :func:`make_stems`, ``rank`` is that of the process, and ``pieces``
     has for each part the arrays by name, each with its region.
     """
-    files = {}
-    for part, stem in stems.items():
+    folder, files = Path(path), {}
+    for part, stem in stems.parts.items():
         if pieces[part]:
             name = f"{stem}-r{rank}{_SUFFIX}"
-            tensor_pieces.write_pieces(Path(path) / name, pieces[part])
-            files[part] = {"name": name, "sha256": _digest(Path(path) / name)}
+            tensor_pieces.write_pieces(folder / name, pieces[part])
+            files[part] = {"name": name, "sha256": _digest(folder / name)}
+    with replaced(folder / f"{stems.note}-r{rank}.json", follow_links=False) as file:
+        file.write(json.dumps(files).encode())
     return files
+
+
+def read_note(folder: Path, stems: Stems, rank: int) -> dict[str, dict[str, str]] | None:
+    """Return what :func:`write_pieces` of a process returned, once it has; None before.
+
+    ``folder``, ``stems`` and ``rank`` are as there.
+    """
+    try:
+        return json.loads((folder / f"{stems.note}-r{rank}.json").read_bytes())
+    except FileNotFoundError:
+        return None
 
 
 def _make(folder: Path) -> None:
@@ -130,10 +154,6 @@ def finish(
     ``folder`` is one of :func:`writing`, ``tensors`` are the parts, ``state`` is plain data, ``keep`` is the number of
     checkpoints that stay, and ``pieces`` has for each part what :func:`write_pieces` of all processes returned.
     """
-    names = [entry["name"] for entries in pieces.values() for entry in entries]
-    missing = [name for name in names if not (folder / name).is_file()]
-    if missing:
-        raise OSError(f"{missing[0]}, which another process wrote, is not there: all hosts must share the folder")
     files: dict[str, Any] = {part: {"pieces": list(entries)} for part, entries in pieces.items()}
     for part, named in tensors.items():
         name = _fresh_name(folder, part, int(state["steps"]))
@@ -209,7 +229,8 @@ def _remove_unused(folder: Path, keep: int) -> None:
             left -= 1
     with suppress(OSError):  # the checkpoint is whole; a file that is left over does no harm
         for name in os.listdir(folder):
-            if (_FILE.fullmatch(name) and name not in used) or _DRAFT.fullmatch(name):
+            is_unused = _FILE.fullmatch(name) and name not in used
+            if is_unused or _DRAFT.fullmatch(name) or _NOTE.fullmatch(name):
                 with suppress(OSError):
                     os.unlink(folder / name)
 

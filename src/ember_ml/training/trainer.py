@@ -14,6 +14,7 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 from ember_ml import ops
+from ember_ml.backend.host_copies import HostCopies
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.distributed import heartbeat
@@ -153,6 +154,8 @@ class Trainer:
         self._data: DataLoader | None = None  # while it is trained on
         self._interrupts = Interrupts()
         self._termination: Termination
+        self._saving: shared_checkpoints.Saving | None = None
+        self._copies = HostCopies()
         self.step_values = {}
         """What is known of the last step beside its loss, by name; callbacks may add to it, and loggers write it."""
         step = None if type(self).training_step is Trainer.training_step else self.training_step
@@ -226,6 +229,7 @@ class Trainer:
                 self._epoch(loader, callbacks, partial(self._validate, sets, batch_size), max_steps, validate_every)
             for callback in callbacks:
                 callback.after_fit(self)
+            self.finish_saving()
             if self._termination.is_due:
                 raise SystemExit(128 + signal.SIGTERM)
         return self.history
@@ -243,6 +247,10 @@ class Trainer:
     def _leave(self) -> None:
         self._data = self._step.on_gradients = None
         self.model.train()
+        saving, self._saving = self._saving, None
+        if saving is not None:  # an error ends training, perhaps on this process alone
+            saving.leave()
+        self._copies = HostCopies()
 
     def _epoch(
         self,
@@ -465,21 +473,46 @@ class Trainer:
 
     # state
 
-    def save(self, path: str | PathLike[str], keep: int = 1) -> None:
+    def save(self, path: str | PathLike[str], keep: int = 1, wait: bool = True) -> None:
         """Write the whole state of training to the folder ``path``; it is never half written.
 
         ``fit`` goes on from it, after :meth:`load` or :meth:`restore`, as if it had not been interrupted: on the same
         backend to the last bit. An error leaves what was saved there before. ``keep`` is the number of checkpoints that
         stay in the folder, this one included.
+
+        Without ``wait`` the state is copied, and written while training goes on. An error is then raised by
+        :meth:`finish_saving`, which the next ``save``, ``restore`` and the end of ``fit`` call.
+
+        Args:
+            path: The folder.
+            keep: The number of checkpoints that stay.
+            wait: Whether to return when the checkpoint is on the disk.
         """
         if not isinstance(keep, int) or keep < 1:
             raise ValueError(f"keep is the number of checkpoints that stay, at least 1, not {keep!r}")
+        self.finish_saving()
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
         tensors, state = trainer_state.tensors_of(self), trainer_state.state_of(self)
         pieces = trainer_state.pieces_of(self)
         heartbeat.progress()
-        shared_checkpoints.write(self.strategy, path, tensors, state, keep, pieces)
+        if wait:
+            shared_checkpoints.write(self.strategy, path, tensors, state, keep, pieces)
+        else:
+            self._saving = shared_checkpoints.begin(self.strategy, path, tensors, state, keep, pieces, self._copies)
+
+    def finish_saving(self) -> None:
+        """Wait until the checkpoint that :meth:`save` has begun is whole, if there is one; every process calls this.
+
+        ``OSError`` is raised on all processes where it could not be written.
+        """
+        if self._saving is not None:
+            try:
+                self._saving.finish()
+            except Exception:
+                self._saving = None
+                raise
+            self._saving = None
 
     def config(self) -> dict[str, Any]:
         """Return the settings of the trainer as plain data; None for what cannot be described."""
@@ -491,6 +524,7 @@ class Trainer:
         One that is damaged gives way to the latest older one that the folder keeps, with a warning. Where there is
         none, or it does not fit, ``CheckpointError`` is raised and nothing changed.
         """
+        self.finish_saving()
         trainer_state.restore(self, path, *shared_checkpoints.read(self.strategy, path))
         return self
 
