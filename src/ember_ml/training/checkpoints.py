@@ -91,7 +91,12 @@ def writing(path: str | PathLike[str], keep: int) -> Iterator[Path]:
 
 
 class Stems(NamedTuple):
-    """How the names of the files of pieces begin, for each part, and those of the notes."""
+    """How the names of the files of pieces begin, and those of the notes of them.
+
+    Args:
+        parts: The beginnings of the names of the files, for each part.
+        note: The beginning of the names of the notes.
+    """
 
     parts: dict[str, str]
     note: str
