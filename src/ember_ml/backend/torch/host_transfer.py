@@ -37,8 +37,9 @@ def _send(tensor: torch.Tensor, device: str) -> torch.Tensor:
 
     PyTorch uses the pinned memory again only after the copy, and whatever reads the copy comes after it.
     """
-    # torch 2.11 on CUDA: a copy from other memory waits for everything that the device has to do before it
-    if device.startswith("cuda") and tensor.nbytes <= _MOST_PINNED:
+    # torch 2.11 on CUDA: a copy from other memory waits for everything that the device has to do before it, and no
+    # compiled function pins memory
+    if device.startswith("cuda") and tensor.nbytes <= _MOST_PINNED and not torch.compiler.is_compiling():
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
