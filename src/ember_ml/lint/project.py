@@ -231,11 +231,12 @@ def parse(path: str, source: str) -> tuple[ast.Module | None, Finding | None]:
         line = source.count("\n", 0, source.index("\0")) + 1
         return None, unreadable(path, line, 1, "the file contains a null byte")
     try:
-        try:
-            return ast.parse(source, path), None
-        except RecursionError:  # a sum of thousands of terms is a deep tree
-            with _recursion_limit(_DEEP_PARSE):
+        with _LIMIT_LOCK:  # CPython 3.11: two threads at a time that parse deep trees raise SystemError
+            try:
                 return ast.parse(source, path), None
+            except RecursionError:  # a sum of thousands of terms is a deep tree
+                with _recursion_limit(_DEEP_PARSE):
+                    return ast.parse(source, path), None
     except SyntaxError as error:
         return None, unreadable(path, error.lineno or 1, max(error.offset or 1, 1), f"cannot be parsed: {error.msg}")
     except (RecursionError, MemoryError):
