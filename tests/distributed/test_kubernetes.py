@@ -39,12 +39,18 @@ NUMBER, TEXT, TRUTH = {"type": "integer", "minimum": 0}, {"type": "string"}, {"t
 NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}
 META = fields("name", name=NAME, namespace=NAME, labels={"type": "object"}, annotations={"type": "object"})
 ANY = {"type": "object"}  # a template of the core objects, which is checked by itself
-JOB_SET = fields(
-    "apiVersion kind metadata spec",
-    apiVersion={"const": "jobset.x-k8s.io/v1alpha2"},
-    kind={"const": "JobSet"},
-    metadata=META,
-    spec=fields(
+
+
+def manifest(version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object of this kind."""
+    kinds = {"apiVersion": {"const": version}, "kind": {"const": kind}}
+    return fields("apiVersion kind metadata spec", **kinds, metadata=META, spec=spec)
+
+
+JOB_SET = manifest(
+    "jobset.x-k8s.io/v1alpha2",
+    "JobSet",
+    fields(
         "replicatedJobs",
         replicatedJobs={
             "type": "array",
@@ -76,12 +82,10 @@ REPLICAS = fields(
     restartPolicy={"enum": ["Always", "OnFailure", "Never", "ExitCode"]},
     template=ANY,
 )
-PYTORCH_JOB = fields(
-    "apiVersion kind metadata spec",
-    apiVersion={"const": "kubeflow.org/v1"},
-    kind={"const": "PyTorchJob"},
-    metadata=META,
-    spec=fields(
+PYTORCH_JOB = manifest(
+    "kubeflow.org/v1",
+    "PyTorchJob",
+    fields(
         "pytorchReplicaSpecs",
         pytorchReplicaSpecs=fields("Master", Master=REPLICAS, Worker=REPLICAS),
         nprocPerNode=TEXT,
