@@ -41,13 +41,13 @@ META = fields("name", name=NAME, namespace=NAME, labels={"type": "object"}, anno
 ANY = {"type": "object"}  # a template of the core objects, which is checked by itself
 
 
-def manifest(version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+def schema_of(version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     """The schema of an object of this kind."""
     kinds = {"apiVersion": {"const": version}, "kind": {"const": kind}}
     return fields("apiVersion kind metadata spec", **kinds, metadata=META, spec=spec)
 
 
-JOB_SET = manifest(
+JOB_SET = schema_of(
     "jobset.x-k8s.io/v1alpha2",
     "JobSet",
     fields(
@@ -82,7 +82,7 @@ REPLICAS = fields(
     restartPolicy={"enum": ["Always", "OnFailure", "Never", "ExitCode"]},
     template=ANY,
 )
-PYTORCH_JOB = manifest(
+PYTORCH_JOB = schema_of(
     "kubeflow.org/v1",
     "PyTorchJob",
     fields(
