@@ -447,18 +447,28 @@ def test_import_loads_no_tensor_library_but_numpy_and_prints_nothing(own_home: P
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
-def test_import_costs_at_most_60_ms_more_than_numpy(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its bytecode cached, as on any installed copy; in processor time of the thread that imports.
-
-    Other programs do not lengthen that, nor do the threads of the BLAS of NumPy, which spin a while after its import.
-    """
+def test_import_does_little(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What decides the time of the import, which `benchmarks/import_time.py` measures: calls, modules, packages."""
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(own_home / "bytecode"))
-    code = "import numpy, time; t = time.thread_time(); import ember_ml; print(time.thread_time() - t)"
-    taken: list[float] = []
-    while len(taken) < 40 and (len(taken) < 2 or min(taken) >= 0.06):  # other tests on the same core lengthen most
-        taken.append(float(run_python(code, own_home).stdout))
-    assert min(taken) < 0.06
+    code = (
+        "import json, sys, numpy\n"
+        "before, calls = set(sys.modules), 0\n"
+        "def count(frame, event, argument):\n"
+        "    global calls\n"
+        "    calls += event in ('call', 'c_call')\n"
+        "sys.setprofile(count)\n"
+        "import ember_ml\n"
+        "sys.setprofile(None)\n"
+        "packages = {name.partition('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names\n"
+        "own = [name for name in sys.modules if name.partition('.')[0] == 'ember_ml']\n"
+        "print(json.dumps([calls, len(own), sorted(packages)]))"
+    )
+    run_python(code, own_home)  # writes the bytecode
+    calls, modules, packages = json.loads(run_python(code, own_home).stdout)
+    assert set(packages) <= {"ember_ml", "einops"}
+    assert modules <= 150
+    assert calls <= 65_000  # 59,000 to 62,000 on Python 3.11 to 3.13
 
 
 def test_reload_keeps_the_backend(backend: str, own_home: Path) -> None:

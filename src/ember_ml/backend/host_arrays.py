@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ember_ml.backend.contract import Backend
@@ -30,9 +29,18 @@ __all__ = [
     "unbox_objects",
 ]
 
-host_dtypes: dict[EmberDType, np.dtype] = {
-    dtype: np.dtype(ml_dtypes.bfloat16) if dtype is dt.bfloat16 else np.dtype(dtype.name) for dtype in dt.ALL
-}
+
+class _HostDTypes(dict[EmberDType, np.dtype]):
+    """NumPy's dtypes; that of bfloat16 joins them when it is first asked for, since its package loads slowly."""
+
+    def __missing__(self, dtype: EmberDType) -> np.dtype:
+        import ml_dtypes
+
+        self[dtype] = np.dtype(getattr(ml_dtypes, dtype.name))
+        return self[dtype]
+
+
+host_dtypes = _HostDTypes({dtype: np.dtype(dtype.name) for dtype in dt.ALL if dtype is not dt.bfloat16})
 _PYTHON_SCALARS = {bool, int, float, complex}
 _openers: list[Callable[[Any], tuple[Any, Any] | None]] = []
 

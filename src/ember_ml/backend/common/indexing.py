@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = [
     "Plan",
@@ -28,8 +27,7 @@ __all__ = [
 _WHOLE = slice(None)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """The two steps of reading a key.
 
     ``basic``: ints in range, slices in range, and None, one for each dimension of the tensor or new one.

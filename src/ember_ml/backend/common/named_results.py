@@ -1,7 +1,5 @@
 """Named tuples for ops that return several tensors, with the field names of the Array API."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 __all__ = [

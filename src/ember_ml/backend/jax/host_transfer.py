@@ -17,7 +17,6 @@ from jaxlib import xla_client  # JAX 0.10: no public way to copy an array to a d
 from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.backend.jax.tracing import is_top_level
 from ember_ml.core import dtypes as dt
-from ember_ml.core.dtypes import EmberDType
 
 # JAX 0.10: without this an int64 or float64 that was asked for becomes one of 32 bits, with a warning at most.
 # The switch for a block, jax.enable_x64, makes calls longer by a fifth to a third, and outside of it JAX narrows what
@@ -25,7 +24,7 @@ from ember_ml.core.dtypes import EmberDType
 jax.config.update("jax_enable_x64", True)
 
 ArrayImpl = arrays.ArrayImpl  # JAX 0.10: no public name for the class of arrays
-dtypes: dict[EmberDType, np.dtype] = host_dtypes
+dtypes = {dtype: host_dtypes[dtype] for dtype in dt.ALL}
 _LONG = 2**31
 _PLATFORMS = {"gpu": "cuda", "rocm": "cuda"}
 _WIDE = frozenset(dtypes[wide] for wide in (dt.int64, dt.uint64, dt.float64, dt.complex128))

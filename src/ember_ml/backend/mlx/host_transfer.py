@@ -19,7 +19,7 @@ __all__ = ["cast", "check_device", "check_fits", "dtypes", "from_host", "scalar"
 dtypes: dict[EmberDType, mx.Dtype] = {
     dtype: mx.bool_ if dtype is dt.bool_ else getattr(mx, dtype.name) for dtype in dt.ALL if dtype is not dt.complex128
 }
-_HOST = {native: dtype for dtype, native in host_dtypes.items()}
+_HOST = {host_dtypes[dtype]: dtype for dtype in dt.ALL}
 
 
 _has_gpu = mx.is_available(mx.gpu)

@@ -20,7 +20,7 @@ from ember_ml.errors import LinAlgError
 name = key = "numpy"
 is_tape = False
 tensor_type = np.ndarray
-dtypes = host_dtypes
+dtypes = {dtype: host_dtypes[dtype] for dtype in dt.ALL}
 weak_dtypes = frozenset({dt.float32, dt.float64})
 families = load_bodies(f"{__name__}.bodies")
 gaps: dict[tuple[str, str], str] = {}
@@ -29,7 +29,7 @@ processes = deferred(f"{__name__}.processes")
 bench_calls = deferred(f"{__name__}.bench_calls")
 gradients = compilation = control_flow = recurrent = sharding = device_mesh = laziness = None
 
-_EMBER = {native: dtype for dtype, native in host_dtypes.items()}
+_EMBER = {native: dtype for dtype, native in dtypes.items()}
 
 # A ufunc call is so short that every test counts: float32 is compared by identity first, since hashing a dtype takes
 # longer. A Python number is computed in the array's dtype, or else the dtype of the result shows that it was not.

@@ -24,11 +24,11 @@ def vector_norm(x: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float)
 def _vector_norm(x: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
     if not isinstance(ord, int | float):
         raise ValueError(f"the order of a vector norm is a number, not {ord!r}")
-    size = widen(jnp.abs(x))
-    return narrow_as(_norm_of_sizes(size, axis, keepdims, ord), jnp.abs(x))
+    return narrow_as(_wide_norm(widen(x), axis, keepdims, ord), x)
 
 
-def _norm_of_sizes(size: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
+def _wide_norm(x: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
+    size = jnp.abs(x)
     if math.isinf(ord):
         return (jnp.max if ord > 0 else jnp.min)(size, axis, keepdims=keepdims)
     if ord == 0:
@@ -45,8 +45,10 @@ def _norm_of_sizes(size: jax.Array, axis: AxisLike | None, keepdims: bool, ord: 
     limits = jnp.finfo(total.dtype)
     least = float(limits.tiny) * max(size.size, 1) / float(limits.eps) ** 2  # below, vanishing squares would be missed
     is_exact = jnp.all((total >= least) & jnp.isfinite(total))
-    # a second pass, which most arrays do not need
-    return lax.cond(is_exact, jnp.sqrt, lambda _: _scaled_norm(size, axis, keepdims, ord), total)
+    # a second pass, which most arrays do not need; it takes x, since the sizes would be written to memory for it
+    return lax.cond(
+        is_exact, lambda total, _: jnp.sqrt(total), lambda _, x: _scaled_norm(jnp.abs(x), axis, keepdims, ord), total, x
+    )
 
 
 def _scaled_norm(size: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
