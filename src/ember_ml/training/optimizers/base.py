@@ -283,8 +283,6 @@ class Optimizer(Holder):
     def after_run(self, done: tuple[bool, tuple[tuple[str, str], ...]], made: Sequence[Tensor]) -> None:
         is_updated, slots = done
         self.step += is_updated
-        if is_updated and not callable(self.learning_rate):
-            self.renewed()  # while the device computes: most often the next update takes these
         for (slot, name), native in zip(slots, made, strict=True):  # while it was traced, they held traced tensors
             self._state[slot][name] = Variable(native)
             self._held = None
