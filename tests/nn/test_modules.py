@@ -46,6 +46,24 @@ def test_layers_made_empty_draw_no_numbers_and_are_filled_by_loading(backend: st
     assert any(ops.to_numpy(nn.Linear(3, 4).weight).ravel().tolist())  # outside of the block
 
 
+def test_layers_made_empty_take_no_memory(backend: str) -> None:
+    with nn.empty():
+        made = nn.Linear(10_000_000, 10_000_000, dtype="bfloat16")  # of 200 terabytes
+    assert made.num_parameters == 10**14 + 10**7
+    assert {x.dtype.name for x in made.named_parameters().values()} == {"bfloat16"}
+
+
+def test_layers_made_empty_stay_where_they_were_made(backend: str) -> None:
+    for device in ops.get_available_devices():
+        with nn.empty(), ops.use_device(device):
+            scoped = nn.Linear(2, 2)
+        with nn.empty():
+            named = nn.Linear(2, 2, device=device)
+        for made in (scoped, named):
+            made.load_state_dict(nn.Linear(2, 2).state_dict())
+            assert ops.get_device(made.weight) == device
+
+
 class Nested(nn.Module):
     def __init__(self) -> None:
         self.stack = [nn.Linear(2, 2), nn.Linear(2, 2)]

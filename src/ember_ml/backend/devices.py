@@ -14,7 +14,10 @@ from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.errors import DeviceError
 
-__all__ = ["default_device", "host_memory", "nearest_device", "resolve_device", "set_default", "use_device"]
+__all__ = [
+    *("default_device", "host_memory", "lasting_device", "nearest_device", "resolve_device", "set_default"),
+    "use_device",
+]
 
 try:
     import resource
@@ -72,6 +75,11 @@ def default_device(backend: Backend) -> str:
     scoped = _scope.get() if _open_scopes else None
     if scoped is not None:
         return resolve_device(backend, scoped)
+    return lasting_device(backend)
+
+
+def lasting_device(backend: Backend) -> str:
+    """Return where the backend creates tensors outside of scopes."""
     return _defaults.get(backend.name) or backend.initial_device()
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "open_portable_with",
     "shares_memory",
     "unbox_objects",
+    "zeros_without_memory",
 ]
 
 
@@ -248,6 +249,11 @@ def _saturate(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def from_bytes(data: bytes, dtype: EmberDType, shape: tuple[int, ...]) -> np.ndarray:
     """Return the array whose elements ``data`` holds in C order."""
     return np.frombuffer(bytearray(data), dtype=host_dtypes[dtype]).reshape(shape)
+
+
+def zeros_without_memory(dtype: EmberDType, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of zeros that are one and the same element, and so cannot be changed."""
+    return np.broadcast_to(np.zeros((), host_dtypes[dtype]), shape)
 
 
 def to_python(array: np.ndarray) -> Any:

@@ -63,7 +63,7 @@ def load(
     if quantize is not None and quantize not in _BITS:
         raise ValueError(f"quantize is one of {', '.join(_BITS)}, or None, not {quantize!r}")
     model = load_from(open_folder(folder, revision), dtype, device, on_progress)
-    return (model if quantize is None else quantize_weights(model, _BITS[quantize])).eval()
+    return model if quantize is None else quantize_weights(model, _BITS[quantize]).eval()
 
 
 def load_from(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.core.dtypes import uint32
 from ember_ml.errors import ConfigError
 from ember_ml.models.folder import Folder, StoredTensors
 from ember_ml.models.pretrained import PretrainedModel
@@ -235,10 +236,8 @@ def prepare_quantized(model: PretrainedModel, folder: Folder) -> None:
                 f"{table.where} has bits = {bits} and group_size = {group_size} for {wanted[name]}, whose rows have "
                 f"{width} numbers; Ember ML has 4 and 8 bits in groups of 32, 64 and 128"
             )
-        kinds = (("uint32", width * bits // 32), *[(dtypes[name].name, width // group_size)] * 2)
-        words, scales, biases = (
-            Buffer.holding(ops.broadcast_to(ops.zeros((), dtype=kind), (rows, size))) for kind, size in kinds
-        )
+        kinds = ((uint32, width * bits // 32), *[(dtypes[name], width // group_size)] * 2)
+        words, scales, biases = (Buffer.holding_zeros(kind, (rows, size)) for kind, size in kinds)
         return (words, scales, biases), bits, group_size
 
     _replace_layers(model, pack)

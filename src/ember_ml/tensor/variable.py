@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ember_ml.backend import selection as backends
+from ember_ml.backend.built_in import HOST
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import resolve_device
-from ember_ml.backend.host_arrays import as_host, open_portable_with
+from ember_ml.backend.host_arrays import as_host, open_portable_with, zeros_without_memory
+from ember_ml.core.dtypes import EmberDType
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.var import Var
 
@@ -46,6 +48,16 @@ class Variable:
         """Return a variable that holds a native tensor of the active backend as it is, which may be traced."""
         made = cls.__new__(cls)
         made.held, made.home = native, backends.active()
+        return made
+
+    @classmethod
+    def holding_zeros(cls, dtype: EmberDType, shape: tuple[int, ...]) -> Any:
+        """Return a variable of zeros that take no memory until they are read.
+
+        The host holds them, and not the active backend: on JAX every array has memory of its own.
+        """
+        made = cls.__new__(cls)
+        made.held, made.home = zeros_without_memory(dtype, shape), backends.load(HOST)
         return made
 
     @property
@@ -90,6 +102,12 @@ class Variable:
     def dtype(self) -> Any:
         """The dtype, an ``EmberDType``."""
         return self.home.dtype_of(self.held)
+
+    @property
+    def device(self) -> str:
+        """The device on which the active backend has it, or will have it once it is read."""
+        backend = backends.active()
+        return backend.device_of(self.held) if self.home is backend else resolve_device(backend, None)
 
     @property
     def size(self) -> int:

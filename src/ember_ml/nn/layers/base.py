@@ -8,6 +8,9 @@ from contextvars import ContextVar
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.devices import lasting_device, resolve_device
+from ember_ml.backend.selection import active
+from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.nn import initializers
 from ember_ml.nn.modules.error_paths import name_module
 from ember_ml.nn.modules.module import Module
@@ -77,13 +80,19 @@ class Layer(Module):
         dtype: DTypeLike = "float32",
     ) -> None:
         """Make the parameter ``name`` with the values of the initializer, on the device of the layer."""
-        device = self._device
-        with nullcontext() if device is None else ops.use_device(device):
-            if _has_values.get():
+        if _has_values.get():
+            with nullcontext() if self._device is None else ops.use_device(self._device):
                 value = initializers.get(initializer)(tuple(shape), dtype)
-            else:
-                value = ops.broadcast_to(ops.zeros((), dtype=dtype), tuple(shape))
-        value = value if device is None else ops.to_device(value, device)
-        made = Parameter(value) if _has_values.get() else Parameter.holding(value)
+            made = Parameter(value if self._device is None else ops.to_device(value, self._device))
+        else:
+            made = self._hold_zeros(tuple(shape), as_dtype(dtype))
         made.is_trainable = True
         setattr(self, name, made)
+
+    def _hold_zeros(self, shape: tuple[int, ...], dtype: EmberDType) -> Parameter:
+        """Return a parameter of zeros that takes no memory; on JAX it takes some where it was given a device."""
+        backend = active()
+        place = resolve_device(backend, self._device)
+        if place == lasting_device(backend) and dtype in backend.dtypes:  # it will be there when it is read
+            return Parameter.holding_zeros(dtype, shape)
+        return Parameter.holding(ops.broadcast_to(ops.zeros((), dtype=dtype, device=place), shape))

@@ -425,7 +425,7 @@ def _fit(variable: Variable, name: str, value: Any) -> Any:
     native = ops.copy(ops.asarray(value))
     if tuple(native.shape) != variable.shape:
         raise ValueError(f"{name} has shape {variable.shape}, and the state has {tuple(native.shape)} for it")
-    return ops.to_device(ops.cast(native, variable.dtype), active().device_of(variable.value))
+    return ops.to_device(ops.cast(native, variable.dtype), variable.device)
 
 
 def _are_equal(x: Any, y: Any) -> bool:
