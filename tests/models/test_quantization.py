@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 
 from ember_ml import models, nn, ops
+from ember_ml.backend import use_backend
+from ember_ml.backend.built_in import HOST
 from ember_ml.errors import ConfigError
-from ember_ml.training import optimizers
+from ember_ml.training import Trainer, optimizers, schedules
 from tests.reference import packing, pretrained
 from tests.reference.pretrained import check_close
 
@@ -98,6 +101,51 @@ def test_int4_has_at_most_three_tenths_of_the_size(backend: str, tmp_path: Path)
     assert {x.dtype.name for x in wide.named_buffers().values()} == {"uint32", "float32"}
     scale = ops.item(ops.max(ops.abs(wide(TOKENS))))
     assert _difference(ops.cast(half(TOKENS), "float32"), wide(TOKENS)) < 0.05 * scale
+
+
+def _read_docs() -> list[bytes]:
+    return [page.read_bytes() for page in sorted((Path(__file__).parents[2] / "docs").glob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a decoder of bytes in bfloat16, trained on all pages of the documentation but the first two."""
+    config = {**LLAMA, "vocab_size": 256, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32}
+    text = b"".join(_read_docs()[2:])
+    with use_backend(HOST):
+        ops.random.seed(0)
+        model = models.from_config(config).train()
+        tokens = ops.reshape(ops.array(list(text[: len(text) // 33 * 33])), (-1, 33))
+        optimizer = optimizers.AdamW(schedules.Cosine(5e-3, steps=250), weight_decay=0.0)
+        trainer = Trainer(model, optimizer, "sparse_categorical_crossentropy", compile=False, progress=False)
+        trainer.fit(tokens[:, :-1], tokens[:, 1:], epochs=1, batch_size=32, max_steps=250)
+        folder = tmp_path_factory.mktemp("trained")
+        model.to_dtype("bfloat16").save(folder)
+    return folder
+
+
+@pytest.mark.long
+def test_perplexity_stays_close_to_that_in_bfloat16(trained: Path, backend: str) -> None:
+    # torch 2.13: in bfloat16 a linear map of more than 16 rows ends the process on some processors with AMX
+    text = b"".join(_read_docs()[:2])[: 17 * 60]
+    pieces = [list(text[start : start + 17]) for start in range(0, len(text), 17)]
+
+    def measure(quantize: str | None) -> float:
+        model = models.load(trained, quantize=quantize)
+        losses = []
+        for piece in pieces:
+            rows = ops.to_numpy(ops.cast(model([piece[:-1]]), "float32"))[0].tolist()
+            losses += [
+                math.log(sum(map(math.exp, row))) - row[token] for row, token in zip(rows, piece[1:], strict=True)
+            ]
+        assert {x.dtype.name for x in model.named_parameters().values()} == {"bfloat16"}
+        return math.exp(sum(losses) / len(losses))
+
+    found = {quantize: measure(quantize) for quantize in (None, "int8", "int4")}
+    assert found[None] < 20  # of 256 that a model has which learned nothing
+    assert abs(found["int8"] / found[None] - 1) <= 0.02, found
+    assert abs(found["int4"] / found[None] - 1) <= 0.06, found
+    assert found["int4"] != found["int8"] != found[None]
 
 
 def test_generation_goes_on_with_a_cache(backend: str) -> None:
