@@ -1,9 +1,12 @@
-"""What a data-parallel step costs beside the one that an expert writes by hand: DDP on PyTorch, ``all_sum`` on MLX.
+"""What a step of several processes costs beside the one that an expert writes by hand.
+
+By hand on PyTorch: ``DistributedDataParallel``; with ``ZeroRedundancyOptimizer`` for ``--strategy zero``; with
+``fully_shard`` of each block and of the whole for ``--strategy full``. On MLX: ``all_sum`` of each gradient.
 
 The same model, the same optimizer (Adam), the same batch, in the same processes; steps of both kinds alternate, and the
 best and the middle times of each are compared.
 
-    python benchmarks/distributed.py [--ranks 2] [--seconds 20] [--backends torch mlx] [--model mlp]
+    python benchmarks/distributed.py [--ranks 2] [--seconds 20] [--backends torch mlx] [--model mlp] [--strategy data]
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +35,34 @@ from ember_ml.distributed import collectives, strategy
 from ember_ml.training import Trainer, optimizers
 
 Step = Callable[[], Any]
-MODELS = {"mlp": ((784, 1024, 1024, 10), 128), "small": ((784, 256, 256, 10), 32)}
-"""The widths of the layers, and the batch of each rank."""
+MODELS = {
+    "mlp": ((784, 1024, 1024, 10), 128, False),
+    "small": ((784, 256, 256, 10), 32, False),
+    "many": ((128,) * 25, 32, True),
+    "wide": ((1024,) * 9, 128, True),
+}
+"""The widths of the layers, the batch of each rank, and whether each layer is normalized before; between, a ReLU."""
+STRATEGIES = {
+    "data": strategy.DataParallelStrategy,
+    "zero": strategy.ZeroStrategy,
+    "full": strategy.FullShardStrategy,
+}
 RATE = 1e-3
 
 
 def data(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return this rank's part of a batch."""
-    widths, batch = MODELS[name]
+    widths, batch, _ = MODELS[name]
     rng = np.random.default_rng(distributed.rank())
     return rng.normal(size=(batch, widths[0])).astype(np.float32), rng.integers(0, 10, batch)
 
 
-def ours(name: str) -> tuple[Step, Step]:
+def ours(name: str, kind: str) -> tuple[Step, Step]:
     """Return a step of gradients, average and update, and a step of the trainer, which also averages the loss."""
     x, y = (ops.asarray(part) for part in data(name))
     made, trainer = (
-        Trainer(_model(name), optimizers.Adam(RATE), "sparse_categorical_crossentropy", strategy=chosen)
-        for chosen in (strategy.DataParallelStrategy(), strategy.DataParallelStrategy())
+        Trainer(_model(name), optimizers.Adam(RATE), "sparse_categorical_crossentropy", strategy=STRATEGIES[kind]())
+        for _ in range(2)
     )
 
     def step() -> Any:
@@ -59,21 +73,44 @@ def ours(name: str) -> tuple[Step, Step]:
 
 
 def _model(name: str) -> nn.Module:
-    first, second, third, last = MODELS[name][0]
+    widths, _, is_normalized = MODELS[name]
     ops.random.seed(0)
-    return nn.Sequential(nn.Linear(first, second), ops.relu, nn.Linear(second, third), ops.relu, nn.Linear(third, last))
+    blocks = []
+    for place, (inputs, outputs) in enumerate(pairwise(widths)):
+        parts: list[Any] = [nn.LayerNorm(inputs)] if is_normalized else []
+        parts.append(nn.Linear(inputs, outputs))
+        blocks.append(nn.Sequential(*parts, *[ops.relu] * (place < len(widths) - 2)))
+    return nn.Sequential(*blocks)
 
 
-def by_hand_torch(name: str) -> Step:
-    """Return a step with DistributedDataParallel."""
+def by_hand_torch(name: str, kind: str) -> Step:
+    """Return a step with PyTorch's own means."""
     import torch
-    from torch.nn.parallel import DistributedDataParallel
 
-    first, second, third, last = MODELS[name][0]
+    widths, _, is_normalized = MODELS[name]
     torch.manual_seed(0)
-    layers = [torch.nn.Linear(first, second), torch.nn.ReLU(), torch.nn.Linear(second, third), torch.nn.ReLU()]
-    model = DistributedDataParallel(torch.nn.Sequential(*layers, torch.nn.Linear(third, last)))
-    optimizer = torch.optim.Adam(model.parameters(), RATE, fused=True)
+    blocks = []
+    for place, (inputs, outputs) in enumerate(pairwise(widths)):
+        parts: list[Any] = [torch.nn.LayerNorm(inputs)] if is_normalized else []
+        parts.append(torch.nn.Linear(inputs, outputs))
+        blocks.append(torch.nn.Sequential(*parts, *[torch.nn.ReLU()] * (place < len(widths) - 2)))
+    model: Any = torch.nn.Sequential(*blocks)
+    if kind == "full":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh("cpu", (distributed.world_size(),))
+        for block in [*model, model]:
+            fully_shard(block, mesh=mesh)
+        optimizer: Any = torch.optim.Adam(model.parameters(), RATE)
+    else:
+        model = torch.nn.parallel.DistributedDataParallel(model)
+        if kind == "zero":
+            from torch.distributed.optim import ZeroRedundancyOptimizer
+
+            optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=RATE, fused=True)
+        else:
+            optimizer = torch.optim.Adam(model.parameters(), RATE, fused=True)
     x, y = (torch.from_numpy(part) for part in data(name))
 
     def step() -> Any:
@@ -86,16 +123,20 @@ def by_hand_torch(name: str) -> Step:
     return step
 
 
-def by_hand_mlx(name: str) -> Step:
+def by_hand_mlx(name: str, kind: str) -> Step:
     """Return a step with a sum over the ranks of each gradient."""
     import mlx.core as mx
     import mlx.nn
     import mlx.optimizers
     from mlx.utils import tree_map
 
-    first, second, third, last = MODELS[name][0]
-    layers = [mlx.nn.Linear(first, second), mlx.nn.ReLU(), mlx.nn.Linear(second, third), mlx.nn.ReLU()]
-    model = mlx.nn.Sequential(*layers, mlx.nn.Linear(third, last))
+    widths, _, is_normalized = MODELS[name]
+    if kind != "data":
+        raise SystemExit("MLX has no other way by hand than to sum the gradients")
+    layers: list[Any] = []
+    for inputs, outputs in pairwise(widths):
+        layers += [mlx.nn.LayerNorm(inputs)] * is_normalized + [mlx.nn.Linear(inputs, outputs), mlx.nn.ReLU()]
+    model = mlx.nn.Sequential(*layers[:-1])
     optimizer = mlx.optimizers.Adam(RATE, bias_correction=True)
     x, y = (mx.array(part) for part in data(name))
     group = mx.distributed.init(strict=True, backend="ring")
@@ -115,25 +156,25 @@ def by_hand_mlx(name: str) -> Step:
     return step
 
 
-def measure(name: str, seconds: float) -> dict[str, list[tuple[float, float]]]:
+def measure(model: str, strategy_name: str, seconds: float) -> dict[str, list[tuple[float, float]]]:
     """Measure each kind of step in alternating rounds; return milliseconds of wall clock and of processor time."""
-    step, trained = ours(name)
-    hand = {"torch": by_hand_torch, "mlx": by_hand_mlx}[ember_ml.get_backend()](name)
+    step, trained = ours(model, strategy_name)
+    hand = {"torch": by_hand_torch, "mlx": by_hand_mlx}[ember_ml.get_backend()](model, strategy_name)
     kinds = {"by hand": hand, "ours": step, "trainer": trained}
     times: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
-    for kind in kinds.values():
+    for call in kinds.values():
         for _ in range(5):
-            kind()
+            call()
     end = time.monotonic() + seconds
     is_over, order = False, list(kinds)
     while not is_over:
         order.append(order.pop(0))  # what comes after what is no difference then
-        for kind in order:
-            call = kinds[kind]
+        for name in order:
+            call = kinds[name]
             collectives.barrier()
             start, busy = time.perf_counter(), time.process_time()
             call()
-            times[kind].append(((time.perf_counter() - start) * 1e3, (time.process_time() - busy) * 1e3))
+            times[name].append(((time.perf_counter() - start) * 1e3, (time.process_time() - busy) * 1e3))
         if len(times["ours"]) % 20:
             continue
         is_over = bool(ops.item(collectives.all_reduce(ops.asarray(time.monotonic() > end), "max")))
@@ -146,7 +187,7 @@ def _free_port() -> int:
         return listener.getsockname()[1]
 
 
-def run(backend: str, ranks: int, seconds: float, model: str) -> dict[str, list[tuple[float, float]]]:
+def run(backend: str, ranks: int, seconds: float, model: str, kind: str) -> dict[str, list[tuple[float, float]]]:
     """Run the measurement on ``ranks`` processes; return the result of rank 0."""
     with tempfile.TemporaryDirectory() as folder:
         hosts = Path(folder) / "hosts.json"
@@ -154,6 +195,7 @@ def run(backend: str, ranks: int, seconds: float, model: str) -> dict[str, list[
         own = {"EMBER_ML_BACKEND": backend, "EMBER_ML_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1"}
         own |= {"MASTER_PORT": str(_free_port()), "MLX_HOSTFILE": str(hosts), "EMBER_ML_TIMEOUT": "60"}
         command = [sys.executable, __file__, "--rank-of", folder, "--seconds", str(seconds), "--model", model]
+        command += ["--strategy", kind]
         started = [
             subprocess.Popen(command, env={**os.environ, **own, "EMBER_ML_RANK": str(rank), "MLX_RANK": str(rank)})
             for rank in range(ranks)
@@ -171,18 +213,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--backends", nargs="+", default=["torch", "mlx"])
     parser.add_argument("--model", choices=MODELS, default="mlp")
+    parser.add_argument("--strategy", choices=STRATEGIES, default="data")
     parser.add_argument("--rank-of", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.rank_of:
-        times = measure(given.model, given.seconds)
+        times = measure(given.model, given.strategy, given.seconds)
         (Path(given.rank_of) / f"{distributed.rank()}.json").write_text(json.dumps(times))
         return
     print(
-        f"{given.model}, {given.ranks} processes; milliseconds of a step; on a busy machine the processor's tell more"
+        f"{given.model}, {given.strategy}, {given.ranks} processes; milliseconds of a step; on a busy machine the "
+        "processor's tell more"
     )
     print(f"{'':16} {'best':>8} {'middle':>8} {'processor':>9} {'rounds':>7}")
     for backend in given.backends:
-        times = run(backend, given.ranks, given.seconds, given.model)
+        times = run(backend, given.ranks, given.seconds, given.model, given.strategy)
         hand = _figures(times["by hand"])
         for kind, found in times.items():
             figures = _figures(found)

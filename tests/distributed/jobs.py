@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ember_ml import compile, distributed, get_backend, get_backend_module, nn, ops, use_backend
 from ember_ml.distributed import collectives
 from ember_ml.distributed import strategy as strategies
+from ember_ml.distributed.strategy import units
 from ember_ml.nn import tensor
 from ember_ml.training import Trainer, checkpoints, optimizers
 from tests.distributed.comparing import plain, raised
@@ -375,6 +378,9 @@ def everything(folder: str) -> dict[str, Any]:
         with use_backend("numpy"):  # and one process alone goes on from what both have written
             found["reopened"] = read_text("layers", None, 4, f"{folder}/sharded", is_saved=True)
         found["assigned"] = assigned()
+        with pytest.MonkeyPatch.context() as patch:  # parameters of two modules fill more than one unit
+            patch.setattr(units, "UNIT_BYTES", 64)
+            found["in units"] = train("FullShardStrategy", last=10)
         found["refused"]["uneven"] = raised(lambda: train("FullShardStrategy", rows=7, last=1))
     found["refused"]["matrices"] = raised(strategies.ZeroStrategy().prepare, model_and_data()[0], optimizers.Muon())
     return found

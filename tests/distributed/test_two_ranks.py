@@ -159,6 +159,12 @@ def test_each_process_writes_its_pieces_and_any_number_reads_them(backend: str) 
     assert all(rank["sharded"]["bytes"] < 0.51 * alone["bytes"] for rank in ranks)
 
 
+def test_parameters_in_several_units_train_as_in_one_process(backend: str) -> None:
+    if backend not in SHARDING:
+        pytest.skip("parameters are split on PyTorch and JAX")
+    check_equal([rank["in units"] for rank in results(backend)], train("SingleProcess", last=10))
+
+
 def test_averages_that_begin_early_are_the_same(backend: str) -> None:
     for rank in results(backend):
         found = rank["overlap"]

@@ -297,8 +297,12 @@ class Processes(Protocol):
 class Sharding(Protocol):
     """Parameters of which each process holds a part, gathered again by the backward pass."""
 
-    @property
-    def Split(self) -> Callable[..., Any]: ...
+    def make_splits(self, shapes: Sequence[tuple[int, ...]], group: Any, collectives: Any) -> Sequence[Any]:
+        """Return how parameters of these shapes and one dtype are split over ``group``, which may gather them together.
+
+        ``collectives`` is as for :class:`ember_ml.backend.common.sharding.Shares`.
+        """
+        ...
 
     def recording(self) -> AbstractContextManager[Any]:
         """A block in which the engine of gradients keeps notes in place of gathered parameters."""

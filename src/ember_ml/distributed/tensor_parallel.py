@@ -22,7 +22,7 @@ from ember_ml.nn.modules.hooks import add_hook, is_recorded
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import Tensor
 
-__all__ = ["MeshSplit", "split_layers"]
+__all__ = ["MeshSplit", "local_shape", "split_layers"]
 
 
 class MeshSplit:
@@ -37,19 +37,19 @@ class MeshSplit:
     share: int
     """The number of elements that this process has."""
 
-    def __init__(
-        self, shape: tuple[int, ...], cut: Cut | None, group: Group, make_flat: Callable[[tuple[int, ...]], Any] | None
-    ) -> None:
+    def __init__(self, shape: tuple[int, ...], cut: Cut | None, group: Group, flat: Any = None) -> None:
         self.shape, self.size, self.cut, self._group = shape, prod(shape), cut, group
-        local = list(shape)
-        if cut is not None:
-            local[cut.axis] //= group.size
-        self._flat = None if make_flat is None else make_flat(tuple(local))
-        self.share = prod(local) if self._flat is None else self._flat.share
+        self._flat = flat
+        self.share = prod(local_shape(shape, cut, group)) if flat is None else flat.share
         self.is_local = False
         """Whether a layer that computes with a part reads now."""
         self.is_summed = False
         """Whether the layer that reads now computes a part of the gradient."""
+
+    def belong_to(self, parameter: Any) -> None:
+        """Let ``parameter`` be gathered with its neighbours."""
+        if self._flat is not None:
+            self._flat.belong_to(parameter)
 
     def part_of(self, whole: Tensor) -> Tensor:
         """Copy this process's part of a whole parameter."""
@@ -75,6 +75,13 @@ class MeshSplit:
         """Return a whole tensor of the parameter's shape, as of the optimizer's state, from the parts of it."""
         local = part if self._flat is None else self._flat.gather_whole(part)
         return local if self.cut is None else join_parts(local, self.cut, self._group)
+
+
+def local_shape(shape: tuple[int, ...], cut: Cut | None, group: Group) -> tuple[int, ...]:
+    """Return the shape of this process's part of a tensor."""
+    if cut is None:
+        return shape
+    return (*shape[: cut.axis], shape[cut.axis] // group.size, *shape[cut.axis + 1 :])
 
 
 def take_part(whole: Tensor, cut: Cut, group: Group) -> Tensor:

@@ -11,7 +11,7 @@ __all__ = ["Shares"]
 
 
 class Shares:
-    """One parameter as a flat vector, padded with zeros, of which each process of ``group`` holds an equal part.
+    """Parameters as one flat vector, padded with zeros, of which each process of ``group`` holds an equal part.
 
     ``collectives`` is what exchanges tensors among the processes: ``all_gather(x, group)``,
     ``reduce_scatter(x, "mean", group)``, and ``exchange(what, function, group)``, which calls a function in which this
@@ -30,6 +30,9 @@ class Shares:
         self.share = -(-self.size // group.size)
         self._start, self._padding = self.share * group.rank, self.share * group.size - self.size
         self.group, self.collectives = group, collectives
+
+    def belong_to(self, parameter: Any) -> None:
+        """Let ``parameter``, whose ``held`` is the part, be gathered with its neighbours; here each is alone."""
 
     def span(self) -> tuple[int, int]:
         """Return where this process's part begins in the vector, and how many elements it has without padding."""

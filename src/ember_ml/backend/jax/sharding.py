@@ -5,7 +5,7 @@ The backward pass gathers it again: of what the forward pass computes, programs 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -18,8 +18,9 @@ from jax._src import core  # JAX 0.10: no public way to ask
 from ember_ml.backend.common.sharding import Shares
 from ember_ml.backend.jax.half_precision import widen
 from ember_ml.backend.jax.tracing import is_tracing
+from ember_ml.backend.processes.group import Group
 
-__all__ = ["Gathers", "Split", "over_ranks", "recomputing_wholes", "recording"]
+__all__ = ["Gathers", "make_splits", "over_ranks", "recomputing_wholes", "recording"]
 
 Collective = Callable[[jax.Array], jax.Array]
 _RANKS = "ranks"
@@ -28,6 +29,7 @@ _RECOMPUTED = {"all_gather", "broadcast_in_dim", "convert_element_type", "reshap
 # JAX 0.10 on the CPU: XLA takes what is gathered twice for one, and gathers all parameters first
 _SAVING = {"xla_disable_hlo_passes": "cse", "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
 recording: Callable[[], AbstractContextManager[Any]] = nullcontext
+_drop_axes = jax.jit(lambda xs: [x[0] for x in xs])
 
 
 class Gathers(BaseException):  # which no handler of errors catches
@@ -65,6 +67,10 @@ class Split(Shares):
         return joined
 
 
+def make_splits(shapes: Sequence[tuple[int, ...]], group: Group, collectives: Any) -> list[Split]:
+    return [Split(shape, group, collectives) for shape in shapes]
+
+
 def _gather(part: jax.Array) -> jax.Array:
     return lax.all_gather(part, _RANKS, tiled=True)
 
@@ -77,7 +83,6 @@ def _scatter(gradient: jax.Array) -> jax.Array:
 def over_ranks(function: Callable[..., Any], split: Split) -> Callable[..., Any]:
     """Compile ``function`` of the arrays of each process, in which ``split`` gathers, as a program of all."""
     group = split.group
-    options = _SAVING if group.ranks.own.platform == "cpu" else None
 
     @cache
     def compile(numbers: tuple[bool, ...]) -> Callable[..., Any]:
@@ -85,7 +90,7 @@ def over_ranks(function: Callable[..., Any], split: Split) -> Callable[..., Any]
             given = [x[0] if is_number else x for x, is_number in zip(arrays, numbers, strict=True)]
             return [x[None] for x in function(*given)]
 
-        return group.ranks.compile(trace, options)
+        return group.ranks.compile(trace, _SAVING if group.ranks.own.platform == "cpu" else None)
 
     def run(*arrays: Any) -> list[jax.Array]:
         program, given = compile(tuple([not x.ndim for x in arrays])), [jnp.atleast_1d(x) for x in arrays]
@@ -104,8 +109,3 @@ def recomputing_wholes(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_over_ranks() -> bool:
     return core.get_axis_env().axis_exists(_RANKS)
-
-
-@jax.jit
-def _drop_axes(xs: list[jax.Array]) -> list[jax.Array]:
-    return [x[0] for x in xs]

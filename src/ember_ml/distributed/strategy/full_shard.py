@@ -8,77 +8,29 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.capabilities import Sharding
-from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.distributed import collectives
 from ember_ml.distributed.groups import group
 from ember_ml.distributed.pieces import LazyTensors, Piece, vector_piece
 from ember_ml.distributed.strategy.base import Strategy, check_built, give_all
+from ember_ml.distributed.strategy.units import ShardedParameter, find_uses, plan_units
 from ember_ml.distributed.strategy.zero import check_elementwise, global_square
 from ember_ml.errors import UnsupportedOp
 from ember_ml.nn.modules.module import Module
-from ember_ml.nn.modules.parameter import Parameter
-from ember_ml.tensor.variable import Variable, own
+from ember_ml.tensor.variable import Variable
 from ember_ml.typing import Tensor
 
-__all__ = ["FullShardStrategy", "ShardedParameter", "check_equal_weights", "sharding_engine"]
-
-
-class ShardedParameter(Parameter):
-    """A parameter of which this process holds a part; reading it gathers the whole, on every process at once.
-
-    It starts with the value that ``parameter`` has on rank 0.
-    """
-
-    __slots__ = ("recording", "split")
-
-    held: Any
-    home: Backend
-    recording: Any
-    split: Any
-
-    def __init__(self, parameter: Parameter, split: Any, recording: Any) -> None:
-        self.split, self.recording, self.is_trainable = split, recording, parameter.is_trainable
-        # whole here only: a model of ``nn.empty`` never has all parameters in memory
-        whole = collectives.broadcast(parameter.value)
-        self.held, self.home = split.part_of(whole), active()
-
-    @property
-    def value(self) -> Any:
-        whole = self.split.whole_of(self.held)
-        return whole if self.home is active() else own(whole, active())
-
-    @value.setter
-    def value(self, value: Any) -> None:
-        self.assign(value)
-
-    def assign(self, value: Any) -> None:
-        """Hold this process's part of another value."""
-        backend = self.home
-        self.held = self.split.part_of(value if backend.is_native(value) else own(value, backend))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.split.shape
-
-    @property
-    def size(self) -> int:
-        return self.split.size
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that this process's part takes."""
-        return self.split.share * self.dtype.itemsize
+__all__ = ["FullShardStrategy", "check_equal_weights", "sharding_engine"]
 
 
 class FullShardStrategy(Strategy):
     """Data-parallel training in which each of n processes keeps an n-th of everything (ZeRO, stage 3; FSDP).
 
     A parameter is whole only while it is computed with: it is gathered when the model reads it, gathered again when the
-    backward pass comes to it, and its gradient goes at once to the parts, averaged. On PyTorch and JAX: elsewhere
-    gradients keep the parameters that they need, so that nothing would be saved, and so do those of JAX in a step that
-    is not compiled. Every process must read parameters together with the others; ``model.state_dict()`` gives whole
-    ones. Each batch must split into equal parts.
+    backward pass comes to it, and its gradient goes at once to the parts, averaged. On PyTorch small
+    neighbours travel together. On PyTorch and JAX: elsewhere gradients keep the parameters that they need, so that
+    nothing would be saved, and so do those of JAX in a step that is not compiled. Every process must read parameters
+    together with the others; ``model.state_dict()`` gives whole ones. Each batch must split into equal parts.
     """
 
     def __init__(self, num_devices: int | None = None) -> None:
@@ -93,24 +45,13 @@ class FullShardStrategy(Strategy):
             return
         check_built(model)
         give_all(list(model.named_buffers().values()))
-        made: dict[int, ShardedParameter] = {}  # a parameter of several modules is split once
-        for _, module in model.named_modules():
-            for name, variable in [*module.own_variables()]:
-                if isinstance(variable, Parameter) and not isinstance(variable, ShardedParameter):
-                    if name not in module._variables:
-                        raise ValueError(
-                            f"{type(self).__name__} splits parameters that are attributes of modules, and "
-                            f"{type(module).__name__}.{name} is in a list or dict: use another strategy"
-                        )
-                    if id(variable) not in made:
-                        made[id(variable)] = self._shard_parameter(variable, engine)
-                    module._variables[name] = made[id(variable)]
+        for unit in plan_units(find_uses(model)):
+            shapes = [use.parameter.shape for use in unit]
+            splits = engine.make_splits(shapes, group(), collectives)
+            for use, split in zip(unit, splits, strict=True):
+                use.replace(ShardedParameter(use.parameter, split, engine.recording), type(self).__name__)
         named = model.named_parameters()
         self._splits = {name: x.split for name, x in named.items() if isinstance(x, ShardedParameter)}
-
-    def _shard_parameter(self, parameter: Parameter, engine: Sharding) -> ShardedParameter:
-        split = engine.Split(parameter.shape, group(), collectives)
-        return ShardedParameter(parameter, split, engine.recording)
 
     def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
         """A block around the computation of gradients, which are averaged in it by themselves."""
@@ -132,7 +73,10 @@ class FullShardStrategy(Strategy):
 
     def piece_of(self, name: str, x: Tensor) -> Piece | None:
         split = self._splits.get(name)
-        return super().piece_of(name, x) if split is None else vector_piece(x, split.shape, split.span())
+        if split is None:
+            return super().piece_of(name, x)
+        has_any = split.share > 0 or (split.size == 0 and self.is_main)
+        return vector_piece(x, split.shape, split.span()) if has_any else None
 
     def part_of(self, name: str, whole: Tensor) -> Tensor:
         split = self._splits.get(name)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend.capabilities import DeviceMesh
+from ember_ml.backend.capabilities import DeviceMesh, Sharding
 from ember_ml.backend.devices import default_device
 from ember_ml.backend.processes.group import Group
 from ember_ml.backend.random.generator import Generator, default_generator, streaming
@@ -19,13 +18,13 @@ from ember_ml.distributed import collectives
 from ember_ml.distributed.mesh import AXES, Mesh, Place
 from ember_ml.distributed.pieces import LazyTensors, Piece
 from ember_ml.distributed.strategy.base import Parts, Strategy, check_built, give_all
-from ember_ml.distributed.strategy.full_shard import ShardedParameter, check_equal_weights, sharding_engine
+from ember_ml.distributed.strategy.full_shard import check_equal_weights, sharding_engine
+from ember_ml.distributed.strategy.units import ShardedParameter, Use, find_uses, plan_units
 from ember_ml.distributed.strategy.zero import check_elementwise
-from ember_ml.distributed.tensor_parallel import MeshSplit, split_layers
+from ember_ml.distributed.tensor_parallel import MeshSplit, local_shape, split_layers
 from ember_ml.distributed.tensor_plan import Layout, make_layout
 from ember_ml.errors import DeviceError, UnsupportedOp
 from ember_ml.nn.modules.module import Module
-from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.typing import Tensor
@@ -184,34 +183,28 @@ class MeshStrategy(Strategy):
         check_elementwise(optimizer, named, type(self).__name__)
         check_built(model)
         group = self._group("tensor")
-        make_flat = None
-        if engine is not None:
-            make_flat = partial(engine.Split, group=self._group("shard"), collectives=collectives)
-        names = {id(x): name for name, x in model.named_parameters().items()}
-        made: dict[int, ShardedParameter] = {}  # a parameter of several modules is split once
-        whole: dict[int, Variable] = {}
-        for path, module in model.named_modules():
-            for key, variable in [*module.own_variables()]:
-                name = names.get(id(variable))
-                cut = None if name is None else self._layout.cuts.get(name)
-                is_summed = self._layout.styles.get(path) == "summed"
-                if not isinstance(variable, Parameter) or not (is_sharded or is_summed or cut is not None):
-                    whole.setdefault(id(variable), variable)
-                    continue
-                if key not in module._variables:
-                    raise ValueError(
-                        f"{type(self).__name__} splits parameters that are attributes of modules, and "
-                        f"{type(module).__name__}.{key} is in a list or dict: use another strategy"
-                    )
-                if id(variable) not in made:
-                    split = MeshSplit(variable.shape, cut, group, make_flat)
-                    recording = None if engine is None else engine.recording
-                    made[id(variable)] = ShardedParameter(variable, split, recording)
-                module._variables[key] = made[id(variable)]
-        give_all(list(whole.values()))
+        uses = [use for use in find_uses(model) if is_sharded or self._is_cut(use.name) or self._is_summed(use)]
+        given = {id(use.parameter) for use in uses}
+        give_all([x for x in model.named_variables().values() if id(x) not in given])
+        for unit in plan_units(uses):
+            cuts = [self._layout.cuts.get(use.name) for use in unit]
+            locals_ = [local_shape(use.parameter.shape, cut, group) for use, cut in zip(unit, cuts, strict=True)]
+            flats = [None] * len(unit) if engine is None else self._split_flat(engine, locals_)
+            for use, cut, flat in zip(unit, cuts, flats, strict=True):
+                split = MeshSplit(use.parameter.shape, cut, group, flat)
+                recording = None if engine is None else engine.recording
+                use.replace(ShardedParameter(use.parameter, split, recording), type(self).__name__)
         named_now = model.named_parameters()
-        self._splits = {name: x.split for name, x in named_now.items() if isinstance(x, ShardedParameter)}
-        split_layers(model, self._layout, {id(x): x.split for x in made.values()}, group)
+        sharded = {name: x for name, x in named_now.items() if isinstance(x, ShardedParameter)}
+        self._splits = {name: x.split for name, x in sharded.items()}
+        split_layers(model, self._layout, {id(x): x.split for x in sharded.values()}, group)
+
+    def _split_flat(self, engine: Sharding, shapes: Sequence[tuple[int, ...]]) -> Sequence[Any]:
+        """Return how tensors of these shapes, which this process has along ``tensor``, are split along ``shard``."""
+        return engine.make_splits(shapes, self._group("shard"), collectives)
+
+    def _is_summed(self, use: Use) -> bool:
+        return any(self._layout.styles.get(path) == "summed" for path, _, _ in use.places)
 
     def _is_cut(self, name: str) -> bool:
         return name in self._layout.cuts
@@ -260,6 +253,7 @@ class MeshStrategy(Strategy):
             return super().piece_of(name, x)
         place = self._place()
         is_written = place.data == 0 and (split.cut is not None or place.tensor == 0)
+        is_written &= split.share > 0 or (split.size == 0 and place.shard == 0)
         return split.piece_of(x) if is_written else None
 
     def part_of(self, name: str, whole: Tensor) -> Tensor:
