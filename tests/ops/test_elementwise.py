@@ -89,6 +89,15 @@ def test_floor_division_is_that_of_the_exact_quotient(backend: str) -> None:
     assert _lists(ops.floor_divide(ops.array([1.0], dtype="float64"), tenth)) == [9.0]
 
 
+@pytest.mark.parametrize(("dtype", "power"), [("float32", 127), ("bfloat16", 127), ("float64", 1023)])
+@pytest.mark.parametrize("shape", [(), (1,), (2, 1)])
+def test_divisors_whose_reciprocals_are_subnormal(backend: str, dtype: str, power: int, shape: tuple[int, ...]) -> None:
+    x, largest = ops.array([64.0, -8.0], dtype=dtype), ops.full(shape, 2.0**power, dtype=dtype)
+    expected = [2.0 ** (6 - power), -(2.0 ** (3 - power))]
+    for found in (ops.divide(x, largest), ops.divide_no_nan(x, largest), ops.divide(x, 2.0**power)):
+        assert ops.all(ops.equal(ops.cast(found, "float64"), ops.array(expected, dtype="float64")))
+
+
 def test_neighbours_of_halves(backend: str) -> None:
     x, y = [0.0, 1.0, -1.0, math.inf], [1.0, 2.0, -2.0, 0.0]
     found = ops.nextafter(ops.array(x, dtype="float16"), ops.array(y, dtype="float16"))

@@ -73,14 +73,6 @@ def _cell(
     return lax.scan(step, carry, from_input, reverse=reverse)
 
 
-def _tanh(from_input: jax.Array, from_state: jax.Array, carry: Carry) -> Carry:
-    return (jnp.tanh(from_input + from_state),)
-
-
-def _relu(from_input: jax.Array, from_state: jax.Array, carry: Carry) -> Carry:
-    return (jax.nn.relu(from_input + from_state),)
-
-
 def _gru(from_input: jax.Array, from_state: jax.Array, carry: Carry) -> Carry:
     r, z, n = jnp.split(from_input, 3, axis=-1)
     state_r, state_z, state_n = jnp.split(from_state, 3, axis=-1)
@@ -94,4 +86,9 @@ def _lstm(from_input: jax.Array, from_state: jax.Array, carry: Carry) -> Carry:
     return jax.nn.sigmoid(o) * jnp.tanh(memory), memory
 
 
-_CELLS: dict[str, Any] = {"tanh": _tanh, "relu": _relu, "gru": _gru, "lstm": _lstm}
+_CELLS: dict[str, Any] = {
+    "tanh": lambda from_input, from_state, carry: (jnp.tanh(from_input + from_state),),
+    "relu": lambda from_input, from_state, carry: (jax.nn.relu(from_input + from_state),),
+    "gru": _gru,
+    "lstm": _lstm,
+}

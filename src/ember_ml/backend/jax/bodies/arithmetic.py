@@ -17,7 +17,6 @@ from ember_ml.core import dtypes as dt
 add = jitted(jnp.add)
 subtract = jitted(jnp.subtract)
 multiply = jitted(jnp.multiply)
-divide = jitted(jnp.divide)
 square = jitted(jnp.square)
 reciprocal = jitted(jnp.reciprocal)
 negative = jitted(jnp.negative)
@@ -40,8 +39,13 @@ def positive(x: jax.Array) -> jax.Array:
     return x
 
 
-def _is_signed(x: jax.Array) -> bool:
-    return x.dtype.kind == "i"
+@jitted
+def divide(x: jax.Array, y: jax.Array) -> jax.Array:
+    # JAX 0.10: multiplies by the reciprocal of what it broadcasts, which counts as 0 where it is subnormal
+    if x.dtype.kind != "c" and y.shape != jnp.broadcast_shapes(x.shape, y.shape):
+        scale = jnp.where(jnp.abs(y) > float(jnp.finfo(y.dtype).max) / 16, 0.25, 1).astype(y.dtype)
+        x, y = x * scale, y * scale
+    return jnp.divide(x, y)
 
 
 @jitted
@@ -149,7 +153,7 @@ def nan_to_num(x: jax.Array, nan: float, posinf: float | None, neginf: float | N
 
 def _magnitude(x: jax.Array) -> jax.Array:
     """Return the absolute value as an unsigned integer, which holds that of the smallest one too."""
-    return jnp.abs(x).astype(f"uint{x.dtype.itemsize * 8}") if _is_signed(x) else x
+    return jnp.abs(x).astype(f"uint{x.dtype.itemsize * 8}") if x.dtype.kind == "i" else x
 
 
 @jitted

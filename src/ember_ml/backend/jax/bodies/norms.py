@@ -12,8 +12,7 @@ from ember_ml.backend.jax.half_precision import narrow_as, widen
 from ember_ml.backend.jax.jitting import static
 from ember_ml.typing import AxisLike
 
-_FEW = 1024
-"""Up to so many elements double precision, in which no square overflows, takes no longer."""
+_FEW = 1024  # elements, for which double precision, in which no square overflows, takes no longer
 
 
 def vector_norm(x: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
