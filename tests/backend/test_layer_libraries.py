@@ -126,3 +126,37 @@ def test_pytorch_own_batch_normalization_gets_the_right_arguments(axis: int) -> 
 
     own, ours = loss(_moments_by_kernel, axis % 4), loss(moments_normalization, axis)
     torch.testing.assert_close(torch.func.grad(own)(x), torch.func.grad(ours)(x))
+
+
+def test_pytorch_normalizes_many_rows_to_the_second_derivative() -> None:
+    torch: Any = pytest.importorskip("torch")
+    from ember_ml.backend.torch.bodies.normalizations import _ManyRows
+
+    torch.manual_seed(0)
+    rows = torch.randn(16, 2, dtype=torch.float64, requires_grad=True)
+    offset, scale = (torch.randn(2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+
+    def normalize(rows: Any, offset: Any, scale: Any) -> Any:
+        return _ManyRows.apply(rows, offset, scale, 1e-3)[0]
+
+    assert torch.autograd.gradcheck(normalize, (rows, offset, scale))
+    assert torch.autograd.gradgradcheck(normalize, (rows, offset, scale))
+
+
+def test_pytorch_updates_parameters_with_the_channels_last_in_memory() -> None:
+    """The kernels of Adam read memory in its own order, whatever the strides."""
+    torch: Any = pytest.importorskip("torch")
+    from ember_ml.backend.torch.optimizer_kernels import kernels
+
+    generator = torch.Generator().manual_seed(0)
+    numbers = [torch.rand(4, 3, 2, 2, generator=generator) for _ in range(4)]
+    settings = {"rate": 0.1, "factor": 0.1, "scaled_epsilon": 1e-8, "step": 2, "beta1": 0.9, "beta2": 0.99}
+    settings |= {"epsilon": 1e-8, "weight_decay": 0.0, "is_decoupled": False}
+    p, g, m, v = (x.double() for x in numbers)
+    first, second = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g**2
+    wanted = p - 0.1 * (first / (1 - 0.9**2)) / ((second / (1 - 0.99**2)).sqrt() + 1e-8)
+    for orders in itertools.product((torch.contiguous_format, torch.channels_last), repeat=4):
+        columns = [[x.clone(memory_format=order)] for x, order in zip(numbers, orders, strict=True)]
+        found = kernels["adam"](*columns, **settings)
+        for (got,), want in zip(found, (wanted, first, second), strict=True):
+            torch.testing.assert_close(got.double(), want, rtol=1e-5, atol=1e-6)

@@ -9,7 +9,12 @@ import pytest
 
 from ember_ml import ops
 from tests.reference import array_of, close
-from tests.reference.normalizations import group_normalization, layer_normalization, rms_normalization
+from tests.reference.normalizations import (
+    group_normalization,
+    layer_normalization,
+    moments_normalization,
+    rms_normalization,
+)
 
 
 def _numbers(*shape: int, offset: float = 0.0, dtype: str = "float32") -> Any:
@@ -139,6 +144,45 @@ def test_moments_are_those_of_the_tensor_and_constants(backend: str) -> None:
     ]
     slopes = ops.grad(lambda x: ops.sum(ops.add(*ops.moments_normalization(x, axis=1)[1:])))(x)
     assert not _host(slopes).any()
+
+
+@pytest.mark.parametrize("rows", [64 * 65, 4099, 16])
+def test_channels_of_many_rows_keep_the_digits_inside_gradients(rows: int, backend: str) -> None:
+    x = ops.swapaxes(_numbers(3, rows, offset=30.0), 0, 1)
+    scale, factors = _numbers(3, offset=2.0), _numbers(rows, 3, offset=0.3)
+
+    def loss(x: Any, scale: Any) -> Any:
+        found = ops.moments_normalization(x, -1, scale, scale, 1e-5)
+        return ops.sum(ops.multiply(found[0], factors)), found
+
+    (_, found), slopes = ops.value_and_grad(loss, (0, 1), has_aux=True)(x, scale)
+    exact, g = _host(x), _host(factors)
+    wanted = moments_normalization(exact, -1, _host(scale), _host(scale), 1e-5)
+    for got, want, limit in zip(found, wanted, (1e-4, 1e-5, 1e-5), strict=True):
+        assert abs(_host(got) - want).max() < limit
+    # the closed form of the vjp: what is left of g without its mean and its part along the normalized numbers
+    variance = exact.var(axis=0) + 1e-5
+    normal = (exact - exact.mean(axis=0)) / variance**0.5
+    rest = g - g.mean(axis=0) - normal * (g * normal).mean(axis=0)
+    assert abs(_host(slopes[0]) - _host(scale) / variance**0.5 * rest).max() < 2e-4
+    assert _host(slopes[1]) == pytest.approx((g * (normal + 1.0)).sum(axis=0), abs=rows * 1e-5, rel=1e-4)
+
+
+def test_second_derivatives_and_maps_of_channels_of_many_rows(backend: str) -> None:
+    x = _numbers(4160, 1, offset=2.0, dtype="float64")
+    factors, scale = ops.square(x), ops.array([1.5], dtype="float64")
+
+    def slope(scale: Any, x: Any = x) -> Any:
+        def loss(x: Any) -> Any:
+            return ops.sum(ops.multiply(ops.moments_normalization(x, -1, None, scale, 0.0)[0], factors))
+
+        return ops.sum(ops.multiply(ops.grad(loss)(x), ops.sin(x)))
+
+    # the slope by x is linear in scale
+    assert ops.item(ops.grad(slope)(scale)) == pytest.approx(ops.item(slope(scale)) / 1.5, rel=1e-9)
+    both = ops.vmap(lambda x: slope(scale, x))(ops.stack([x, ops.multiply(x, 2.0)]))
+    assert ops.item(both[0]) == pytest.approx(ops.item(slope(scale)), rel=1e-9)
+    assert abs(ops.item(both[0])) > 1.0
 
 
 def test_mistakes(backend: str) -> None:

@@ -44,6 +44,11 @@ def _align(*columns: Tensors) -> list[Tensors]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
+def _in_memory_order(tensors: Tensors) -> Tensors:
+    """Return views of aligned tensors whose axes have the order of memory."""
+    return [x if x.is_contiguous() else x.movedim(1, -1) for x in tensors]
+
+
 @torch.no_grad()
 def _adam(
     parameters: Tensors,
@@ -64,7 +69,9 @@ def _adam(
     kernel = _torch._fused_adamw_ if is_decoupled else _torch._fused_adam_
     # torch 2.13: the kernels ignore strides, by which gradients of convolutions differ
     parameters, gradients, first, second = _align(parameters, gradients, first, second)
-    for p, g, m, v in _group_rows(parameters, gradients, first, second) if parameters else ():
+    for columns in _group_rows(parameters, gradients, first, second) if parameters else ():
+        # torch 2.13: the kernels copy gradients with the channels last, and make no use of the copies
+        p, g, m, v = map(_in_memory_order, columns)
         count = torch.full((), step, dtype=torch.float32, device=p[0].device)
         kernel(
             p, g, m, v, [], [count] * len(p), lr=rate, beta1=beta1, beta2=beta2, weight_decay=weight_decay, eps=epsilon,

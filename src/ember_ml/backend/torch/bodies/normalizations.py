@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -15,6 +16,9 @@ from ember_ml.backend.torch.gradients import is_inside_transform, is_recorded_on
 from ember_ml.backend.torch.half_precision import in_float32
 
 _HALVES = (torch.float16, torch.bfloat16)
+# torch 2.13: the CPU kernel adds up channels that come last one row after the other, which is exact enough for so many
+_MOST_ROWS = 4096
+_LEAST_PARTS, _MOST_PARTS = 8, 64
 
 
 def _along_last(native: Body, *names: str) -> Body:
@@ -69,7 +73,7 @@ def moments_normalization(
         return tuple(part.to(x.dtype) for part in wide)
     place = axis_of(axis, x.ndim)
     for y, name in ((offset, "offset"), (scale, "scale")):
-        if y is not None:
+        if y is not None and y.shape != x.shape[place : place + 1]:
             spread_shape(y, name, x.shape, (place,))
     # torch 2.11 on CUDA: torch.func, which differentiates compiled programs, cannot return the kernel's results
     if x.device.type == "cuda" and x.ndim > 1 and x.numel() and not is_inside_transform():
@@ -79,8 +83,13 @@ def moments_normalization(
         if scale is None and offset is not None:  # torch 2.13: no second derivative
             scale = torch.ones_like(offset)
         if place == x.ndim - 1:
-            return _LastChannels.apply(x, offset, scale, epsilon)
-        return _moments_by_cpu_kernel(x, place, offset, scale, epsilon, count)
+            rows = x.reshape(-1, x.shape[-1])
+            of_rows = _ManyRows.apply if count > _MOST_ROWS else _moments_by_cpu_kernel
+            result, mean, variance = of_rows(rows, offset, scale, epsilon)
+            return result.reshape(x.shape), mean, variance
+        second = x.movedim(place, 1).contiguous()
+        result, mean, variance = _moments_by_cpu_kernel(second, offset, scale, epsilon)
+        return result.movedim(1, place), mean, variance
     axes = tuple(i for i in range(x.ndim) if i != place)
     mean = average(x, axes, True)
     deviation = x - mean
@@ -92,54 +101,55 @@ def moments_normalization(
 
 
 def _moments_by_cpu_kernel(
-    x: torch.Tensor,
-    place: int,
-    offset: torch.Tensor | None,
-    scale: torch.Tensor | None,
-    epsilon: float,
-    count: int,
+    x: torch.Tensor, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
 ) -> tuple[torch.Tensor, ...]:
-    second = x.movedim(place, 1).contiguous()
+    channels = x.shape[1]
+    count = x.numel() // channels
     # as running values that move all the way, since what it saves of the variance is 1 / sqrt(variance + epsilon)
-    mean, variance = torch.zeros(2, second.shape[1], dtype=x.dtype)
-    result = torch.native_batch_norm(second, scale, offset, mean, variance, True, 1.0, epsilon)[0]
-    return result.movedim(1, place), mean, variance * ((count - 1) / count)
+    mean, variance = torch.zeros(2, channels, dtype=x.dtype, device=x.device)
+    result = torch.native_batch_norm(x, scale, offset, mean, variance, True, 1.0, epsilon)[0]
+    return result, mean, variance * ((count - 1) / count)
 
 
-class _LastChannels(torch.autograd.Function):
-    """Our forward pass for channels that come last, with PyTorch's own backward pass, which is one kernel."""
+class _ManyRows(torch.autograd.Function):
+    """The kernels for channels that come last, with the sums of the forward pass taken in parts."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: torch.Tensor, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
+        ctx: Any, rows: torch.Tensor, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
     ) -> tuple[torch.Tensor, ...]:
-        # torch 2.13: the CPU kernel sums channels that come last one element after the other
-        rows = x.reshape(-1, x.shape[-1])
-        mean = rows.mean(0)
-        deviation = rows - mean
-        variance = deviation.square().mean(0)
-        inverse = torch.rsqrt(variance + epsilon)
-        factor = inverse if scale is None else inverse * scale
-        result = deviation.mul_(factor) if offset is None else torch.addcmul(offset, deviation, factor, out=deviation)
-        ctx.save_for_backward(x, scale, mean, inverse)
+        mean, variance = _moments_of_rows(rows)
+        result = torch.native_batch_norm(rows, scale, offset, mean, variance, False, 0.0, epsilon)[0]
+        ctx.save_for_backward(rows, scale, mean, torch.rsqrt(variance + epsilon))
         ctx.epsilon = epsilon
         ctx.mark_non_differentiable(mean, variance)
         ctx.set_materialize_grads(False)
-        return result.reshape(x.shape), mean, variance
+        return result, mean, variance
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        x, scale, mean, inverse = ctx.saved_tensors
+        rows, scale, mean, inverse = ctx.saved_tensors
         g = gradients[0]
         if g is None:
             return None, None, None, None
         wanted = [ctx.needs_input_grad[0], ctx.needs_input_grad[2], ctx.needs_input_grad[1]]
-        images = (y.reshape(-1, 1, 1, x.shape[-1]).permute(0, 3, 1, 2) for y in (g, x))
         by_x, by_scale, by_offset = torch.ops.aten.native_batch_norm_backward(
-            *images, scale, None, None, mean, inverse, True, ctx.epsilon, wanted
+            g, rows, scale, None, None, mean, inverse, True, ctx.epsilon, wanted
         )
-        by_x = by_x.permute(0, 2, 3, 1).reshape(x.shape) if wanted[0] else None
         return by_x, by_offset, by_scale, None
+
+
+def _moments_of_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the mean and variance of each column: of parts of the rows first, then of all."""
+    parts = math.gcd(len(rows), _MOST_PARTS)
+    if parts < _LEAST_PARTS or rows.device.type != "cpu":
+        mean = rows.mean(0)
+        return mean, (rows - mean).square().mean(0)
+    shape = (parts, rows.shape[1])
+    means, variances = torch.batch_norm_update_stats(rows.reshape(-1, math.prod(shape)), None, None, 0.0)
+    means = means.reshape(shape)
+    mean = means.mean(0)
+    return mean, (means - mean).square_().add_(variances.reshape(shape)).mean(0)
 
 
 def _layer_norm(
