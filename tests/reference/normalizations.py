@@ -144,6 +144,22 @@ def moments_normalization(x: Array, axis: int, offset: Any, scale: Any, epsilon:
     return _batch_normalization(x, mean, variance, axis, offset, scale, epsilon), mean, variance
 
 
+def largest_difference(got: Array, wanted: Array) -> float:
+    return float(np.abs(_wide(got) - wanted).max())
+
+
+def moments_normalization_slopes(x: Array, g: Array, scale: Array, epsilon: float) -> tuple[Array, Array, Array]:
+    """Return the vjp by x, offset and scale for channels that come last, in closed form.
+
+    By x it is what is left of ``g`` without its mean and its part along the normalized numbers.
+    """
+    x = _wide(x)
+    variance = x.var(axis=0) + epsilon
+    normal = (x - x.mean(axis=0)) / np.sqrt(variance)
+    rest = g - g.mean(axis=0) - normal * (g * normal).mean(axis=0)
+    return scale / np.sqrt(variance) * rest, g.sum(axis=0), (g * normal).sum(axis=0)
+
+
 def _own_scale(x: Array, axis: int, offset: Any, scale: Any, epsilon: float) -> Any:
     x = _wide(x)
     axes, _, variance, size = _own_moments(x, axis)
