@@ -34,9 +34,10 @@ class ShardedParameter(Parameter):
 
     def __init__(self, parameter: Parameter, split: Any, recording: Any) -> None:
         self.split, self.recording, self.is_trainable = split, recording, parameter.is_trainable
-        # whole here only: a model of ``nn.empty`` never has all parameters in memory
-        whole = collectives.broadcast(parameter.value)
-        self.held, self.home = split.part_of(whole), active()
+        # whole here only: a model of ``nn.empty`` never has all parameters in memory, so ``parameter`` keeps no copy
+        here = active()
+        whole = collectives.broadcast(parameter.held if parameter.home is here else own(parameter.held, here))
+        self.held, self.home = split.part_of(whole), here
         split.belong_to(self)
 
     @property
