@@ -43,8 +43,8 @@ def positive(x: jax.Array) -> jax.Array:
 def divide(x: jax.Array, y: jax.Array) -> jax.Array:
     # JAX 0.10: multiplies by the reciprocal of what it broadcasts, which counts as 0 where it is subnormal
     if x.dtype.kind != "c" and y.shape != jnp.broadcast_shapes(x.shape, y.shape):
-        scale = jnp.where(jnp.abs(y) > float(jnp.finfo(y.dtype).max) / 16, 0.25, 1).astype(y.dtype)
-        x, y = x * scale, y * scale
+        scale = jnp.where(jnp.abs(y) > float(jnp.finfo(x.dtype).max) / 16, 0.25, 1).astype(x.dtype)
+        x, y = x * scale, y.astype(x.dtype) * scale  # a number comes with a dtype of its own
     return jnp.divide(x, y)
 
 
