@@ -471,6 +471,20 @@ def test_import_does_little(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert calls <= 65_000  # 59,000 to 62,000 on Python 3.11 to 3.13
 
 
+def test_import_costs_at_most_60_ms_more_than_numpy(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its bytecode cached, as on any installed copy; in processor time of the thread that imports.
+
+    Other programs do not lengthen that, nor do the threads of the BLAS of NumPy, which spin a while after its import.
+    """
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(own_home / "bytecode"))
+    code = "import numpy, time; t = time.thread_time(); import ember_ml; print(time.thread_time() - t)"
+    taken: list[float] = []
+    while len(taken) < 40 and (len(taken) < 2 or min(taken) >= 0.06):  # other tests on the same core lengthen most
+        taken.append(float(run_python(code, own_home).stdout))
+    assert min(taken) < 0.06
+
+
 def test_reload_keeps_the_backend(backend: str, own_home: Path) -> None:
     code = (
         "import importlib, json, ember_ml\n"
