@@ -15,7 +15,12 @@ from ember_ml.backend.selection import active
 from ember_ml.errors import DeviceError
 
 __all__ = [
-    *("default_device", "host_memory", "lasting_device", "nearest_device", "resolve_device", "set_default"),
+    "default_device",
+    "host_memory",
+    "lasting_device",
+    "nearest_device",
+    "resolve_device",
+    "set_default",
     "use_device",
 ]
 
