@@ -242,6 +242,24 @@ def test_threads_check_deep_files_at_the_same_time() -> None:
     assert [len(findings) for findings in found] == [0, len(lint_source(IMPURE))] * 6
 
 
+def test_a_long_sum_is_walked_without_nested_calls() -> None:
+    """A debugger or PyTorch's compiler takes the C stack for each call, which ends long before Python's limit."""
+    depth = deepest = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal depth, deepest
+        depth += {"call": 1, "return": -1}.get(event, 0)
+        deepest = max(deepest, depth)
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        assert lint_source("x = " + " + ".join(["1"] * 800) + "\n") == []
+    finally:
+        sys.setprofile(before)
+    assert deepest < 100
+
+
 @pytest.mark.long
 def test_files_that_nobody_here_wrote_are_checked(emberlint: Run) -> None:
     """The standard library and installed packages: no crash, and a reason for each file that cannot be read."""

@@ -9,6 +9,7 @@ import pytest
 
 import ember_ml
 from ember_ml import ops
+from ember_ml.tensor import EmberTensor
 from tests.subnormals import keeps_subnormals
 
 _SIGNED = ("int8", "int16", "int32", "int64")
@@ -98,6 +99,20 @@ def test_divisors_whose_reciprocals_are_subnormal(backend: str, dtype: str, powe
     for found in (ops.divide(x, largest), ops.divide_no_nan(x, largest), ops.divide(x, 2.0**power)):
         assert ops.dtype(found) == dtype
         assert ops.all(ops.equal(ops.cast(found, "float64"), ops.array(expected, dtype="float64")))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients_by_fewer_divisors_are_exact_to_the_last_bit(backend: str, dtype: str) -> None:
+    numbers, divisors = [float(n) for n in range(-251, 252, 2)], [3.0, 7.0, 49.0]
+    x = ops.array(numbers, dtype=dtype)
+    column = ops.array([[d] for d in divisors], dtype=dtype)
+    expected = ops.cast(ops.array([[n / d for n in numbers] for d in divisors], dtype="float64"), dtype)
+    compiled = ember_ml.compile(ops.divide) if backend != "torch" else ops.divide
+    assert ops.all(ops.equal(ops.divide(x, column), expected))
+    assert ops.all(ops.equal(compiled(x, column), expected))
+    for divisor, row in zip(divisors, expected, strict=True):
+        assert ops.all(ops.equal(ops.divide(x, divisor), row))
+        assert ops.all((EmberTensor(x) / ops.array(divisor, dtype=dtype)) == row)
 
 
 def test_neighbours_of_halves(backend: str) -> None:

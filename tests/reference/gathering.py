@@ -209,7 +209,7 @@ def _by_cell(reduce: Callable[..., Any]) -> Callable[..., np.ndarray]:
 
 
 def _magnitudes(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None) -> np.ndarray:
-    return _by_cell(np.sum)(np.abs(data).astype(np.longdouble), segment_ids, num_segments)
+    return _by_cell(np.sum)(np.abs(data.astype(np.clongdouble)), segment_ids, num_segments)
 
 
 # sums of the largest numbers overflow or not according to the order of the terms, which the contract leaves open
@@ -254,7 +254,7 @@ def _scatter(values: np.ndarray, indices: np.ndarray, dim_size: int | None, axis
 
 def _scatter_scale(values: np.ndarray, indices: np.ndarray, dim_size: int | None, axis: int, aggr: str = "add") -> Any:
     if aggr in ("add", "mean"):
-        return _scatter(np.abs(values).astype(np.longdouble), indices, dim_size, axis, "add")
+        return _scatter(np.abs(values.astype(np.clongdouble)), indices, dim_size, axis, "add")
     return np.abs(_scatter(values, indices, dim_size, axis, aggr))
 
 

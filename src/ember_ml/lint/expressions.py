@@ -39,10 +39,8 @@ class ExpressionMixin(Walker):
         """Walk an expression and return its value."""
         value = self.expressions[node.__class__](node)
         node.ev = value
-        rules = self.rules.get(node.__class__)
-        if rules is not None:
-            for rule in rules:
-                rule.check(node, self)
+        if node.__class__ in self.rules:
+            self.hook(node)
         return value
 
     def name(self, node: Any) -> Value:
@@ -157,8 +155,21 @@ class ExpressionMixin(Walker):
         return None
 
     def binop(self, node: Any) -> Value:
-        left = self.ev(node.left)
-        right = self.ev(node.right)
+        """Walk a chain of operators from its first operand on: calls cannot be nested as deep as a long sum."""
+        outer = []
+        while node.left.__class__ is ast.BinOp:
+            outer.append(node)
+            node = node.left
+        value = self.combined(node, self.ev(node.left), self.ev(node.right))
+        while outer:
+            node.ev = value
+            self.hook(node)
+            node = outer.pop()
+            value = self.combined(node, value, self.ev(node.right))
+        return value
+
+    def combined(self, node: Any, left: Value, right: Value) -> Value:
+        """Return the value of an operator for those of its operands."""
         lk, rk = left.kind, right.kind
         if lk == TENSOR or rk == TENSOR:
             if lk == OTHER and form_of(left) == "text":

@@ -41,10 +41,10 @@ def positive(x: jax.Array) -> jax.Array:
 
 @jitted
 def divide(x: jax.Array, y: jax.Array) -> jax.Array:
-    # JAX 0.10: multiplies by the reciprocal of what it broadcasts, which counts as 0 where it is subnormal
-    if x.dtype.kind != "c" and y.shape != jnp.broadcast_shapes(x.shape, y.shape):
-        scale = jnp.where(jnp.abs(y) > float(jnp.finfo(x.dtype).max) / 16, 0.25, 1).astype(x.dtype)
-        x, y = x * scale, y.astype(x.dtype) * scale  # a number comes with a dtype of its own
+    # JAX 0.10: multiplies by the reciprocal of what it broadcasts: the last bit is lost, and all where that is subnormal
+    shape = jnp.broadcast_shapes(x.shape, y.shape)
+    if x.dtype.kind != "c" and y.shape != shape:
+        y = jnp.where(jnp.isnan(x), jnp.nan, y.astype(x.dtype))  # a number comes with a dtype of its own
     return jnp.divide(x, y)
 
 
