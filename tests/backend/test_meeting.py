@@ -1,9 +1,11 @@
-"""How processes that another program started meet: through torchrun's store, and by MLX's host files."""
+"""How processes that another program started meet, by torchrun's store and MLX's host files, and how they part."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,30 @@ def test_ranks_that_torchrun_has_started_again_do_not_meet_the_dead(monkeypatch:
             rank.join(60)
         assert found == {rank: [f"{restart}:0", f"{restart}:1"] for rank in (0, 1)}
     del store
+
+
+_ALONE_IN_A_GROUP = """
+import sys
+from pathlib import Path
+import torch
+from ember_ml.backend.torch.processes import TorchGroup
+
+torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
+group = TorchGroup("torch gloo", 0, 1)
+group.all_reduce(torch.ones(2), "sum")
+threads = lambda: [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+before = threads()
+group.close()
+print(any("gloo" in name for name in before), any("gloo" in name for name in threads()))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the names of threads are read from Linux")
+def test_closing_a_group_ends_the_threads_of_its_engine(tmp_path: Path) -> None:
+    pytest.importorskip("torch.distributed")
+    command = [sys.executable, "-c", _ALONE_IN_A_GROUP, str(tmp_path / "meeting")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.split() == ["True", "False"], done.stderr
 
 
 @pytest.mark.parametrize("is_joined", [True, False])

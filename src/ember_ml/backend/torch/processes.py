@@ -152,6 +152,8 @@ class TorchGroup(Group):
         dist.barrier(self._handle)
 
     def close(self) -> None:
+        # Its threads end with its last reference; before Python 3.14 one that runs at Python's end aborts the process.
+        self._handle = self._begun = self._shares = None
         if dist.is_initialized():
             dist.destroy_process_group()
 

@@ -41,9 +41,8 @@ def positive(x: jax.Array) -> jax.Array:
 
 @jitted
 def divide(x: jax.Array, y: jax.Array) -> jax.Array:
-    # JAX 0.10: multiplies by the reciprocal of what it broadcasts: the last bit is lost, and all where that is subnormal
-    shape = jnp.broadcast_shapes(x.shape, y.shape)
-    if x.dtype.kind != "c" and y.shape != shape:
+    # JAX 0.10: multiplies by the reciprocal of what it broadcasts: loses the last bit, and all where that is subnormal
+    if x.dtype.kind != "c" and y.shape != jnp.broadcast_shapes(x.shape, y.shape):
         y = jnp.where(jnp.isnan(x), jnp.nan, y.astype(x.dtype))  # a number comes with a dtype of its own
     return jnp.divide(x, y)
 
