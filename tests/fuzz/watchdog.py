@@ -100,7 +100,7 @@ def work(check: Check, count: int, seed: int, progress: Path) -> None:
 
 
 def _return_freed_memory() -> None:
-    """Return to the system what the allocator keeps of memory that is free: one large call may leave megabytes there."""
+    """Return free memory to the system: of one large call the allocator may keep megabytes."""
     gc.collect()
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).malloc_trim(0)
