@@ -37,9 +37,9 @@ def _send(tensor: torch.Tensor, device: str) -> torch.Tensor:
 
     PyTorch uses the pinned memory again only after the copy, and whatever reads the copy comes after it.
     """
-    # torch 2.11 on CUDA: a copy from other memory waits for everything that the device has to do before it, and no
-    # compiled function pins memory
-    if device.startswith("cuda") and tensor.nbytes <= _MOST_PINNED and not torch.compiler.is_compiling():
+    # torch 2.11 on CUDA: a copy from other memory waits for everything that the device has to do before it; no compiled
+    # function pins memory, or knows how many bytes a tensor of any length has
+    if device.startswith("cuda") and not torch.compiler.is_compiling() and tensor.nbytes <= _MOST_PINNED:
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
