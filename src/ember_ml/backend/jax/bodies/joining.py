@@ -28,7 +28,8 @@ def stack(x: list[jax.Array], axis: int) -> jax.Array:
 
 @static(1)
 def unstack(x: jax.Array, axis: int) -> tuple[jax.Array, ...]:
-    return tuple(jnp.moveaxis(x, axis_of(axis, x.ndim), 0))
+    axis = axis_of(axis, x.ndim)  # slices, since what jnp.unstack moves first is moved back in the gradient
+    return tuple(jax.lax.index_in_dim(x, place, axis, keepdims=False) for place in range(x.shape[axis]))
 
 
 def split(x: jax.Array, indices_or_sections: Any, axis: int) -> list[jax.Array]:
