@@ -26,10 +26,14 @@ def _in_float32(native: Body) -> ByDType:
     return ByDType(native, dict.fromkeys(dt.HALVES, body))
 
 
+_MOST_TERMS = 1 << 13
+"""Squares of a row that BLAS adds up: on some processors it adds them nearly one after the other."""
+
+
 def _mean_square(x: Array, axes: tuple[int, ...]) -> Array:
     """Return the mean of the squares over ``axes``, which are kept with length 1."""
     count = count_along(x.shape, axes)
-    if axes == tuple(range(x.ndim - len(axes), x.ndim)) and x.flags.c_contiguous and count:
+    if axes == tuple(range(x.ndim - len(axes), x.ndim)) and x.flags.c_contiguous and 0 < count <= _MOST_TERMS:
         rows = x.reshape(-1, count)
         squares = np.vecdot(rows, rows).reshape(reduced_shape(x.shape, axes, True))
     else:

@@ -59,9 +59,9 @@ def conv_transpose(
     dilation_rate: int | Sequence[int],
 ) -> torch.Tensor:
     plan = transposed_convolution(x.shape, kernel.shape, strides, padding, output_padding, data_format, dilation_rate)
-    if _has_no_kernel(x):
+    if _has_no_kernel(x) or _adds_in_halves(x):
         wide = conv_transpose(x.float(), kernel.float(), strides, padding, output_padding, data_format, dilation_rate)
-        return wide.half()
+        return wide.to(x.dtype)
     first = is_channels_first(data_format, x.ndim)
     images, weights = images_of(x, first), _weights(kernel, first)
     even = [max(min(crop), 0) for crop in plan.crops]
@@ -83,6 +83,11 @@ def conv_transpose(
 def _has_no_kernel(x: torch.Tensor) -> bool:
     # torch 2.13: on the CPU, float16 takes 30 times as long as float32, and is accumulated in float16
     return x.dtype is torch.float16 and x.device.type == "cpu"
+
+
+def _adds_in_halves(x: torch.Tensor) -> bool:
+    # torch 2.13: without oneDNN's kernels, which need AVX-512, what meets in a pixel is added in bfloat16
+    return x.dtype is torch.bfloat16 and x.device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def _weights(kernel: torch.Tensor, first: bool) -> torch.Tensor:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch.nn import functional
 
-from ember_ml.backend.common.einsum import contract
+from ember_ml.backend.common.einsum import contract, read_subscripts
 from ember_ml.backend.common.linalg import check_linear
 from ember_ml.backend.contract import ByDType
 from ember_ml.backend.torch.unsigned import unsigned
@@ -53,13 +54,32 @@ def _piece(x: torch.Tensor, number: int, count: int) -> torch.Tensor:
     return ((x >> (_PIECE * number)) & (2**_PIECE - 1)).to(torch.float64)
 
 
+# torch 2.13 with MKL on an AMD processor without AVX-512: adds the products of few rows and columns one after the other
+_LOSES_DIGITS = torch.backends.cpu.get_cpu_capability() == "AVX2"
+_LONG, _BLOCK, _FEW = 1 << 15, 1 << 12, 1 << 10
+
+
+def _matmul_single(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Multiply matrices; few long sums of products block by block, so that they keep their digits."""
+    if torch.compiler.is_compiling() or x.numel() < _LONG or x.is_cuda or not y.ndim:
+        return torch.matmul(x, y)
+    length, axis = x.shape[-1], max(y.ndim - 2, 0)
+    if length < _LONG or length != y.shape[axis] or (x.numel() // length) * (y.numel() // length) > _FEW:
+        return torch.matmul(x, y)
+    return torch.stack(list(map(torch.matmul, x.split(_BLOCK, -1), y.split(_BLOCK, axis)))).sum(0)
+
+
 _INTEGERS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
-matmul = ByDType(torch.matmul, dict.fromkeys(_INTEGERS, _matmul_integers) | unsigned(_matmul_integers))
+_single = dict.fromkeys((dt.float32, dt.complex64), _matmul_single) if _LOSES_DIGITS else {}
+matmul = ByDType(torch.matmul, _single | dict.fromkeys(_INTEGERS, _matmul_integers) | unsigned(_matmul_integers))
 
 
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
     # torch 2.13: broadcasts the bias in some cases and not in others
     check_linear(weight, bias)
+    if _LOSES_DIGITS and weight.shape[-1] >= _LONG and x.dtype is torch.float32:
+        product = _matmul_single(x, weight.T)
+        return product if bias is None else product + bias
     return functional.linear(x, weight, bias)
 
 
@@ -72,10 +92,10 @@ def _linear_integers(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor |
 linear = ByDType(_linear, dict.fromkeys(_INTEGERS, _linear_integers) | unsigned(_linear_integers))
 
 
-class _Integers:
-    """The operations by which Einstein sums of integers are computed."""
+class _Singles:
+    """The operations by which Einstein sums are computed that are few and long."""
 
-    matmul = staticmethod(_matmul_integers)
+    matmul = staticmethod(_matmul_single)
     transpose = staticmethod(torch.permute)
     reshape = staticmethod(torch.reshape)
     broadcast_to = staticmethod(torch.broadcast_to)
@@ -89,9 +109,22 @@ class _Integers:
         return torch.diagonal(x, 0, axis1, axis2)
 
 
+class _Integers(_Singles):
+    """The operations by which Einstein sums of integers are computed."""
+
+    matmul = staticmethod(_matmul_integers)
+
+
 def einsum(subscripts: str, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if operands and not operands[0].is_floating_point() and not operands[0].is_complex():
         return _einsum_integers[operands[0].dtype](subscripts, *operands)
+    if _LOSES_DIGITS and not torch.compiler.is_compiling() and len(operands) > 1 and operands[0].numel() >= _LONG:
+        labels, output = read_subscripts(subscripts, [tuple(x.shape) for x in operands])
+        sizes: dict[str, int] = {}
+        for names, x in zip(labels, operands, strict=True):
+            sizes.update(zip(names, x.shape, strict=True))
+        if math.prod(sizes[label] for label in output) <= _FEW:
+            return contract(_Singles(), subscripts, operands)
     return torch.einsum(subscripts, *operands)
 
 
