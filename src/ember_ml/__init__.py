@@ -3,6 +3,7 @@
 ``ops`` holds the operations, ``nn.tensor`` the portable tensors, ``set_backend`` chooses who computes.
 """
 
+import gc
 from importlib import import_module
 from typing import Any
 
@@ -44,5 +45,12 @@ def __getattr__(name: str) -> Any:
 
 
 # The ops complete EmberTensor, which may be imported from elsewhere; einops finds its support only once that is loaded.
-import_module("ember_ml.ops")
-import_module("ember_ml.interop.einops")
+# What they make stays: to look for garbage among it would take an eighth of the import.
+_collects = gc.isenabled()
+gc.disable()
+try:
+    import_module("ember_ml.ops")
+    import_module("ember_ml.interop.einops")
+finally:
+    if _collects:
+        gc.enable()

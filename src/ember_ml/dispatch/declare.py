@@ -60,6 +60,7 @@ _ROLES = {
     "ValueLike": VALUE,
     "DataLike": DATA,
 }
+_ROLES |= {f"{annotation} | None": role for annotation, role in _ROLES.items()}
 
 OPS: dict[str, Op] = {}
 """Every declared op by name."""
@@ -127,10 +128,10 @@ class Op:
         if is_derived and last + len(starred) > first:
             raise TypeError(f"the derived op {self.name} is called with positional arguments, one for each parameter")
         self.parameters = (*names[:first], *starred, *names[first:last])
-        if any(parameter.startswith("_") for parameter in self.parameters):
+        if "_" in [parameter[0] for parameter in self.parameters]:
             raise TypeError(f"the op {self.name}: names that begin with an underscore are those of generated code")
         annotations = declaration.__annotations__
-        roles = [_ROLES.get(annotations.get(parameter, "").removesuffix(" | None")) for parameter in self.parameters]
+        roles = [_ROLES.get(annotations.get(parameter)) for parameter in self.parameters]
         if starred and roles[first]:
             roles[first] = SEQUENCE
         self.roles = tuple([(index, role) for index, role in enumerate(roles) if role])
