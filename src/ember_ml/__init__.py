@@ -44,13 +44,19 @@ def __getattr__(name: str) -> Any:
     return _find(name)
 
 
-# The ops complete EmberTensor, which may be imported from elsewhere; einops finds its support only once that is loaded.
-# What they make stays: to look for garbage among it would take an eighth of the import.
+def _support_einops(*_: Any) -> None:
+    """Let einops know the portable tensors: it finds what is loaded. There is none before there is a backend."""
+    import_module("ember_ml.interop.einops")
+
+
+# The ops complete EmberTensor, which may be imported from elsewhere. What they make stays: no search for garbage.
 _collects = gc.isenabled()
 gc.disable()
 try:
     import_module("ember_ml.ops")
-    import_module("ember_ml.interop.einops")
 finally:
     if _collects:
         gc.enable()
+_selection = import_module("ember_ml.backend.selection")
+_selection.on_switch(_support_einops)
+_selection.on_scope(_support_einops)

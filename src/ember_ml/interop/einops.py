@@ -1,7 +1,7 @@
 """EmberTensor for einops.
 
 einops finds a framework by the subclasses of its ``AbstractBackend``, so defining one is all that registration takes.
-It is small (3 ms) and loads no framework, hence it is imported along with Ember ML where it is installed.
+It is small (3 ms) and loads no framework, hence it is imported along with the first backend where it is installed.
 """
 
 from __future__ import annotations
