@@ -131,7 +131,7 @@ class Op:
         if "_" in [parameter[0] for parameter in self.parameters]:
             raise TypeError(f"the op {self.name}: names that begin with an underscore are those of generated code")
         annotations = declaration.__annotations__
-        roles = [_ROLES.get(annotations.get(parameter)) for parameter in self.parameters]
+        roles = [_ROLES.get(annotations.get(parameter, "")) for parameter in self.parameters]
         if starred and roles[first]:
             roles[first] = SEQUENCE
         self.roles = tuple([(index, role) for index, role in enumerate(roles) if role])

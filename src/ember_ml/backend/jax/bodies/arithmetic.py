@@ -21,13 +21,9 @@ square = jitted(jnp.square)
 reciprocal = jitted(jnp.reciprocal)
 negative = jitted(jnp.negative)
 abs = jitted(jnp.abs)
-maximum = jitted(jnp.maximum)
-minimum = jitted(jnp.minimum)
-ceil = jitted(jnp.ceil)
-floor = jitted(jnp.floor)
-trunc = jitted(jnp.trunc)
-fmax = jitted(jnp.fmax)
-fmin = jitted(jnp.fmin)
+maximum, minimum = jitted(jnp.maximum), jitted(jnp.minimum)
+ceil, floor, trunc = jitted(jnp.ceil), jitted(jnp.floor), jitted(jnp.trunc)
+fmax, fmin = jitted(jnp.fmax), jitted(jnp.fmin)
 
 
 @jitted

@@ -9,6 +9,7 @@ from ember_ml.backend.common.axes import axis_of
 from ember_ml.backend.common.shapes import check_classes
 from ember_ml.backend.common.special import LEAST_PROBABILITY
 from ember_ml.backend.jax.half_precision import narrow_as, widen
+from ember_ml.backend.jax.host_transfer import device_of
 from ember_ml.backend.jax.jitting import static
 from ember_ml.backend.jax.tracing import values_are_read
 
@@ -29,7 +30,10 @@ def sparse_categorical_crossentropy(target: jax.Array, output: jax.Array, from_l
 def _crossentropy(target: jax.Array, output: jax.Array, from_logits: bool, axis: int) -> tuple[jax.Array, ...]:
     wide = widen(output)
     classes = jnp.expand_dims(jnp.clip(target, 0, output.shape[axis] - 1), axis)
-    picked = jnp.take_along_axis(wide, classes, axis).squeeze(axis)
+    if device_of(output).startswith("cuda"):  # the gradient of indices is a scatter into a tensor of zeros there
+        picked = jnp.sum(wide, axis, where=jax.lax.broadcasted_iota(classes.dtype, wide.shape, axis) == classes)
+    else:
+        picked = jnp.take_along_axis(wide, classes, axis).squeeze(axis)
     if from_logits:
         loss = jax.nn.logsumexp(wide, axis) - picked
     else:
