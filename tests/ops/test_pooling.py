@@ -147,3 +147,8 @@ def test_adaptive_windows_cover_everything(backend_name: str, size: int, count: 
     assert least[0] == 0
     assert largest[-1] == size - 1
     assert all(after <= before + 1 for before, after in zip(largest, least[1:], strict=False))
+
+
+def test_more_windows_than_can_be_computed(backend: str) -> None:
+    with pytest.raises(ValueError, match="too many windows"):
+        ops.adaptive_average_pool(ops.ones((1, 3, 1)), 2**70)

@@ -120,7 +120,8 @@ def _cut(x: Tensor, axis: int, first: int, count: int, stride: int = 1) -> Tenso
 def adaptive_max_pool(x: TensorLike, output_size: int | Sequence[int], data_format: str = "channels_last") -> Tensor:
     """The largest element of each of ``output_size`` windows, which cover each dimension evenly.
 
-    Window i of n over a size s reaches from i * s / n, rounded down, to (i + 1) * s / n, rounded up.
+    Window i of n over a size s reaches from i * s / n, rounded down, to (i + 1) * s / n, rounded up. More than 2**24
+    windows along a dimension raise ``ValueError``.
 
     >>> from ember_ml import ops
     >>> x = ops.reshape(ops.array([1.0, 5.0, 2.0, 4.0, 3.0]), (1, 5, 1))
@@ -146,6 +147,9 @@ def adaptive_average_pool(
     return _pool_adaptive(x, output_size, data_format, ops.mean)
 
 
+_MOST_WINDOWS = 2**24
+
+
 def _pool_adaptive(x: Tensor, output_size: int | Sequence[int], data_format: str, reduce: Reduce) -> Tensor:
     first = is_channels_first(data_format, x.ndim)
     counts = per_dimension(output_size, x.ndim - 2, "output_size")
@@ -153,6 +157,8 @@ def _pool_adaptive(x: Tensor, output_size: int | Sequence[int], data_format: str
         size = x.shape[axis]
         if size < 1:
             raise ValueError(f"x has no elements along dimension {axis} to pool")
+        if count > _MOST_WINDOWS:  # each is computed by itself
+            raise ValueError(f"output_size {count} is too many windows; along a dimension there are at most 2**24")
         if size % count == 0:
             x = reduce(ops.reshape(x, (*x.shape[:axis], count, size // count, *x.shape[axis + 1 :])), axis=axis + 1)
         else:
