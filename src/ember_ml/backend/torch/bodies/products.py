@@ -92,10 +92,9 @@ def _linear_integers(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor |
 linear = ByDType(_linear, dict.fromkeys(_INTEGERS, _linear_integers) | unsigned(_linear_integers))
 
 
-class _Singles:
-    """The operations by which Einstein sums are computed that are few and long."""
+class _Algebra:
+    """The operations by which Einstein sums are computed that PyTorch does not compute, or not to all digits."""
 
-    matmul = staticmethod(_matmul_single)
     transpose = staticmethod(torch.permute)
     reshape = staticmethod(torch.reshape)
     broadcast_to = staticmethod(torch.broadcast_to)
@@ -109,23 +108,32 @@ class _Singles:
         return torch.diagonal(x, 0, axis1, axis2)
 
 
-class _Integers(_Singles):
-    """The operations by which Einstein sums of integers are computed."""
-
+class _Integers(_Algebra):
     matmul = staticmethod(_matmul_integers)
+
+
+class _Singles(_Algebra):
+    matmul = staticmethod(_matmul_single)
 
 
 def einsum(subscripts: str, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     if operands and not operands[0].is_floating_point() and not operands[0].is_complex():
         return _einsum_integers[operands[0].dtype](subscripts, *operands)
-    if _LOSES_DIGITS and not torch.compiler.is_compiling() and len(operands) > 1 and operands[0].numel() >= _LONG:
-        labels, output = read_subscripts(subscripts, [tuple(x.shape) for x in operands])
-        sizes: dict[str, int] = {}
-        for names, x in zip(labels, operands, strict=True):
-            sizes.update(zip(names, x.shape, strict=True))
-        if math.prod(sizes[label] for label in output) <= _FEW:
-            return contract(_Singles(), subscripts, operands)
+    if _LOSES_DIGITS and not torch.compiler.is_compiling() and _is_few_long_sums(subscripts, operands):
+        return contract(_Singles(), subscripts, operands)
     return torch.einsum(subscripts, *operands)
+
+
+def _is_few_long_sums(subscripts: str, operands: Sequence[torch.Tensor]) -> bool:
+    if len(operands) < 2 or operands[0].dtype not in (torch.float32, torch.complex64) or operands[0].is_cuda:
+        return False  # half precision is summed in float32 where it is not cut into blocks
+    if operands[0].numel() < _LONG:
+        return False
+    labels, output = read_subscripts(subscripts, [tuple(x.shape) for x in operands])
+    sizes: dict[str, int] = {}
+    for names, x in zip(labels, operands, strict=True):
+        sizes |= {name: max(size, sizes.get(name, 1)) for name, size in zip(names, x.shape, strict=True)}
+    return math.prod(sizes[label] for label in output) <= _FEW
 
 
 def _contract(subscripts: str, *operands: torch.Tensor) -> torch.Tensor:
