@@ -11,6 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has one core; threa
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # MKL adds up in an order that depends on the alignment of the memory; some tests compare bits
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # workers share a GPU, of which JAX takes 3/4 at once
 
 import pytest
 from hypothesis import HealthCheck, settings
