@@ -174,6 +174,20 @@ def test_half_precision_is_updated_in_float32(backend: str, dtype: str) -> None:
     assert ops.to_numpy(ops.cast(model.x, "float32")).tolist() == pytest.approx(want, abs=0.03)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("adafactor", "muon")])
+def test_a_parameter_without_elements_is_let_be(backend: str, kind: str) -> None:
+    """A process that has nothing of a parameter still updates the others."""
+    full, empty = (nn.Parameter(x) for x in (ops.asarray([1.0, 2.0]), ops.zeros((0,))))
+    alone = nn.Parameter(ops.asarray([1.0, 2.0]))
+    gradient = ops.asarray([0.5, -0.25])
+    both, one = KINDS[kind](), KINDS[kind]()
+    for _ in range(2):
+        both.apply({"empty": empty, "full": full}, [ops.zeros((0,)), gradient])
+        one.apply({"full": alone}, [gradient])
+    assert ops.to_numpy(full.value).tolist() == ops.to_numpy(alone.value).tolist()
+    assert tuple(empty.shape) == (0,)
+
+
 def test_a_schedule_gives_the_rate(backend: str) -> None:
     model, optimizer = Vector(), optimizers.SGD(lambda step: 1.0 if step == 0 else 0.0)
     for _ in range(2):

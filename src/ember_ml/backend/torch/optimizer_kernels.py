@@ -16,14 +16,18 @@ takes_halves = True
 
 
 def _group_rows(*columns: Tensors) -> list[tuple[list[torch.Tensor], ...]]:
-    """Group the rows of the columns by dtype and device of their parameters, as the kernels require."""
+    """Group the rows of the columns by dtype and device of their parameters, as the kernels require.
+
+    Rows without elements are left out, such as the parts of parameters that another process has whole.
+    """
     parameters = columns[0]
     first = parameters[0]
-    if all(x.dtype is first.dtype and x.device == first.device for x in parameters):
+    if all(x.dtype is first.dtype and x.device == first.device and x.numel() for x in parameters):
         return [tuple(list(column) for column in columns)]
     groups: dict[tuple[torch.dtype, torch.device], list[tuple[torch.Tensor, ...]]] = {}
     for row in zip(*columns, strict=True):
-        groups.setdefault((row[0].dtype, row[0].device), []).append(row)
+        if row[0].numel():  # torch 2.11 on CUDA: refuses empty tensors of other strides
+            groups.setdefault((row[0].dtype, row[0].device), []).append(row)
     return [tuple(list(column) for column in zip(*rows, strict=True)) for rows in groups.values()]
 
 
