@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 from ember_ml import ops
+from ember_ml.backend.capabilities import Laziness
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.errors import ConfigError
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.nn.generation import check_sampling, choose_token, in_use
+from ember_ml.tensor.ember_tensor import to_native
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
 __all__ = ["Request", "TextGenerator", "Texts", "check_choices", "find_ends", "write_tokens"]
@@ -157,16 +161,49 @@ def write_tokens(
 
     ``choose`` gets the logits of the next tokens, and how many tokens are there with them; it returns one for each row.
     """
+    texts = Texts(ops.shape(start[0])[0], ends, on_tokens)
+    steps, backend = islice(_compute_tokens(model, start, choose), most), active()
+    for chosen in steps if backend.laziness is None else _begin_ahead(steps, backend, backend.laziness):
+        if texts.add(ops.to_numpy(chosen).tolist()):
+            break
+    return texts.found
+
+
+def _compute_tokens(
+    model: Any, start: tuple[Tensor, Tensor | None, Any], choose: Callable[[Tensor, int], Tensor]
+) -> Iterator[Tensor]:
+    """Yield one token for each row, (batch,), then those after them, without an end."""
     step, mask, state = start
     batch = ops.shape(step)[0]
-    texts = Texts(batch, ends, on_tokens)
-    for count in range(1, most + 1):
+    for number in count(1):
         hidden, state = model.hidden_states(step, mask, state)
-        chosen = choose(model.logits(ops.get_item(hidden, (slice(None), -1))), count)
-        if texts.add(ops.to_numpy(chosen).tolist()) or count == most:
-            break
+        chosen = choose(model.logits(ops.get_item(hidden, (slice(None), -1))), number)
+        yield chosen
         step, mask = ops.reshape(chosen, (batch, 1)), None
-    return texts.found
+
+
+def _begin_ahead(steps: Iterator[Tensor], backend: Backend, laziness: Laziness) -> Iterator[Tensor]:
+    """Yield each step after the next one has been begun, so that the library computes while the caller reads.
+
+    A next step that fails does so when it is asked for: the text may end before it.
+    """
+    ahead = _begin_next(steps, backend, laziness)
+    while ahead is not None:
+        current, failure = ahead, None
+        try:
+            ahead = _begin_next(steps, backend, laziness)
+        except Exception as error:
+            ahead, failure = None, error
+        yield current
+        if failure is not None:
+            raise failure
+
+
+def _begin_next(steps: Iterator[Tensor], backend: Backend, laziness: Laziness) -> Tensor | None:
+    step = next(steps, None)
+    if step is not None:
+        laziness.start(to_native(step, backend, None, None))
+    return step
 
 
 def _read_prompts(tokens: Prompt) -> tuple[list[list[int]], bool]:
