@@ -18,6 +18,7 @@ os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 __all__ = [
     "CASES",
     "DECODERS",
+    "WRITERS",
     "Case",
     "Written",
     "check_close",
@@ -238,7 +239,15 @@ RECURRENT: dict[str, Case] = {
     "mamba2-limits": _mamba(12, time_step_limit=[0.3, 0.6], n_groups=4),
     "mamba2-chunk": _mamba(chunk_size=64, state_size=4, expand=4, num_heads=8, residual_in_fp32=False),
 }
-CASES: dict[str, Case] = {**DECODERS, **RECURRENT, **ENCODERS, **TRANSLATORS}
+WRITERS: dict[str, Case] = {
+    "gpt2-positions": _gpt2(n_positions=256),
+    **{name: DECODERS[name] for name in ("llama3", "mistral-window", "qwen2", "qwen3", "gemma2", "gemma3-ropes")},
+    **{name: DECODERS[name] for name in ("phi3", "smollm3", "mixtral", "qwen3-moe")},
+    "mamba2": RECURRENT["mamba2"],
+    "t5": TRANSLATORS["t5"],
+}
+"""One of each architecture that writes texts, with room for long ones."""
+CASES: dict[str, Case] = {**DECODERS, **RECURRENT, **ENCODERS, **TRANSLATORS, **WRITERS}
 
 
 class Written(NamedTuple):
@@ -312,7 +321,7 @@ def write(name: str, folder: Path) -> Written:
     given = {"input_ids": torch.tensor(tokens)}
     if name in TRANSLATORS:
         given["decoder_input_ids"] = torch.tensor(tokens[:, ::-1].copy())
-    if name in DECODERS:
+    if name in DECODERS or name == "gpt2-positions":
         mask[1, :3] = 0
         more = {"position_ids": torch.tensor(np.maximum(np.cumsum(mask, 1) - 1, 0))}
     elif name in RECURRENT:

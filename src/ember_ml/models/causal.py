@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml.models.generation import Request, TextGenerator
+from ember_ml.models.token_steps import NewTokens, Start
 from ember_ml.nn.layers.sequence_mixing.heads import KeyValueCache, causal_mask
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
@@ -113,10 +115,10 @@ class CausalModel(TextGenerator):
         after = None if state is None else DecoderState(tuple(caches), positions.is_real, positions.count)
         return self.norm(x), after
 
-    def write_compiled(self, request: Request) -> list[list[int]]:
+    def write_compiled(self, request: Request, start: Start) -> Iterator[NewTokens]:
         from ember_ml.models.fixed_decoding import write_compiled  # which needs this class
 
-        return write_compiled(self, request)
+        return write_compiled(self, request, start)
 
     def changes_with_length(self, first: int, last: int) -> bool:
         """Whether what :meth:`share` gives for a position differs in texts of ``first`` and of ``last`` tokens."""

@@ -7,35 +7,28 @@ written so far and the caches. Nothing of it is read on the host but the tokens,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.models.causal import CausalModel, DecoderState, Positions
-from ember_ml.models.generation import Request, Texts
-from ember_ml.nn.generation import find_token
+from ember_ml.models.generation import Request
+from ember_ml.models.token_choice import Choice, add_seen, find_seen, penalize
+from ember_ml.models.token_steps import NewTokens, Start, Texts
 from ember_ml.nn.layers.sequence_mixing.heads import FixedCache
 from ember_ml.transforms.compilation import Compiled
 from ember_ml.transforms.repetition import Repetition
 from ember_ml.typing import Tensor
 
-__all__ = ["Choice", "FixedDecoding", "FixedPositions", "write_compiled"]
+__all__ = ["FixedDecoding", "FixedPositions", "write_compiled"]
 
 ROOM: int = 256
 """The lengths of caches are multiples of it, so that a program serves texts of many lengths."""
 _MOST_PROGRAMS = 4
 _MOST_UNREAD = 16
 """So many tokens are written before it is looked whether one of them ends a text."""
-
-
-class Choice(NamedTuple):
-    """How tokens are chosen, as in ``model.generate``."""
-
-    temperature: float = 0.0
-    top_k: int | None = None
-    top_p: float | None = None
 
 
 class FixedPositions(Positions):
@@ -72,11 +65,13 @@ class FixedDecoding:
         self._are_joined: list[bool] = []
         self._repetition = Repetition(self._step, model)
 
-    def begin(self, token: Tensor, state: DecoderState, count: int, draws: Tensor | None) -> Callable[[], Tensor]:
+    def begin(
+        self, token: Tensor, state: DecoderState, count: int, draws: Tensor | None, seen: Tensor | None
+    ) -> Callable[[], Tensor]:
         """Return a function that writes one token at each call, and returns all that were written, (batch, size).
 
         ``token``, (batch,), is the first one, and ``state`` what was computed before it; ``count`` positions will be
-        used. ``draws`` are the random numbers of each step, (size, batch, 1).
+        used. ``draws`` are the random numbers of each step, (size, batch, 1); ``seen`` is as in ``find_seen``.
         """
         self._are_joined = []
         device, batch = ops.get_device(token), ops.shape(token)[0]
@@ -84,6 +79,8 @@ class FixedDecoding:
         place = ops.array([state.length, 1], dtype="int64", device=device)
         texts = ops.concatenate([token, ops.zeros((batch, self.size - 1), dtype="int64", device=device)], 1)
         tensors = [ops.copy(token), place, texts]
+        if seen is not None:
+            tensors.append(seen)
         if self._has_padding:
             tensors.append(ops.subtract(state.length, ops.sum(ops.cast(state.is_real, "int64"), 1)))
         if draws is not None:
@@ -114,6 +111,7 @@ class FixedDecoding:
         model, choice = self._model, self._choice
         token, place, texts = state[:3]
         rest = iter(state[3:])
+        seen = next(rest) if choice.has_penalty else None
         padding = next(rest) if self._has_padding else None
         draws = next(rest) if choice.temperature else None
         shared = [next(rest) for _ in range(self._shared_count)]
@@ -130,11 +128,14 @@ class FixedDecoding:
             new += cache[:2] if before.joined is None else [*cache[:2], before.joined]
         logits = model.logits(ops.get_item(model.norm(x), (slice(None), -1)))
         drawn = None if draws is None else ops.squeeze(ops.take(draws, count, 0), 0)
-        token = ops.reshape(ops.cast(find_token(logits, *choice, drawn), "int64"), (-1, 1))
+        if seen is not None:
+            logits = penalize(logits, seen, choice.repetition_penalty)
+        token = ops.reshape(ops.cast(choice.find(logits, drawn), "int64"), (-1, 1))
         engine = active().compilation
         assert engine is not None
         texts = engine.replace_rows(texts, 1, count, token)
-        return [token, ops.add(place, 1), texts, *state[3 : len(state) - len(new)], *new]
+        known = [] if seen is None else [add_seen(seen, token)]
+        return [token, ops.add(place, 1), texts, *known, *state[3 + len(known) : len(state) - len(new)], *new]
 
 
 class _Programs:
@@ -157,10 +158,10 @@ class _Programs:
         return found
 
 
-def write_compiled(model: CausalModel, request: Request) -> list[list[int]]:
-    """Return what :func:`write_tokens` does, by a compiled program."""
-    start, most, ends, how, stream, on_tokens = request
-    choice, engine = Choice(*how), active().compilation
+def write_compiled(model: CausalModel, request: Request, start: Start) -> Iterator[NewTokens]:
+    """Yield what ``write_tokens`` does, by a compiled program."""
+    most, ends, choice, stream = request.most, request.ends, request.choice, request.stream
+    engine = active().compilation
     assert engine is not None
     programs = model.__dict__.setdefault("_programs", _Programs())
     read: Callable[..., Any] = model.hidden_states
@@ -176,25 +177,34 @@ def write_compiled(model: CausalModel, request: Request) -> list[list[int]]:
         )
     size = -(-count // ROOM) * ROOM
     logits = model.logits(ops.get_item(hidden, (slice(None), -1)))
-    device, draws = ops.get_device(logits), None
+    device, draws, seen = ops.get_device(logits), None, None
     first: Tensor | None = None
     if choice.temperature:  # the same numbers as without a program, one draw for each token
         first = ops.random_uniform((batch, 1), device=device, seed=stream)
         rest = [ops.random_uniform((batch, 1), device=device, seed=stream) for _ in range(most - 1)]
         draws = ops.stack([first, *rest, *[first] * (size - most)])
-    token = find_token(logits, *choice, first)
-    texts = Texts(batch, ends, on_tokens)
-    if texts.add(ops.to_numpy(token).tolist()) or most == 1:
-        return texts.found
-    advance = programs.find(model, batch, size, choice, state.is_real is not None).begin(token, state, count, draws)
+    if choice.has_penalty:
+        seen = find_seen(tokens, mask, logits)
+        logits = penalize(logits, seen, choice.repetition_penalty)
+    token = choice.find(logits, first)
+    texts = Texts(batch, ends)
+    yield texts.add(ops.to_numpy(token).tolist())
+    if texts.are_done or most == 1:
+        return
+    seen = None if seen is None else add_seen(seen, token)
+    decoding = programs.find(model, batch, size, choice, state.is_real is not None)
+    advance = decoding.begin(token, state, count, draws, seen)
     done, unread = 1, 1
     while done < most:
-        unread = min(1 if on_tokens else 2 * unread if ends else most, _MOST_UNREAD if ends else most, most - done)
+        unread = min(
+            1 if request.is_streamed else 2 * unread if ends else most, _MOST_UNREAD if ends else most, most - done
+        )
         for _ in range(unread - 1):
             advance()
         written = advance()
         new = ops.to_numpy(ops.get_item(written, (slice(None), slice(done, done + unread))))
         done += unread
-        if any(texts.add(column) for column in new.T.tolist()):
-            break
-    return texts.found
+        for column in new.T.tolist():
+            yield texts.add(column)
+            if texts.are_done:
+                return

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, islice
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from ember_ml import ops
-from ember_ml.backend.capabilities import Laziness
-from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.errors import ConfigError
 from ember_ml.models.pretrained import PretrainedModel
-from ember_ml.nn.generation import check_sampling, choose_token, in_use
-from ember_ml.tensor.ember_tensor import to_native
+from ember_ml.models.token_choice import Choice, Chooser
+from ember_ml.models.token_steps import NewTokens, Start, Texts, collect, write_tokens
+from ember_ml.nn.generation import in_use
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
-__all__ = ["Request", "TextGenerator", "Texts", "check_choices", "find_ends", "write_tokens"]
+__all__ = ["Choices", "Request", "TextGenerator", "check_count", "find_ends"]
 
 Prompt = Sequence[int] | Sequence[Sequence[int]] | Tensor
+
+
+class Choices(TypedDict, total=False):
+    """What :meth:`TextGenerator.stream` may be told, as :meth:`TextGenerator.generate` explains it."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    repetition_penalty: float
+    seed: int | None
+    stop: int | Iterable[int] | None
+    compile: bool
+    draft: TextGenerator | None
 
 
 class TextGenerator(PretrainedModel):
@@ -28,7 +41,7 @@ class TextGenerator(PretrainedModel):
         """The state before anything was seen, for ``batch`` texts."""
         raise NotImplementedError(f"{type(self).__name__} does not define initial_state")
 
-    def begin_generation(self, tokens: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None, Any]:
+    def begin_generation(self, tokens: Tensor, mask: Tensor | None) -> Start:
         """The tokens and mask of the first call, and the state before it, for padded prompts."""
         return tokens, mask, self.initial_state(ops.shape(tokens)[0])
 
@@ -48,19 +61,22 @@ class TextGenerator(PretrainedModel):
         temperature: float = 0.0,
         top_k: int | None = None,
         top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float = 1.0,
         seed: int | None = None,
         stop: int | Iterable[int] | None = None,
-        on_tokens: Callable[[list[int | None]], Any] | None = None,
+        on_tokens: Callable[[NewTokens], Any] | None = None,
         compile: bool = False,
+        draft: TextGenerator | None = None,
     ) -> list[list[int]] | list[int]:
         """The tokens that follow a prompt, or each of several prompts, as lists of integers without the prompt.
 
         Each new token is the likeliest one, or with a ``temperature`` above 0 drawn from the probabilities of the
         logits divided by it: with ``top_k`` from that many of the likeliest tokens, with ``top_p`` from the fewest of
-        them whose probabilities add up to at least that. One ``seed`` gives the same tokens on every backend, as long
-        as rounding does not decide. A text ends with a token of ``stop``, by default those that the model's files name
-        as ``eos_token_id``, or after ``max_new_tokens``. Prompts of different lengths are padded before their first
-        token.
+        them whose probabilities add up to at least that, with ``min_p`` from those that are at least that many times as
+        likely as the likeliest. One ``seed`` gives the same tokens on every backend, as long as rounding does not
+        decide. A text ends with a token of ``stop``, by default those that the model's files name as ``eos_token_id``,
+        or after ``max_new_tokens``. Prompts of different lengths are padded before their first token.
 
         Args:
             tokens: One prompt, a list of integers, or a list of prompts.
@@ -68,6 +84,9 @@ class TextGenerator(PretrainedModel):
             temperature: 0 takes the likeliest token.
             top_k: The number of tokens to draw from.
             top_p: The sum of probabilities to draw from, above 0 and up to 1.
+            min_p: The least probability to draw from, as a part of the largest, from 0 to 1.
+            repetition_penalty: Logits of tokens that are there, in the prompt too, are divided by it, or where they are
+                below 0 multiplied by it.
             seed: Where the random numbers start; None: anywhere.
             stop: Tokens that end a text; an empty list: none does.
             on_tokens: Called with the new token of each prompt, None where the text has ended; True stops all of them.
@@ -75,6 +94,8 @@ class TextGenerator(PretrainedModel):
                 choosing and the length of the caches, a multiple of 256; that takes a while, and the tokens are the
                 same up to rounding. On NumPy, which has no compiler, nothing changes. Decoders with caches of keys and
                 values can be compiled; others raise.
+            draft: A smaller model with the same tokens, for one prompt: it proposes tokens, of which the model reads
+                several in one call. The tokens are those without it, up to rounding.
 
         >>> from ember_ml import models
         >>> model = models.from_config({"model_type": "gpt2", "vocab_size": 9, "n_embd": 8, "n_layer": 1, "n_head": 2})
@@ -83,9 +104,68 @@ class TextGenerator(PretrainedModel):
         (4, True)
         """
         rows, is_single = _read_prompts(tokens)
-        check_choices(max_new_tokens, temperature, top_k, top_p)
-        ends = find_ends(self, stop)
-        stream = None if temperature == 0 else ops.random.Generator(seed)
+        choice = Choice(temperature, top_k, top_p, min_p, repetition_penalty)
+        request = self._request(rows, max_new_tokens, choice, seed, stop, compile, draft)
+        found = collect(self._write(request._replace(is_streamed=on_tokens is not None)), len(rows), on_tokens)
+        return found[0] if is_single else found
+
+    def stream(
+        self, tokens: Prompt, max_new_tokens: int = 128, **choices: Unpack[Choices]
+    ) -> Generator[NewTokens] | Generator[int]:
+        """The tokens of :meth:`generate` one by one, while they are written.
+
+        For one prompt each item is a token; for several it is a list with the new token of each, None where a text has
+        ended. The model is in the mode of use until the iterator is exhausted or closed; nothing is computed for tokens
+        that are not asked for, but at most one.
+
+        Args:
+            tokens: One prompt, or a list of prompts.
+            max_new_tokens: The most tokens for each prompt.
+            choices: Those of :meth:`generate`, without ``on_tokens``.
+
+        >>> from ember_ml import models
+        >>> model = models.from_config({"model_type": "gpt2", "vocab_size": 9, "n_embd": 8, "n_layer": 1, "n_head": 2})
+        >>> new = model.stream([1, 2, 3], 4, stop=[])
+        >>> [next(new), *new] == model.generate([1, 2, 3], 4, stop=[])
+        True
+        """
+        rows, is_single = _read_prompts(tokens)
+        ways = {key: choices[key] for key in Choice._fields if key in choices}
+        if unknown := choices.keys() - Choices.__annotations__.keys():
+            raise TypeError(f"stream does not take {', '.join(sorted(unknown))}")
+        request = self._request(
+            rows,
+            max_new_tokens,
+            Choice(**ways),
+            choices.get("seed"),
+            choices.get("stop"),
+            choices.get("compile", False),
+            choices.get("draft"),
+        )
+        steps = self._write(request._replace(is_streamed=True))
+        return _take_first(steps) if is_single else steps
+
+    def _request(
+        self,
+        rows: list[list[int]],
+        most: int,
+        choice: Choice,
+        seed: int | None,
+        stop: int | Iterable[int] | None,
+        compile: bool,
+        draft: TextGenerator | None,
+    ) -> Request:
+        """Return what is to be written; raise where it cannot be."""
+        check_count(most)
+        choice.check()
+        stream = None if choice.temperature == 0 else ops.random.Generator(seed)
+        if draft is not None and (compile or len(rows) > 1):
+            raise ValueError("a draft is for one prompt, and without compile=True")
+        return Request(rows, most, find_ends(self, stop), choice, stream, compile, draft)
+
+    def _write(self, request: Request) -> Generator[NewTokens]:
+        """Yield the new token of each text."""
+        rows, most, choice = request.rows, request.most, request.choice
         width = max(map(len, rows))
         padded = ops.array([[0] * (width - len(row)) + row for row in rows], dtype="int64")
         mask = None
@@ -93,117 +173,49 @@ class TextGenerator(PretrainedModel):
             mask = ops.array([[False] * (width - len(row)) + [True] * len(row) for row in rows])
         with in_use(self):
             start = self.begin_generation(padded, mask)
-            if compile and active().compilation is not None:
-                choice = (temperature, top_k, top_p)
-                found = self.write_compiled(Request(start, max_new_tokens, ends, choice, stream, on_tokens))
-            else:
-                found = write_tokens(
-                    self,
-                    start,
-                    max_new_tokens,
-                    ends,
-                    lambda logits, _: choose_token(logits, temperature, top_k, top_p, stream),
-                    on_tokens,
-                )
-        return found[0] if is_single else found
+            if request.compile and active().compilation is not None:
+                yield from self.write_compiled(request, start)
+                return
+            chooser = Chooser(choice, request.stream, start[:2])
+            if request.draft is None:
+                yield from write_tokens(self, start, most, request.ends, chooser.choose)
+                return
+            from ember_ml.models.speculation import write_with_draft  # which needs this class
 
-    def write_compiled(self, request: Request) -> list[list[int]]:
-        """Return what :func:`write_tokens` does, by a compiled program."""
+            with in_use(request.draft):
+                begin = request.draft.begin_generation(padded, None)
+                steps = write_with_draft(self, request.draft, start, begin, most, chooser)
+                yield from Texts(1, request.ends).read(steps)
+
+    def write_compiled(self, request: Request, start: Start) -> Iterator[NewTokens]:
+        """Yield what :func:`write_tokens` does, by a compiled program."""
         raise ValueError(f"{type(self).__name__} is not compiled for generation: leave compile=True out")
 
 
 class Request(NamedTuple):
-    """What a compiled program is to write."""
+    """What is to be written."""
 
-    start: tuple[Tensor, Tensor | None, Any]
-    """Tokens, their mask, the state before them."""
+    rows: list[list[int]]
+    """The prompts."""
     most: int
     """How many tokens at most."""
     ends: set[int]
     """The tokens that end a text."""
-    choice: tuple[float, int | None, float | None]
-    """Temperature, ``top_k``, ``top_p``."""
+    choice: Choice
     stream: Any
     """Where random numbers come from."""
-    on_tokens: Callable[[list[int | None]], Any] | None
+    compile: bool
+    draft: TextGenerator | None
+    is_streamed: bool = False
+    """Whether someone waits for each token."""
 
 
-class Texts:
-    """The tokens that are written, row by row, until each row has ended."""
-
-    found: list[list[int]]
-
-    def __init__(self, batch: int, ends: set[int], on_tokens: Callable[[list[int | None]], Any] | None) -> None:
-        self.found = [[] for _ in range(batch)]
-        self._is_open = [True] * batch
-        self._ends, self._on_tokens = ends, on_tokens
-
-    def add(self, new: list[int]) -> bool:
-        """Add one token to each row that has not ended; return whether nothing more is wanted."""
-        shown = [token if is_there else None for token, is_there in zip(new, self._is_open, strict=True)]
-        for row, token in enumerate(shown):
-            if token is not None:
-                self.found[row].append(token)
-                self._is_open[row] = token not in self._ends
-        wants_stop = self._on_tokens is not None and self._on_tokens(shown) is True
-        return wants_stop or not any(self._is_open)
-
-
-def write_tokens(
-    model: Any,
-    start: tuple[Tensor, Tensor | None, Any],
-    most: int,
-    ends: set[int],
-    choose: Callable[[Tensor, int], Tensor],
-    on_tokens: Callable[[list[int | None]], Any] | None = None,
-) -> list[list[int]]:
-    """Return what a model with ``hidden_states`` and ``logits`` writes after ``start``, its tokens, mask and state.
-
-    ``choose`` gets the logits of the next tokens, and how many tokens are there with them; it returns one for each row.
-    """
-    texts = Texts(ops.shape(start[0])[0], ends, on_tokens)
-    steps, backend = islice(_compute_tokens(model, start, choose), most), active()
-    for chosen in steps if backend.laziness is None else _begin_ahead(steps, backend, backend.laziness):
-        if texts.add(ops.to_numpy(chosen).tolist()):
-            break
-    return texts.found
-
-
-def _compute_tokens(
-    model: Any, start: tuple[Tensor, Tensor | None, Any], choose: Callable[[Tensor, int], Tensor]
-) -> Iterator[Tensor]:
-    """Yield one token for each row, (batch,), then those after them, without an end."""
-    step, mask, state = start
-    batch = ops.shape(step)[0]
-    for number in count(1):
-        hidden, state = model.hidden_states(step, mask, state)
-        chosen = choose(model.logits(ops.get_item(hidden, (slice(None), -1))), number)
-        yield chosen
-        step, mask = ops.reshape(chosen, (batch, 1)), None
-
-
-def _begin_ahead(steps: Iterator[Tensor], backend: Backend, laziness: Laziness) -> Iterator[Tensor]:
-    """Yield each step after the next one has been begun, so that the library computes while the caller reads.
-
-    A next step that fails does so when it is asked for: the text may end before it.
-    """
-    ahead = _begin_next(steps, backend, laziness)
-    while ahead is not None:
-        current, failure = ahead, None
-        try:
-            ahead = _begin_next(steps, backend, laziness)
-        except Exception as error:
-            ahead, failure = None, error
-        yield current
-        if failure is not None:
-            raise failure
-
-
-def _begin_next(steps: Iterator[Tensor], backend: Backend, laziness: Laziness) -> Tensor | None:
-    step = next(steps, None)
-    if step is not None:
-        laziness.start(to_native(step, backend, None, None))
-    return step
+def _take_first(steps: Generator[NewTokens]) -> Generator[int]:
+    """Yield the tokens of the only text."""
+    with closing(steps):
+        for (token,) in steps:
+            assert token is not None
+            yield token
 
 
 def _read_prompts(tokens: Prompt) -> tuple[list[list[int]], bool]:
@@ -216,11 +228,10 @@ def _read_prompts(tokens: Prompt) -> tuple[list[list[int]], bool]:
     return rows, is_single
 
 
-def check_choices(count: int, temperature: float, top_k: int | None = None, top_p: float | None = None) -> None:
-    """Raise where what :meth:`TextGenerator.generate` was told cannot be."""
+def check_count(count: int) -> None:
+    """Raise where so many new tokens cannot be written."""
     if count < 1:
         raise ValueError(f"max_new_tokens is at least 1, not {count!r}")
-    check_sampling(temperature, top_k, top_p)
 
 
 def find_ends(model: PretrainedModel, stop: int | Iterable[int] | None) -> set[int]:

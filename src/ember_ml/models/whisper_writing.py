@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml.errors import ConfigError
-from ember_ml.models.generation import check_choices, find_ends, write_tokens
-from ember_ml.nn.generation import choose_token, in_use
+from ember_ml.models.generation import check_count, find_ends
+from ember_ml.models.token_steps import collect, write_tokens
+from ember_ml.nn.generation import check_sampling, choose_token, in_use
 from ember_ml.typing import Tensor, TensorLike
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def write_texts(
     with in_use(model):
         state = model.begin(features)
         first = _first_tokens(model, state, wish, has_times=False)
-        return write_tokens(model, _start(first, state), _count_room(model, first, wish), ends, choose, on_tokens)
+        steps = write_tokens(model, _start(first, state), _count_room(model, first, wish), ends, choose)
+        return collect(steps, len(first), on_tokens)
 
 
 def write_segments(model: Whisper, features: TensorLike, wish: Wish) -> list[list[Segment]]:
@@ -90,7 +92,8 @@ def write_segments(model: Whisper, features: TensorLike, wish: Wish) -> list[lis
             def choose(logits: Tensor, count: int) -> Tensor:
                 return rules.add(choose_token(rules.apply(logits), wish.temperature, None, None, stream))
 
-            texts = write_tokens(model, start, _count_room(model, first, wish), {rules.end}, choose)
+            steps = write_tokens(model, start, _count_room(model, first, wish), {rules.end}, choose)
+            texts = collect(steps, len(rows))
             for row, text in zip(rows, texts, strict=True):
                 text = text[:-1] if text[-1] == rules.end else text
                 left = min(frames - places[row], model.encoder.frames)
@@ -115,7 +118,8 @@ def _count_room(model: Whisper, first: list[list[int]], wish: Wish) -> int:
     """Return how many tokens are written at most."""
     room = model.decoder.longest - len(first[0]) + 1
     count = room if wish.most is None else wish.most
-    check_choices(count, wish.temperature)
+    check_count(count)
+    check_sampling(wish.temperature, None, None)
     if count > room:
         raise ValueError(f"this Whisper has room for {room} tokens (max_target_positions), not for {count}")
     return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -94,7 +95,7 @@ def _unrecorded() -> AbstractContextManager[Any]:
     return nullcontext() if gradients is None or gradients.unrecorded is None else gradients.unrecorded()
 
 
-def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
+def check_sampling(temperature: float, top_k: int | None, top_p: float | None, min_p: float | None = None) -> None:
     """Raise unless these say how to choose a token."""
     if not temperature >= 0:
         raise ValueError(f"the temperature is a number from 0 up, not {temperature!r}")
@@ -102,6 +103,8 @@ def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -
         raise ValueError(f"top_k is at least 1, not {top_k!r}")
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p is above 0 and at most 1, not {top_p!r}")
+    if min_p is not None and not 0 <= min_p <= 1:
+        raise ValueError(f"min_p is a number from 0 to 1, not {min_p!r}")
 
 
 def choose_token(logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, stream: Any) -> Tensor:
@@ -113,7 +116,12 @@ def choose_token(logits: Tensor, temperature: float, top_k: int | None, top_p: f
 
 
 def find_token(
-    logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, place: Tensor | None
+    logits: Tensor,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    place: Tensor | None,
+    min_p: float | None = None,
 ) -> Tensor:
     """Return one token for each row of logits, with ``place`` a number below 1 for each row, where one is drawn."""
     if temperature == 0 or place is None:
@@ -128,6 +136,9 @@ def find_token(
         # a token stays while those before it do not reach top_p; the first always does
         stays = ops.less(ops.subtract(ops.cumsum(shares, -1), shares), top_p)
         least = ops.min(ops.where(stays, ordered, float("inf")), -1, keepdims=True)
+        scaled = ops.where(ops.less(scaled, least), float("-inf"), scaled)
+    if min_p:
+        least = ops.add(ops.max(scaled, -1, keepdims=True), math.log(min_p))
         scaled = ops.where(ops.less(scaled, least), float("-inf"), scaled)
     # the token is the first whose running sum is above the number; the last sum is 1
     sums = ops.cumsum(ops.softmax(scaled), -1)
