@@ -52,7 +52,7 @@ def test_a_misspelt_capability_is_found() -> None:
 
 
 def test_an_incomplete_capability_is_found() -> None:
-    _refuse(_changed(laziness=SimpleNamespace(evaluate=print)), "laziness: start is missing")
+    _refuse(_changed(laziness=SimpleNamespace(evaluate=print, unchecked=print)), "laziness: start is missing")
     _refuse(_changed(optimizer_kernels=SimpleNamespace(is_in_place=True, takes_halves=True, kernel={})), "kernels is")
     gradients = vars(load("torch")).get("gradients") if "torch" in installed_backends() else None
     check_backend(_changed(gradients=gradients), "broken")

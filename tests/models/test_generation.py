@@ -10,6 +10,7 @@ import pytest
 import ember_ml
 from ember_ml import models, ops
 from ember_ml.backend import installed_backends
+from ember_ml.backend.selection import active
 from ember_ml.nn.generation import find_token
 from tests.reference import pretrained
 from tests.reference.pretrained import Written
@@ -131,17 +132,28 @@ def test_a_text_may_end_at_the_last_position(backend: str, written: Writing) -> 
     """A step that is begun before the last token is read must not fail for a text that ends with that token."""
     model = models.load(written("gpt2").folder)
     longest = model.settings.integer("n_positions")
-    prompt = list(range(3, 3 + longest - 2))
-    whole = model.generate(prompt, 3, stop=[])
+    prompt, choices = list(range(3, 3 + longest - 2)), {"repetition_penalty": 50.0}
+    whole = model.generate(prompt, 3, stop=[], **choices)
     assert len(set(whole)) == 3  # so that the third ends the text, and not one before it
-    assert model.generate(prompt, 9, stop=whole[2]) == whole
-    shown: list[int] = []
+    assert model.generate(prompt, 9, stop=whole[2], **choices) == whole
+    new = model.stream(prompt, 9, stop=[], **choices)
+    assert [next(new) for _ in range(3)] == whole
     with pytest.raises(ValueError, match="n_positions"):
-        shown += model.stream(prompt, 9, stop=[])
-    with pytest.raises(ValueError, match="n_positions"):
-        for token in model.stream(prompt, 9, stop=[]):
-            shown.append(token)
-    assert shown[-3:] == whole
+        next(new)
+
+
+def test_the_next_step_begins_before_a_token_is_read(
+    backend: str, written: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a library computes when asked, it has the next step to do while the last token is shown."""
+    model, laziness = models.load(written("llama").folder), active().laziness
+    events: list[str] = []
+    if laziness is not None:
+        start = laziness.start
+        monkeypatch.setattr(laziness, "start", lambda *tensors: events.append("start") or start(*tensors))
+    model.generate([5, 6], 3, stop=[], on_tokens=lambda _: events.append("token"))
+    wanted = ["start", "start", "token", "start", "token", "token"]
+    assert events == [event for event in wanted if laziness is not None or event == "token"]
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "gemma2", "t5", "mamba2"])

@@ -28,6 +28,18 @@ def test_results_are_those_of_timm_and_weights_go_back(name: str, backend: str, 
     assert config[0] == config[1]
 
 
+def test_arguments_that_newer_versions_repeat_are_read(backend: str, tmp_path: Path) -> None:
+    """timm 1.0.31 writes the number of classes and the pooling twice."""
+    timm_models.write("resnet18", tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    repeated = {**config["model_args"], "num_classes": 5, "global_pool": "avg"}
+    (tmp_path / "config.json").write_text(json.dumps({**config, "global_pool": "avg", "model_args": repeated}))
+    model: Any = models.load(tmp_path)
+    assert ops.shape(model(timm_models.draw_images(3))) == (2, 5)
+    model.save(tmp_path / "ours")
+    assert json.loads((tmp_path / "ours" / "config.json").read_text())["model_args"] == repeated
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", timm_models.FULL)
 def test_whole_models_that_timm_writes_are_opened_and_go_back(name: str, backend: str, tmp_path: Path) -> None:
@@ -58,6 +70,8 @@ def test_a_new_model_has_the_sizes_of_its_name(backend: str) -> None:
         ({"model_args": {"layers": [1, 1]}}, "list of 4 whole numbers"),
         ({"model_args": {"layers": [1, 1, 1, 10**9]}}, "up to 1000"),
         ({"num_classes": 4}, "has the shape"),
+        ({"model_args": {"global_pool": "max"}}, "global_pool = 'max'"),
+        ({"model_args": {"num_classes": 6}}, "num_classes = 5, and 6 in its model_args"),
         ({"model_args": {"layers": [2, 1, 1, 1], "channels": [4, 4, 6, 6]}}, "lack 'layer1.1.conv1.weight'"),
     ],
 )

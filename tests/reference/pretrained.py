@@ -189,6 +189,10 @@ ENCODERS: dict[str, Case] = {
     "roberta-sequence": _encoder("Roberta", "ForSequenceClassification", pad_token_id=1, **_LABELS),
     "roberta-tokens": _encoder("Roberta", "ForTokenClassification", pad_token_id=1, **_LABELS),
     "xlm-roberta": _encoder("XLMRoberta", "ForMaskedLM", pad_token_id=1),
+    "xlm-roberta-untied": _encoder("XLMRoberta", "ForMaskedLM", pad_token_id=1, tie_word_embeddings=False),
+    "xlm-roberta-vectors": _encoder("XLMRoberta", "Model", pad_token_id=2, type_vocab_size=1),
+    "xlm-roberta-sequence": _encoder("XLMRoberta", "ForSequenceClassification", pad_token_id=1, **_LABELS),
+    "xlm-roberta-tokens": _encoder("XLMRoberta", "ForTokenClassification", pad_token_id=1, hidden_act="relu"),
     "modernbert": _modern("Model"),
     "modernbert-words": _modern("ForMaskedLM", length=13),
     "modernbert-biases": _modern(

@@ -71,7 +71,12 @@ CONVOLUTIONS: dict[str, Case] = {
     "convnext": _convnext(),
     "convnext-classifier": _convnext("ForImageClassification", **_LABELS),
     "convnext-unscaled": _convnext(layer_scale_init_value=0.0, hidden_act="relu"),
+    "convnext-patches": _convnext(patch_size=4, hidden_sizes=[8, 8], depths=[2, 2]),
+    "convnext-silu": _convnext("ForImageClassification", num_labels=1, hidden_act="silu", layer_norm_eps=1e-3),
     "convnext-v2": _convnext(version="V2"),
+    "convnext-v2-relu": _convnext(version="V2", hidden_act="relu", layer_norm_eps=1e-3),
+    "convnext-v2-patches": _convnext(version="V2", patch_size=4, hidden_sizes=[8, 8], depths=[2, 2]),
+    "convnext-v2-one": _convnext("ForImageClassification", "V2", num_labels=1, depths=[1, 2]),
     "convnext-v2-classifier": _convnext("ForImageClassification", "V2", patch_size=4, hidden_sizes=[8, 8]),
 }
 IMAGES.update(CONVOLUTIONS)

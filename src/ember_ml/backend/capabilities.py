@@ -331,6 +331,10 @@ class Laziness(Protocol):
         """Begin to compute the tensors, and do not wait."""
         ...
 
+    def unchecked(self) -> AbstractContextManager[Any]:
+        """A block in which indices that this thread uses are clamped, rather than computed to check their range."""
+        ...
+
 
 class BenchCalls(Protocol):
     """The library's own spelling of ops, for ``ember-ml bench``."""

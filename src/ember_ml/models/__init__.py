@@ -10,6 +10,7 @@ __getattr__, __dir__ = _lazy.attach(
         "ImageProcessor": "ember_ml.models.processors:ImageProcessor",
         "PretrainedModel": "ember_ml.models.pretrained:PretrainedModel",
         "SentenceEncoder": "ember_ml.models.sentences:SentenceEncoder",
+        "TextStream": "ember_ml.models.text_streams:TextStream",
         "Tokenizer": "ember_ml.models.tokenizers:Tokenizer",
         "add_lora": "ember_ml.models.lora:add_lora",
         "dequantize": "ember_ml.models.quantization:dequantize",

@@ -17,6 +17,7 @@ from ember_ml.models.quantization import dequantize as dequantize
 from ember_ml.models.quantization import quantize as quantize
 from ember_ml.models.sentences import SentenceEncoder as SentenceEncoder
 from ember_ml.models.sentences import load_sentence_encoder as load_sentence_encoder
+from ember_ml.models.text_streams import TextStream as TextStream
 from ember_ml.models.tokenizers import Tokenizer as Tokenizer
 from ember_ml.models.tokenizers import tokenizer as tokenizer
 
@@ -26,6 +27,7 @@ __all__ = [
     "ImageProcessor",
     "PretrainedModel",
     "SentenceEncoder",
+    "TextStream",
     "Tokenizer",
     "add_lora",
     "dequantize",

@@ -13,7 +13,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.models.activations import ACTIVATIONS
 from ember_ml.models.clip_families import FAMILIES, Family, pair_names
-from ember_ml.models.image_encoder import EncoderBlock, Patches
+from ember_ml.models.image_encoder import EncoderBlock, Patches, QueryPooling
 from ember_ml.models.names import Names
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.models.settings import Settings, count_labels
@@ -95,29 +95,6 @@ class TextTower(Module):
         return ops.squeeze(ops.take_along_axis(x, ops.broadcast_to(place, (x.shape[0], 1, x.shape[2])), 1), 1)
 
 
-class _Pooling(Layer):
-    """What a learned query collects from all positions, and a network of it."""
-
-    query: Any
-
-    def __init__(self, settings: Settings, family: Family, hidden: int, heads: int) -> None:
-        self.add_parameter("query", (1, 1, hidden), normal(0.02))
-        self.qkv, self.output = Linear(hidden, 3 * hidden), Linear(hidden, hidden)
-        self.norm = LayerNorm(hidden, settings.number("layer_norm_eps", family.epsilon))
-        self.mlp, self._heads = _network(settings, family, hidden), heads
-
-    def forward(self, x: Tensor) -> Tensor:
-        batch, width = x.shape[0], x.shape[2]
-        query = ops.split(self.qkv(self.query), 3, axis=-1)[0]
-        _, key, value = (
-            ops.reshape(part, (batch, -1, self._heads, width // self._heads))
-            for part in ops.split(self.qkv(x), 3, axis=-1)
-        )
-        query = ops.broadcast_to(ops.reshape(query, (1, 1, *key.shape[2:])), (batch, 1, *key.shape[2:]))
-        found = self.output(ops.reshape(ops.dot_product_attention(query, key, value), (batch, width)))
-        return ops.add(found, self.mlp(self.norm(found)))
-
-
 class ImageTower(Module):
     """The encoder of images."""
 
@@ -139,7 +116,7 @@ class ImageTower(Module):
         if family.is_clip:
             self.first_norm = LayerNorm(self.hidden, epsilon)
         if self._has_head:
-            self.head = _Pooling(settings, family, self.hidden, heads)
+            self.head = QueryPooling(self.hidden, heads, _network(settings, family, self.hidden), epsilon)
 
     def forward(self, images: TensorLike) -> Tensor:
         x = self.patches(images)

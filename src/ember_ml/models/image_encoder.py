@@ -16,7 +16,7 @@ from ember_ml.nn.layers.sequence_mixing.grouped_query import GroupedQueryAttenti
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import MaskLike, Tensor, TensorLike
 
-__all__ = ["EncoderBlock", "FusedGatedMLP", "Patches", "check_images", "drop_samples", "read_sides"]
+__all__ = ["EncoderBlock", "FusedGatedMLP", "Patches", "QueryPooling", "check_images", "drop_samples", "read_sides"]
 
 
 class FusedGatedMLP(Module):
@@ -85,6 +85,29 @@ class EncoderBlock(Layer):
         found = self.drop(self.mlp(self.mlp_norm(x)))
         found = ops.multiply(found, self.mlp_scale) if self._is_scaled else found
         return ops.add(x, drop_samples(found, dropped))
+
+
+class QueryPooling(Layer):
+    """What a learned query collects from all positions, and a network of it: one vector for each image."""
+
+    query: Any
+
+    def __init__(self, hidden: int, heads: int, mlp: Any, epsilon: float) -> None:
+        self.add_parameter("query", (1, 1, hidden), normal(0.02))
+        self.qkv, self.output = Linear(hidden, 3 * hidden), Linear(hidden, hidden)
+        self.norm = LayerNorm(hidden, epsilon)
+        self.mlp, self._heads = mlp, heads
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, width = x.shape[0], x.shape[2]
+        query = ops.split(self.qkv(self.query), 3, axis=-1)[0]
+        _, key, value = (
+            ops.reshape(part, (batch, -1, self._heads, width // self._heads))
+            for part in ops.split(self.qkv(x), 3, axis=-1)
+        )
+        query = ops.broadcast_to(ops.reshape(query, (1, 1, *key.shape[2:])), (batch, 1, *key.shape[2:]))
+        found = self.output(ops.reshape(ops.dot_product_attention(query, key, value), (batch, width)))
+        return ops.add(found, self.mlp(self.norm(found)))
 
 
 class Patches(Layer):

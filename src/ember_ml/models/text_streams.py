@@ -18,11 +18,15 @@ class TextStream:
     A piece ends at a whole character, so it can be shown at once. The text ends before the first of the ``stop``
     strings; what could be the beginning of one is kept back until the next token.
 
-    >>> from ember_ml.models.text_streams import TextStream
+    Args:
+        tokenizer: What ``models.tokenizer`` returns, or anything with ``decode(tokens)``.
+        stop: Texts before which the text ends.
+
+    >>> from ember_ml import models
     >>> class Letters:
     ...     def decode(self, tokens):
     ...         return bytes(tokens).decode(errors="replace")
-    >>> stream = TextStream(Letters(), stop=["END"])
+    >>> stream = models.TextStream(Letters(), stop=["END"])
     >>> [stream.push(token) for token in "hü ENDE".encode()], stream.is_stopped
     (['h', '', 'ü', ' ', '', '', '', ''], True)
     """

@@ -1,7 +1,8 @@
 """ResNet and ConvNeXt in the folders of timm: its names of models, settings and tensors, as data.
 
 ``config.json`` has an ``architecture`` such as "resnet50" in place of a ``model_type``; the sizes go with that name.
-``num_classes`` is 0 for a model without a head, and ``model_args`` may change some of the sizes.
+``num_classes`` is 0 for a model without a head, and ``model_args`` may change some of the sizes; newer versions of timm
+repeat ``num_classes`` and ``global_pool`` there.
 """
 
 from __future__ import annotations
@@ -114,21 +115,33 @@ def find_timm_class(settings: Settings) -> type[PretrainedModel]:
             f"{settings.where} has architecture = {name!r:.80}; of timm's Ember ML has {', '.join(_RESNETS)}, "
             f"{', '.join(_CONVNEXTS)}"
         )
-    if settings.get("global_pool", "avg") != "avg":
-        raise ConfigError(
-            f"{settings.where} has global_pool = {settings.get('global_pool')!r:.80}; Ember ML has avg, the mean "
-            "of all places"
-        )
-    has_head = settings.integer("num_classes", 1000, least=0) > 0
+    for part in (settings, settings.section("model_args")):
+        if part.get("global_pool", "avg") != "avg":
+            raise ConfigError(
+                f"{part.where} has global_pool = {part.get('global_pool')!r:.80}; Ember ML has avg, the mean of all "
+                "places"
+            )
+    has_head = _count_classes(settings) > 0
     if name in _RESNETS:
         return _TimmResNetClassifier if has_head else _TimmResNet
     return _TimmConvNextClassifier if has_head else _TimmConvNext
 
 
+def _count_classes(settings: Settings) -> int:
+    """Return the number of classes; raise where it is said twice, and differently."""
+    arguments = settings.section("model_args")
+    said = [part.integer("num_classes", 1000, least=0, most=_MOST_CHANNELS) for part in (settings, arguments)]
+    if settings.get("num_classes") is None or arguments.get("num_classes") is None:
+        return said[0] if arguments.get("num_classes") is None else said[1]
+    if said[0] != said[1]:
+        raise ConfigError(f"{settings.where} has num_classes = {said[0]}, and {said[1]} in its model_args")
+    return said[0]
+
+
 def _read_arguments(settings: Settings, *known: str) -> Settings:
     """Return the arguments with which timm makes the model; raise where one would change it in another way."""
     arguments = settings.section("model_args")
-    unknown = set(arguments.values) - {"in_chans", *known}
+    unknown = set(arguments.values) - {"in_chans", "num_classes", "global_pool", *known}
     if unknown:
         raise ConfigError(f"{arguments.where} has {min(unknown)!r:.80}, which Ember ML does not have for such a model")
     return arguments
@@ -137,7 +150,7 @@ def _read_arguments(settings: Settings, *known: str) -> Settings:
 def _translate(settings: Settings, values: dict[str, Any], arguments: Settings) -> Settings:
     more = {
         "num_channels": arguments.integer("in_chans", 3, most=_MOST_CHANNELS),
-        "num_labels": settings.integer("num_classes", 1000, least=0, most=_MOST_CHANNELS) or None,
+        "num_labels": _count_classes(settings) or None,
     }
     return Settings({**values, **more}, settings.where)
 

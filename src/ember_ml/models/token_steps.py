@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from itertools import count, islice
 from typing import Any
 
@@ -76,10 +76,12 @@ def write_tokens(
 def _compute_tokens(model: Any, start: Start, choose: Callable[[Tensor, int], Tensor]) -> Iterator[Tensor]:
     """Yield one token for each row, (batch,), then those after them, without an end."""
     step, mask, state = start
-    batch = ops.shape(step)[0]
+    batch, laziness = ops.shape(step)[0], active().laziness
     for number in count(1):
-        hidden, state = model.hidden_states(step, mask, state)
-        chosen = choose(model.logits(ops.get_item(hidden, (slice(None), -1))), number)
+        # the range of chosen tokens is known, and to check it would be to wait for them
+        with nullcontext() if laziness is None or number == 1 else laziness.unchecked():
+            hidden, state = model.hidden_states(step, mask, state)
+            chosen = choose(model.logits(ops.get_item(hidden, (slice(None), -1))), number)
         yield chosen
         step, mask = ops.reshape(chosen, (batch, 1)), None
 

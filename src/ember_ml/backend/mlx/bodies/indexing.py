@@ -20,6 +20,7 @@ from ember_ml.backend.common.indexing import (
     shape_of_values,
 )
 from ember_ml.backend.mlx.host_transfer import from_host, to_host
+from ember_ml.backend.mlx.laziness import is_unchecked
 from ember_ml.backend.mlx.vmap_rules import map_over_stacks, mappable
 
 
@@ -62,7 +63,7 @@ def in_range(index: mx.array, size: int, wraps: bool = True) -> mx.array:
     if size == 0:
         raise IndexError("there is nothing to index along a dimension of size 0")
     least = -size if wraps else 0
-    extent = _extent(index) if checks.enabled else None
+    extent = _extent(index) if checks.enabled and not is_unchecked() else None
     index = mx.stop_gradient(index)  # MLX 0.32: refuses to differentiate by an index
     if extent is not None:
         low, high = extent
