@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import socket
 import threading
 import time
+import tracemalloc
 
 import pytest
 
@@ -76,24 +78,62 @@ def test_a_port_of_another_program_is_passed_over(monkeypatch: pytest.MonkeyPatc
         assert exchange(meeting, 2) == [["10.0.0.0:5", "10.0.0.1:5"]] * 2
 
 
-def test_strangers_change_nothing() -> None:
+WRONG = (b"", b"GET / HTTP/1.1\r\n\r\n", b"[" * 5000, b"ember-ml 2.0.0 1 b:2\n", b"ember-ml 1.0.0 0 b:2\n",
+         b"ember-ml 1.0.0 2 b:2\n", b"ember-ml 1.0.0 1\n", b"ember-ml 1.0.0 -1 b:2\n", b"\xff\n")  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1500, pytest.param(100_000, marks=pytest.mark.long)])
+def test_strangers_change_nothing_and_memory_stays(count: int) -> None:
     meeting = Meeting("127.0.0.1", [rendezvous._free_port()], "1.0.0")
     found: list[list[str]] = []
-    host = threading.Thread(target=lambda: found.append(exchange_lines(meeting, Place(0, 2, timeout=30.0), "a:1")))
+    host = threading.Thread(target=lambda: found.append(exchange_lines(meeting, Place(0, 2, timeout=600.0), "a:1")))
     host.start()
-    held = []
-    wrong = (b"", b"GET / HTTP/1.1\r\n\r\n", b"[" * 5000, b"ember-ml 2.0.0 1 b:2\n", b"ember-ml 1.0.0 0 b:2\n",
-             b"ember-ml 1.0.0 2 b:2\n", b"ember-ml 1.0.0 1\n", b"ember-ml 1.0.0 -1 b:2\n", b"\xff\n")  # fmt: skip
-    for number in range(200):
-        connection = _connect(meeting.ports[0])
-        held.append(connection)
+    held: list[socket.socket] = []
+    sizes = []
+    tracemalloc.start()
+    for number in range(count):
+        held.append(_connect(meeting.ports[0]))
         with contextlib.suppress(ConnectionError):
-            connection.sendall(wrong[number % len(wrong)])
+            held[-1].sendall(WRONG[number % len(WRONG)])
+        if len(held) > 100:
+            held.pop(0).close()
+        if number in (500, count - 1):
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
     assert exchange_lines(meeting, Place(1, 2, timeout=30.0), "b:2") == ["a:1", "b:2"]
     host.join(30)
     assert found == [["a:1", "b:2"]]
     for connection in held:
         connection.close()
+    assert sizes[1] < sizes[0] + 100_000
+
+
+def test_a_host_that_may_open_no_more_files_waits_on() -> None:
+    meeting = Meeting("127.0.0.1", [rendezvous._free_port()], "1.0.0")
+    found: list[list[str]] = []
+    host = threading.Thread(target=lambda: found.append(exchange_lines(meeting, Place(0, 2, timeout=60.0), "a:1")))
+    host.start()
+    first = _connect(meeting.ports[0])
+    with _connect(meeting.ports[0]) as second:
+        second.sendall(b"wrong\n")
+        assert second.recv(1) == b""  # so the first was accepted too
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    connections = [socket.socket() for _ in range(20)]
+    with socket.socket() as spare:
+        free = spare.fileno()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        for connection in connections:
+            connection.connect(("127.0.0.1", meeting.ports[0]))
+        first.settimeout(20)
+        assert first.recv(1) == b""  # it has given way
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for connection in (first, *connections):
+            connection.close()
+    assert exchange_lines(meeting, Place(1, 2, timeout=30.0), "b:2") == ["a:1", "b:2"]
+    host.join(30)
+    assert found == [["a:1", "b:2"]]
 
 
 def _connect(port: int) -> socket.socket:

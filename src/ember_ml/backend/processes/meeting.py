@@ -99,11 +99,10 @@ def _visit(meeting: Meeting, host: str, place: Place, text: str, deadline: float
 def _receive(meeting: Meeting, host: str, place: Place, text: str, deadline: float) -> list[str]:
     """Wait for the lines of all other ranks, and answer each with all of them."""
     guests: dict[int, tuple[socket.socket, str]] = {}
-    with contextlib.ExitStack() as stack:
-        selector = stack.enter_context(selectors.DefaultSelector())
-        with _listen(meeting, host) as server:
+    strangers: dict[socket.socket, bytes] = {}
+    try:
+        with _listen(meeting, host) as server, selectors.DefaultSelector() as selector:
             selector.register(server, selectors.EVENT_READ)
-            strangers: dict[socket.socket, bytes] = {}
             while len(guests) < place.world_size - 1:
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -116,32 +115,43 @@ def _receive(meeting: Meeting, host: str, place: Place, text: str, deadline: flo
                     source = key.fileobj
                     assert isinstance(source, socket.socket)
                     if source is server:
-                        with contextlib.suppress(OSError):
-                            connection = stack.enter_context(server.accept()[0])
-                            connection.settimeout(_PATIENCE)
-                            strangers[connection] = b""
-                            selector.register(connection, selectors.EVENT_READ)
+                        _accept(server, strangers, selector, _MOST_STRANGERS + place.world_size)
                     elif source in strangers:
-                        _hear(source, strangers, guests, meeting, place.world_size)
-                        if source not in strangers:
-                            selector.unregister(source)
-                while len(strangers) > _MOST_STRANGERS + place.world_size:
-                    oldest = next(iter(strangers))
-                    del strangers[oldest]
-                    selector.unregister(oldest)
-                    oldest.close()
+                        _hear(source, strangers, guests, selector, meeting, place.world_size)
         # nobody listens any more, so that a rank that soon has another thing to exchange does not come here
         lines = [text, *(guests[rank][1] for rank in range(1, place.world_size))]
         for guest, _ in guests.values():
             with contextlib.suppress(OSError):  # it has ended, which the others will notice
                 guest.sendall(" ".join(lines).encode() + b"\n")
         return lines
+    finally:
+        for connection in (*strangers, *(guest for guest, _ in guests.values())):
+            connection.close()
+
+
+def _accept(
+    server: socket.socket, strangers: dict[socket.socket, bytes], selector: selectors.BaseSelector, most: int
+) -> None:
+    """Take a connection; with more than ``most`` of them, or where no file is left, older ones are closed."""
+    try:
+        connection = server.accept()[0]
+    except OSError:  # no file is left, or the other side has gone
+        most = 0
+    else:
+        connection.settimeout(_PATIENCE)
+        strangers[connection] = b""
+        selector.register(connection, selectors.EVENT_READ)
+    for oldest in [*strangers][: max(0, len(strangers) - most)]:
+        del strangers[oldest]
+        selector.unregister(oldest)
+        oldest.close()
 
 
 def _hear(
     source: socket.socket,
     strangers: dict[socket.socket, bytes],
     guests: dict[int, tuple[socket.socket, str]],
+    selector: selectors.BaseSelector,
     meeting: Meeting,
     size: int,
 ) -> None:
@@ -156,13 +166,20 @@ def _hear(
         strangers[source] = received
         return
     del strangers[source]
+    selector.unregister(source)
     found = re.fullmatch(rf"ember-ml {re.escape(meeting.job)} (\d{{1,9}}) (\S+)", line.decode(errors="replace"))
     if not end or found is None or not 0 < int(found[1]) < size:
         source.close()
         return
-    with contextlib.suppress(OSError):
+    rank = int(found[1])
+    try:
         source.sendall(f"ember-ml {meeting.job}\n".encode())
-        guests[int(found[1])] = source, found[2]
+    except OSError:
+        source.close()
+        return
+    if rank in guests:  # it comes again: its first connection was cut
+        guests[rank][0].close()
+    guests[rank] = source, found[2]
 
 
 def _listen(meeting: Meeting, host: str) -> socket.socket:
