@@ -7,6 +7,7 @@ import random
 import resource
 import selectors
 import socket
+import struct
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import pytest
 from ember_ml.distributed import listeners
 from ember_ml.distributed.hosts import LOCAL
 from ember_ml.distributed.listeners import Listeners
-from tests.distributed.launching import FIND_LAUNCHER, launch, needs_proc
+from tests.distributed.launching import FIND_LAUNCHER, Launched, launch, needs_proc
 
 TOKEN = "0123456789abcdef"
 
@@ -164,3 +165,60 @@ except ConnectionRefusedError:
     shown = launch(tmp_path, script, "-n", "1", "--timeout", "30", "--backend", "numpy")
     assert shown.code == 0, shown.err
     assert "refused" in shown.out
+
+
+# Python runs it at its start: the agent tells where the launcher listens, and waits until it may go there
+LATE = """
+import os, sys, time
+if any(word.endswith("agent.py") for word in sys.orig_argv):
+    place = next(word for word in sys.orig_argv if word.startswith("127.0.0.1:"))
+    with open(os.environ["AT"] + ".new", "w") as file:
+        file.write(place)
+    os.replace(file.name, os.environ["AT"])
+    while not os.path.exists(os.environ["GO"]):
+        time.sleep(0.05)
+"""
+
+
+def resident(pid: int) -> int:
+    """The bytes of memory that a process has."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@needs_proc
+@pytest.mark.parametrize("count", [3000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_a_job_outlives_hostile_messages(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "sitecustomize.py").write_text(LATE)
+    at, go = tmp_path / "at", tmp_path / "go"
+    monkeypatch.setenv("AT", str(at))
+    monkeypatch.setenv("GO", str(go))
+    monkeypatch.syspath_prepend(str(tmp_path / "late"))
+    chances = random.Random(0)
+    options = ("-n", "1", "--timeout", "600", "--backend", "numpy")
+    with Launched(tmp_path, "print('whole')", *options) as launched:
+        until = time.monotonic() + 60.0
+        while not at.exists():
+            assert time.monotonic() < until, launched.process.poll()
+            time.sleep(0.05)
+        host, _, number = at.read_text().partition(":")
+        held: list[socket.socket] = []
+        sizes = []
+        for sent in range(count):
+            held.append(socket.create_connection((host, int(number)), timeout=20))
+            # what is left is thrown away, so that as many connections as one likes can follow each other
+            held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            with contextlib.suppress(ConnectionError):
+                held[-1].sendall(hostile(chances))
+            if len(held) > 60:
+                held.pop(0).close()
+            if sent in (1000, count - 1):
+                sizes.append(resident(launched.process.pid))
+        go.touch()
+        shown = launched.finish()
+    for connection in held:
+        connection.close()
+    print(f"{count} messages: the launcher had {sizes[0]} bytes after 1,000 of them, {sizes[1]} after all")
+    assert shown.code == 0, shown.err
+    assert "[0] whole" in shown.out
+    assert sizes[1] < sizes[0] + 1_000_000
