@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ember_ml.distributed.hosts import Host
+from ember_ml.distributed import supervisor as supervising
+from ember_ml.distributed.hosts import Host, route_to
 from ember_ml.distributed.report import Report
 from ember_ml.distributed.start_agents import Job, Starter
 from ember_ml.distributed.supervisor import Supervisor
+from ember_ml.errors import LaunchError
 from tests.distributed.launching import Launched, launch
 
 QUICK = ("--timeout", "30", "--backend", "numpy")
@@ -49,6 +51,22 @@ def test_characters_that_the_terminal_lacks(tmp_path: Path, monkeypatch: pytest.
     assert shown.code == 0, shown.err
     assert "gr\\xfc\\xdfe" in shown.out
     assert "gr\u00fc\u00dfe" in (tmp_path / "rank-0.log").read_text(encoding="utf-8")
+
+
+def test_no_other_interface_is_listened_at_than_the_one_by_which_a_host_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[set[str]] = []
+
+    def refuse(selector: object, addresses: set[str], *_: object) -> None:
+        found.append(addresses)
+        raise LaunchError("enough is known")
+
+    monkeypatch.setattr(supervising, "Listeners", refuse)
+    for hosts in ([Host("127.0.0.1", range(1))], [Host("127.0.0.1", range(1)), Host("192.0.2.9", range(1, 2))]):
+        job = Job([sys.executable, "x"], hosts, "torch", 100.0, None)
+        with pytest.raises(LaunchError, match="enough"):
+            Supervisor(job, 0, Report(None)).run()
+    assert found == [{"127.0.0.1"}, {"127.0.0.1", route_to("192.0.2.9")}]
+    assert not found[1] & {"", "0.0.0.0", "::"}
 
 
 def test_a_host_that_died_is_blamed_and_not_the_rank_that_waited_for_it() -> None:

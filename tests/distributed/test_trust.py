@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from ember_ml import ops
+from ember_ml.backend.random.generator import Generator
+from ember_ml.distributed.strategy import DataParallelStrategy
 from tests.distributed.jobs import SHARDING
 from tests.distributed.ranks import run_ranks
 
@@ -45,6 +48,22 @@ def test_a_run_with_noise_goes_on_from_a_checkpoint(backend: str) -> None:
     for rank in results(backend):
         whole, again = rank["resumed"]
         assert again == pytest.approx(whole, rel=1e-6)
+
+
+def test_another_number_of_ranks_begins_streams_of_its_own(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("world_size", 2), ("num_parts", 2), ("part", 1)):  # as the second of two processes has them
+        monkeypatch.setattr(DataParallelStrategy, name, value)
+    states = [Generator(seed).state() for seed in (5, 6, 7)]
+
+    def draw(saved: list[Any]) -> list[float]:
+        ops.random.seed(0)
+        strategy = DataParallelStrategy()
+        strategy.restore_streams(saved)
+        with strategy.random_stream():
+            return ops.to_numpy(ops.random_uniform((3,))).tolist()
+
+    assert draw(states) == draw([])  # from the program's stream, which a checkpoint has too
+    assert draw(states[:2]) not in (draw([]), draw([states[1], states[0]]))
 
 
 def test_ranks_that_find_different_checkpoints_are_told(backend: str) -> None:
