@@ -62,14 +62,14 @@ class Told(callbacks.Checkpoint):
         print("from", trainer.steps)
     def after_step(self, trainer):
         super().after_step(trainer)
-        print("step", trainer.steps)  # which is saved
+        print("step", trainer.steps)
         time.sleep(0.05)
 
 ops.seed(0)
 model = nn.Sequential(nn.Linear(3, 8), ops.tanh, nn.Dropout(0.2), nn.Linear(8, 1))
 x = ops.sin(ops.reshape(ops.arange(120, dtype="float32"), (40, 3)))
 y = ops.sum(x, axis=1, keepdims=True)
-kept = Told(sys.argv[1], every_steps={EVERY}, resume=True)
+kept = Told(sys.argv[1], every_steps={EVERY}, resume=True, wait=sys.argv[2] == "waits")
 trainer = Trainer(model, "adam", strategy=DataParallelStrategy(2), seed=3, callbacks=[kept], progress=False)
 trainer.fit(x, y, epochs={STEPS // 5}, batch_size=8)
 weights = {{name: ops.to_numpy(value).tolist() for name, value in model.state_dict().items()}}
@@ -123,7 +123,9 @@ class Job:
         self.pids: dict[int, tuple[int, int]] = {}  # of each rank and its agent
         self.all_pids: list[int] = []
         self.weights: dict[int, str] = {}
-        self.saved = [0]  # the steps of the checkpoints of which the ranks have told
+        self.waits = chances.random() < 0.5  # for each checkpoint, or until the next one
+        self.begun = 0  # the step of the checkpoint that may still be written
+        self.saved = [0]  # the steps of the checkpoints that are written
         self.floor = 0  # the step from which the next start has to go on at least
         self.due: tuple[str, int] | None = None  # the next fault, and after which step
         self.under_way: list[threading.Thread] = []
@@ -153,7 +155,8 @@ class Job:
 
     def _launch(self) -> int:
         self.is_relaunched = False
-        command = [*COMMAND, "launch", *self.options, str(self.script), str(self.machine.inside / "kept")]
+        how = "waits" if self.waits else "goes on"
+        command = [*COMMAND, "launch", *self.options, str(self.script), str(self.machine.inside / "kept"), how]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
         with (
             open(self.story, "a") as story,
@@ -193,12 +196,14 @@ class Job:
             if int(rest) < self.floor:
                 self.outcome.wrong = f"rank {rank} goes on from step {rest}, and {self.floor} was saved"
             if rank == 0:
+                self.begun = int(rest)
                 self._arm(int(rest))
         elif word == "step" and rank == 0:
             step = int(rest)
             if step % EVERY == 0:
-                self.saved = [*(former for former in self.saved if former < step), step]
-                self.floor = step
+                written, self.begun = step if self.waits else self.begun, step
+                self.saved = [*(former for former in self.saved if former < written), written]
+                self.floor = written
             if self.due is not None and step >= self.due[1]:
                 (kind, _), self.due = self.due, None
                 self._bring(kind)
