@@ -42,7 +42,10 @@ SlurmdParameters=config_overrides
 KillWait=40
 NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.2 Port=26818 CPUs=2
 NodeName=node2 NodeHostname={host} NodeAddr=127.0.0.3 Port=26819 CPUs=2
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=60
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 """
 
 

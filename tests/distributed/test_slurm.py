@@ -1,4 +1,4 @@
-"""Jobs under Slurm, with real daemons: what tasks learn of each other, and requeues that lose no step."""
+"""Jobs under Slurm, with real daemons: what tasks learn of each other, and that a job which gives way loses no step."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tests.distributed.slurm_cluster import Cluster, what_is_missing
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing())]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster"
-EPOCHS = 400  # of 8 steps
+EPOCHS = 120  # of 8 steps
 
 
 @pytest.fixture(scope="module")
@@ -52,25 +53,41 @@ def test_tasks_of_a_step_compute_together(cluster: Cluster, backend: str, kind: 
     assert sorted(re.findall(r"local (\d) (\d)", done.stdout)) == [(str(rank), str(rank % 2)) for rank in range(tasks)]
 
 
+# the example's program; its epochs take longer while the file "slowly" is there, so that a test can choose its moment
+SLOWLY = """
+import time
+from pathlib import Path
+import example
+
+class Slow(example.Told):
+    def after_epoch(self, trainer, values):
+        super().after_epoch(trainer, values)
+        time.sleep(0.5 if Path("slowly").exists() else 0.0)
+
+example.Told = Slow
+example.main()
+"""
+
+
 def submit(cluster: Cluster, folder: Path, backend: str, *options: str) -> str:
     """Submit the example's job, in so small a size; return its number."""
-    folder.mkdir()
-    for name in ("train.py", "slurm.sh"):
-        shutil.copy(EXAMPLE / name, folder)
+    shutil.copy(EXAMPLE / "train.py", folder / "example.py")
+    (folder / "train.py").write_text(SLOWLY)
     small = ["--nodes=2", "--ntasks-per-node=2", f"--chdir={folder}", "--parsable", *options]
-    done = cluster.run("sbatch", *small, str(folder / "slurm.sh"), "--epochs", str(EPOCHS), backend=backend)
+    done = cluster.run("sbatch", *small, str(EXAMPLE / "slurm.sh"), "--epochs", str(EPOCHS), backend=backend)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
-def wait_for(folder: Path, job: str, words: str, seconds: float = 600.0) -> str:
+def wait_for(cluster: Cluster, folder: Path, job: str, words: str, seconds: float = 300.0) -> str:
     """Return what the job has printed when these words are in it."""
     log, until = folder / f"train-{job}.log", time.monotonic() + seconds
     while time.monotonic() < until:
         printed = log.read_text() if log.exists() else ""
         if re.search(words, printed):
             return printed
-        time.sleep(0.1)
+        assert "JobState=FAILED" not in cluster.run("scontrol", "show", "job", job).stdout, printed
+        time.sleep(0.3)
     raise AssertionError(f"the job has not printed {words!r}: {log.read_text() if log.exists() else 'nothing'}")
 
 
@@ -80,30 +97,52 @@ def weights(folder: Path) -> dict[str, list[float]]:
     return {name: ops.to_numpy(x).ravel().tolist() for name, x in tensors["model"].items()}
 
 
+@cache
+def undisturbed(cluster: Cluster, backend: str) -> dict[str, list[float]]:
+    """The weights of a job that nothing has ended before its time."""
+    folder = cluster.folder / f"whole-{backend}"
+    folder.mkdir()
+    wait_for(cluster, folder, submit(cluster, folder, backend), "ended after")
+    return weights(folder)
+
+
 def release(cluster: Cluster, job: str) -> None:
-    """Let a requeued job start at once: Slurm waits for two minutes."""
-    until = time.monotonic() + 120.0
+    """Let a requeued job start at once, and for longer: Slurm waits for two minutes."""
+    until = time.monotonic() + 150.0
     while time.monotonic() < until:
         shown = cluster.run("scontrol", "show", "job", job).stdout
         if "JobState=PENDING" in shown and "Restarts=1" in shown:
-            cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+            time.sleep(
+                3.0
+            )  # a job that starts in the second in which it has ended is refused: its rights are withdrawn
+            cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", "TimeLimit=60")
             return
         time.sleep(0.3)
     raise AssertionError(f"the job was not requeued: {shown}")
 
 
-def test_a_requeued_job_goes_on_where_it_was(cluster: Cluster, backend: str, tmp_path: Path) -> None:
-    whole = submit(cluster, tmp_path / "whole", backend)
-    wait_for(tmp_path / "whole", whole, "ended after")
-    job = submit(cluster, tmp_path / "requeued", backend)
-    wait_for(tmp_path / "requeued", job, "epoch 10:")
-    # as preemption does: the tasks are asked to end, and killed later
-    assert cluster.run("scontrol", "requeue", job).returncode == 0
+@pytest.mark.parametrize("how", ["preempted", "time is over"])
+def test_a_job_that_is_asked_to_end_goes_on_where_it_was(
+    cluster: Cluster, backend: str, how: str, tmp_path: Path
+) -> None:
+    expected = undisturbed(cluster, backend)
+    slowly = tmp_path / "slowly"
+    slowly.touch()
+    job = submit(cluster, tmp_path, backend, "--time=60", "--signal=TERM@1800")
+    wait_for(cluster, tmp_path, job, "epoch 10:")
+    if how == "preempted":  # by a job that needs all nodes, in a partition that comes first
+        urgent = ("--partition=urgent", "--nodes=2", "--ntasks-per-node=2", f"--output={tmp_path}/urgent.log")
+        assert cluster.run("sbatch", *urgent, "--wrap=srun echo urgent").returncode == 0
+    else:  # there is less time left than that for which the signal is asked; Slurm looks twice a minute
+        assert cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=20").returncode == 0
     release(cluster, job)
-    printed = wait_for(tmp_path / "requeued", job, "ended after")
+    slowly.unlink()
+    printed = wait_for(cluster, tmp_path, job, "ended after")
     begun = [int(step) for step in re.findall(r"4 processes begin at step (\d+)", printed)]
     assert len(begun) == 2
     assert begun[0] == 0
     last = max(int(epoch) for epoch in re.findall(r"epoch (\d+):", printed.rpartition("begin at")[0]))
-    assert begun[1] >= 8 * last  # no step is lost
-    assert weights(tmp_path / "requeued") == weights(tmp_path / "whole")
+    assert 8 * last <= begun[1] < 8 * EPOCHS  # no step is lost
+    assert weights(tmp_path) == expected
+    if how == "preempted":
+        assert (tmp_path / "urgent.log").read_text().split() == 4 * ["urgent"]
