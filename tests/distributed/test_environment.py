@@ -28,6 +28,11 @@ def test_a_plain_program_is_alone() -> None:
             {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "h", "MASTER_PORT": "7"},
             Place(1, 2, 1, "h:7", 300.0, "torchrun"),
         ),
+        (  # a worker of Ray, which listens for PyTorch at the second place
+            {"EMBER_ML_RANK": "1", "EMBER_ML_WORLD_SIZE": "2", "EMBER_ML_LOCAL_RANK": "1",
+             "EMBER_ML_COORDINATOR": "a:1", "MASTER_ADDR": "h", "MASTER_PORT": "7"},
+            Place(1, 2, 1, "a:1", 300.0, "ember-ml launch"),
+        ),
         (
             {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1"},
             Place(3, 4, 1, None, 300.0, "mpirun"),

@@ -118,7 +118,8 @@ def _timeout(variables: Mapping[str, str]) -> float:
 
 
 def _coordinator(variables: Mapping[str, str]) -> str | None:
-    if "MASTER_ADDR" in variables and "MASTER_PORT" in variables:
+    # our own first: at PyTorch's, a program such as Ray may have made a group of its own already
+    if COORDINATOR not in variables and "MASTER_ADDR" in variables and "MASTER_PORT" in variables:
         return f"{variables['MASTER_ADDR']}:{variables['MASTER_PORT']}"
     return variables.get(COORDINATOR)
 
