@@ -1,9 +1,10 @@
-"""Train inside the workers of Ray Train: their process group is used as it is, and Ray is told of each checkpoint.
+"""Train inside the workers of Ray Train, and tell Ray of each checkpoint.
 
 Ray starts the workers, places them on its cluster and starts them again after a failure; training then goes on from the
-last checkpoint that was reported. Needs ``pip install 'ray[train]'`` and PyTorch, over which the workers meet.
+last checkpoint that was reported. Needs ``pip install 'ember-ml[ray,torch]'``: the trainer of Ray is that for PyTorch,
+whatever backend computes.
 
-    python examples/cluster/ray_train.py /shared/folder [--backend torch|numpy] [--workers 2] [--epochs 4]
+    python examples/cluster/ray_train.py /shared/folder [--backend torch|numpy|mlx|jax] [--workers 2] [--epochs 4]
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 # ray is not one of the packages that ember-ml itself needs
@@ -19,40 +19,15 @@ import ray.train  # pyright: ignore[reportMissingImports]
 from ray.train import torch as ray_torch  # pyright: ignore[reportMissingImports]
 
 import ember_ml
-from ember_ml import distributed, nn, ops
+from ember_ml import nn, ops
 from ember_ml.distributed.strategy import DataParallelStrategy
-from ember_ml.training import DataLoader, Trainer, callbacks
-
-
-class ReportToRay(callbacks.Callback):
-    """Saves after each epoch to a folder that all workers share, and reports checkpoint and values to Ray.
-
-    Training begins with what was reported last, if anything: after a failure Ray starts the workers again.
-
-    Args:
-        folder: The folder, which Ray copies to its own storage.
-    """
-
-    def __init__(self, folder: str) -> None:
-        self.folder = Path(folder)
-
-    def begin(self, trainer: Trainer) -> None:
-        reported = ray.train.get_checkpoint()
-        if reported is not None:
-            with reported.as_directory() as folder:
-                trainer.restore(folder)
-
-    def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        trainer.save(self.folder)
-        # all workers report, and one of them the checkpoint
-        is_first = distributed.rank() == 0
-        checkpoint = ray.train.Checkpoint.from_directory(str(self.folder)) if is_first else None
-        plain = {name: float(value) for name, value in values.items()}
-        ray.train.report({**plain, "epoch": trainer.epoch, "steps": trainer.steps}, checkpoint=checkpoint)
+from ember_ml.training import DataLoader, Trainer
+from ember_ml.training.ray import ReportToRay, join_workers
 
 
 def train(settings: dict[str, Any]) -> None:
     """What each worker runs."""
+    join_workers()
     ember_ml.set_backend(settings["backend"])
     ops.random.seed(0)
     x = ops.random_normal((512, 8), seed=1)
@@ -68,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> Any:
     """Train with Ray, and return its result, which has the values of the last epoch and the last checkpoint."""
     parser = argparse.ArgumentParser(description="A small network, trained by Ray.")
     parser.add_argument("folder", help="for checkpoints and Ray's results; all hosts share it")
-    parser.add_argument("--backend", default="torch", help="which library computes: torch or numpy")
+    parser.add_argument("--backend", default="torch", help="which library computes: torch, numpy, mlx or jax")
     parser.add_argument("--workers", type=int, default=2, help="how many processes")
     parser.add_argument("--epochs", type=int, default=4, help="how often all samples are seen")
     options = parser.parse_args(arguments)

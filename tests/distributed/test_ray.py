@@ -1,4 +1,4 @@
-"""The example for Ray Train, with two local workers: what it computes, and what it does after a worker has died."""
+"""Ray Train with two local workers, by its example: what it computes, and what it does after a worker has died."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ray", reason="ray is not installed: pip install 'ray[train]'")
-pytestmark = pytest.mark.long
+from ember_ml.training.ray import join_workers
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster" / "ray_train.py"
 # the second worker is killed once, after the second epoch
 SCRIPT = """
@@ -19,7 +19,7 @@ import json, os, runpy, signal, sys
 from pathlib import Path
 from ember_ml import distributed
 
-_, example, folder, backend, dies = sys.argv
+_, example, folder, backend = sys.argv
 names = runpy.run_path(example)
 Base = names["ReportToRay"]
 
@@ -27,7 +27,7 @@ class Dying(Base):
     def after_epoch(self, trainer, values):
         Base.after_epoch(self, trainer, values)
         mark = Path(folder, "died")
-        if dies == "dies" and distributed.rank() == 1 and trainer.epoch == 2 and not mark.exists():
+        if distributed.rank() == 1 and trainer.epoch == 2 and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -65,13 +65,20 @@ def run(tmp_path: Path, script: str, *arguments: str) -> dict[str, object]:
     return json.loads(line.removeprefix("result "))
 
 
-@pytest.mark.parametrize(("backend", "how"), [("torch", "dies"), ("numpy", "lives")])
-def test_workers_of_ray_train_together(backend: str, how: str, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_workers_of_ray_train_together_and_after_one_has_died(backend: str, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'ember-ml[ray]'")
     alone = run(tmp_path, ALONE, backend)
-    found = run(tmp_path, SCRIPT, str(EXAMPLE), str(tmp_path / "out"), backend, how)
-    assert (tmp_path / "out" / "died").exists() == (how == "dies")
+    found = run(tmp_path, SCRIPT, str(EXAMPLE), str(tmp_path / "out"), backend)
+    assert (tmp_path / "out" / "died").exists()
     assert (found["epoch"], found["steps"]) == (4, 32)
     assert found["loss"] == pytest.approx(alone["loss"], rel=1e-5)
     files = found["files"]
     assert isinstance(files, list)
     assert {"state.json", "model-32.safetensors", "optimizer-32.safetensors"} <= {*files}
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"ember-ml\[ray\]"):
+        join_workers()

@@ -15,7 +15,7 @@ from ember_ml.backend.processes.group import Place, address_of
 from ember_ml.backend.processes.meeting import Meeting, exchange_lines, slurm_meeting
 from ember_ml.errors import LaunchError
 
-__all__ = ["agreed_address", "all_addresses", "is_mpi_here", "mpi", "own_host"]
+__all__ = ["agreed_address", "all_addresses", "is_mpi_here", "mpi", "own_address", "own_host"]
 
 _ANYWHERE = "192.0.2.1"  # a reserved address, to which nothing is sent
 _MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
@@ -76,18 +76,18 @@ def agreed_address(place: Place) -> Place:
 def all_addresses(place: Place) -> list[str]:
     """Return an address for each rank, at which it can listen; they are exchanged by means of what started them."""
     if place.world_size == 1:
-        return [_own_address()]
+        return [own_address()]
     if place.started_by == "mpirun" and is_mpi_here():
-        return mpi().COMM_WORLD.allgather(_own_address())
+        return mpi().COMM_WORLD.allgather(own_address())
     if "TORCHELASTIC_RUN_ID" in os.environ:
-        return _exchange_by_store(place, _own_address())
+        return _exchange_by_store(place, own_address())
     if place.coordinator is not None:
         host, port = address_of(place, place.started_by)
         meeting = Meeting(host, [port], "all")
     else:
         meeting = slurm_meeting(os.environ, place)
     if meeting is not None:
-        return exchange_lines(meeting, place, _own_address(meeting.host))
+        return exchange_lines(meeting, place, own_address(meeting.host))
     raise LaunchError(
         f"the {place.world_size} processes that {place.started_by} started do not know each other's addresses: start "
         "the program with `ember-ml launch`, which tells them"
@@ -106,7 +106,8 @@ def _exchange_by_store(place: Place, text: str) -> list[str]:
     return [store.get(f"{prefix}/{rank}").decode() for rank in range(place.world_size)]
 
 
-def _own_address(peer: str = _ANYWHERE) -> str:
+def own_address(peer: str = _ANYWHERE) -> str:
+    """Return an address at which this process can listen, and ``peer`` reaches it, as :func:`own_host` says."""
     return f"{own_host(peer)}:{_free_port()}"
 
 
