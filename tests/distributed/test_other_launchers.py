@@ -28,8 +28,8 @@ PAIRS = [
 ]
 
 
-def run(command: list[str], backend: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    (folder / "script.py").write_text(TOGETHER)
+def run(command: list[str], backend: str, folder: Path, script: str = TOGETHER) -> subprocess.CompletedProcess[str]:
+    (folder / "script.py").write_text(script)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     environment |= {"EMBER_ML_BACKEND": backend, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return subprocess.run(
@@ -53,6 +53,27 @@ def test_the_script_runs_under(starter: str, backend: str, tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     found = re.findall(r"rank (\d) of 2 has added up 2\.0", done.stdout + done.stderr)
     assert sorted(found) == ["0", "1"], done.stdout + done.stderr
+
+
+# rank 1 is killed once, in the first start
+DIES_ONCE = """
+import os, sys
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    sys.argv.append("SIGKILL")
+"""
+
+
+@pytest.mark.long
+def test_ranks_that_torchrun_starts_again_find_each_other(backend: str, tmp_path: Path) -> None:
+    name, *options = STARTERS["torchrun"]
+    program = shutil.which(name, path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip("torchrun is not installed")
+    done = run([program, *options, "--max-restarts", "3"], backend, tmp_path, DIES_ONCE + TOGETHER)
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"rank (\d) of 2 has added up 2\.0", done.stdout + done.stderr)
+    assert sorted(found) == ["0", "1"], done.stdout + done.stderr
+    assert "fault at" in done.stdout
 
 
 OWN_GROUP = """
