@@ -11,6 +11,7 @@ __getattr__, __dir__ = _lazy.attach(
         "Parameter": "ember_ml.nn.modules.parameter:Parameter",
         "Sequential": "ember_ml.nn.modules.sequential:Sequential",
         "blocks": "ember_ml.nn.blocks",
+        "deferred": "ember_ml.nn.layers.base:deferred",
         "empty": "ember_ml.nn.layers.base:empty",
         "features": "ember_ml.nn.features",
         "generate": "ember_ml.nn.generation:generate",

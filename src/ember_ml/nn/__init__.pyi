@@ -17,6 +17,7 @@ from ember_ml.nn.layers.augmentation.geometry import RandomResizedCrop as Random
 from ember_ml.nn.layers.augmentation.geometry import RandomRotation as RandomRotation
 from ember_ml.nn.layers.augmentation.mixing import CutMix as CutMix
 from ember_ml.nn.layers.augmentation.mixing import MixUp as MixUp
+from ember_ml.nn.layers.base import deferred as deferred
 from ember_ml.nn.layers.base import empty as empty
 from ember_ml.nn.layers.channel_mixing.base import ChannelMixingLayer as ChannelMixingLayer
 from ember_ml.nn.layers.channel_mixing.convolution import Conv1d as Conv1d
@@ -235,6 +236,7 @@ __all__ = [
     "Threshold",
     "blocks",
     "celu",
+    "deferred",
     "elu",
     "empty",
     "features",

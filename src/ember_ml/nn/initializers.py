@@ -17,6 +17,7 @@ from ember_ml.typing import DTypeLike, Tensor
 __all__ = [
     "Initializer",
     "constant",
+    "count_draws",
     "get",
     "glorot_normal",
     "glorot_uniform",
@@ -166,3 +167,18 @@ def get(initializer: str | Initializer) -> Initializer:
     if initializer not in _NAMED:
         raise ValueError(f"there is no initializer {initializer!r}; there are {', '.join(_NAMED)}")
     return _NAMED[initializer]
+
+
+_DRAWS: dict[Any, int] = {zeros: 0, ones: 0, _fill: 0, _draw: 1, _draw_scaled: 1, _draw_orthogonal: 1}
+"""How many draws of the generator each of the functions above makes."""
+
+
+def count_draws(initializer: Initializer) -> int | None:
+    """Return how many draws an initializer makes, whatever the shape; None where it is not one of these.
+
+    >>> from ember_ml.nn import initializers
+    >>> initializers.count_draws(initializers.normal(0.1)), initializers.count_draws(initializers.zeros)
+    (1, 0)
+    """
+    function = initializer.func if isinstance(initializer, partial) else initializer
+    return _DRAWS.get(function)

@@ -9,6 +9,7 @@ from typing import Any
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.distributed import collectives
+from ember_ml.nn.modules.deferred import DeferredParameter
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.tensor.variable import own
@@ -34,9 +35,14 @@ class ShardedParameter(Parameter):
 
     def __init__(self, parameter: Parameter, split: Any, recording: Any) -> None:
         self.split, self.recording, self.is_trainable = split, recording, parameter.is_trainable
-        # whole here only: a model of ``nn.empty`` never has all parameters in memory, so ``parameter`` keeps no copy
+        # whole here only: a model of ``nn.deferred`` or ``nn.empty`` never has all parameters in memory, so
+        # ``parameter`` keeps no copy
         here = active()
-        whole = collectives.broadcast(parameter.held if parameter.home is here else own(parameter.held, here))
+        if isinstance(parameter, DeferredParameter):
+            first = parameter.draw()
+        else:
+            first = parameter.held if parameter.home is here else own(parameter.held, here)
+        whole = collectives.broadcast(first)
         self.held, self.home = split.part_of(whole), here
         split.belong_to(self)
 

@@ -12,14 +12,16 @@ from ember_ml.backend.devices import lasting_device, resolve_device
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.nn import initializers
+from ember_ml.nn.modules.deferred import DeferredParameter
 from ember_ml.nn.modules.error_paths import name_module
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.typing import DeviceLike, DTypeLike, TensorLike
 
-__all__ = ["Layer", "empty"]
+__all__ = ["Layer", "deferred", "empty"]
 
-_has_values: ContextVar[bool] = ContextVar("ember_ml_has_values", default=True)
+_values: ContextVar[str] = ContextVar("ember_ml_first_values", default="drawn")
+"""How layers get their first values: "drawn", "deferred" or "empty"."""
 
 
 @contextmanager
@@ -35,11 +37,41 @@ def empty() -> Iterator[None]:
     >>> layer.num_parameters
     10000000000
     """
-    token = _has_values.set(False)
+    with _making("empty"):
+        yield
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Let layers that are made inside the block draw their first values when they are needed, the same ones as without.
+
+    Until then parameters take no memory. A strategy that splits them over processes, as ``FullShardStrategy``, draws
+    one after another and keeps the parts, so that no process ever holds the whole model. The stream of random numbers
+    moves on as if all had been drawn. Layers must know their sizes, and parameters that a module makes by itself are
+    drawn at once.
+
+    >>> from ember_ml import nn, ops
+    >>> ops.random.seed(0)
+    >>> at_once = nn.Linear(3, 2)
+    >>> ops.random.seed(0)
+    >>> with nn.deferred():
+    ...     later, large = nn.Linear(3, 2), nn.Linear(100_000, 100_000)
+    >>> ops.to_numpy(later.weight).tolist() == ops.to_numpy(at_once.weight).tolist()
+    True
+    >>> large.num_parameters
+    10000100000
+    """
+    with _making("deferred"):
+        yield
+
+
+@contextmanager
+def _making(how: str) -> Iterator[None]:
+    token = _values.set(how)
     try:
         yield
     finally:
-        _has_values.reset(token)
+        _values.reset(token)
 
 
 class Layer(Module):
@@ -80,10 +112,13 @@ class Layer(Module):
         dtype: DTypeLike = "float32",
     ) -> None:
         """Make the parameter ``name`` with the values of the initializer, on the device of the layer."""
-        if _has_values.get():
+        how = _values.get()
+        if how == "drawn":
             with nullcontext() if self._device is None else ops.use_device(self._device):
                 value = initializers.get(initializer)(tuple(shape), dtype)
             made = Parameter(value if self._device is None else ops.to_device(value, self._device))
+        elif how == "deferred":
+            made = DeferredParameter(initializers.get(initializer), tuple(shape), as_dtype(dtype), self._device)
         else:
             made = self._hold_zeros(tuple(shape), as_dtype(dtype))
         made.is_trainable = True
