@@ -29,7 +29,7 @@ from ember_ml.backend import safetensors as safetensors_file
 from ember_ml.core import atomic_files as files
 from ember_ml.core import folder_lock
 from ember_ml.errors import CheckpointError
-from ember_ml.training import Trainer, callbacks, checkpoints, optimizers
+from ember_ml.training import Trainer, callbacks, checkpoint_stores, checkpoints, optimizers
 from ember_ml.training import trainer_state as resuming
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
@@ -119,7 +119,7 @@ def weights(made: Trainer) -> dict[str, Any]:
     return {name: ops.to_numpy(x).tolist() for name, x in made.model.state_dict().items()}
 
 
-WRITING = {module.__file__ for module in (checkpoints, files, safetensors_file)}
+WRITING = {module.__file__ for module in (checkpoints, checkpoint_stores, files, safetensors_file)}
 
 
 def _at_each_line(action: Callable[[], None], visit: Callable[[int], None]) -> int:

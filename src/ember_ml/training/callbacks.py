@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ember_ml import ops
 from ember_ml.training import shared_checkpoints
 from ember_ml.training.callback_base import Callback
+from ember_ml.training.checkpoint_stores import place_of
 from ember_ml.training.loggers import CSVLog, JSONLog, Logger, MLflow, TensorBoard, WandB
 from ember_ml.training.progress_displays import Display, choose_display
 from ember_ml.training.rate_reduction import ReduceRateOnPlateau
@@ -149,7 +150,7 @@ class Checkpoint(Callback):
     each, and nothing is copied.
 
     Args:
-        path: The folder.
+        path: The folder, or an address in an object store, as ``s3://bucket/run``.
         every_steps: The number of steps from one save to the next; None: only after epochs.
         every_epochs: The number of epochs from one save to the next.
         monitor: Save only when this value is the best so far.
@@ -164,7 +165,7 @@ class Checkpoint(Callback):
     every_steps: int | None
     keep: int
     monitor: str | None
-    path: Path
+    path: str | Path
     resume: bool
     wait: bool
 
@@ -184,7 +185,7 @@ class Checkpoint(Callback):
         for name, value in (("every_steps", every_steps), ("every_epochs", every_epochs), ("keep", keep)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} is at least 1, not {value}")
-        self.path = Path(path)
+        self.path = place_of(path)
         self.every_steps, self.every_epochs, self.monitor, self.mode = every_steps, every_epochs, monitor, mode
         self.resume, self.keep, self.wait, self.best = resume, keep, wait, math.inf
         self._saved: tuple[int, int] | None = None  # the step and epoch of the last checkpoint

@@ -1,10 +1,11 @@
 """Read and write checkpoints: the whole state of training in a folder, never half written, checked when it is read.
 
-A folder holds ``state.json`` and the tensor files that it names, each ``<part>-<step>.safetensors``, with their
-checksums; ``model``, whose names are those of the model's tensors, and ``optimizer`` are always among the parts. New
-tensor files are written first, then ``state.json`` is replaced in one step, then the old tensor files are removed:
-whenever a process dies, the folder holds one whole checkpoint. Where several are kept, the former ``state.json`` stays
-as ``state-<step>.json``, with its tensor files, and a damaged checkpoint gives way to the one before it.
+A folder, or a place in an object store, holds ``state.json`` and the tensor files that it names, each
+``<part>-<step>.safetensors``, with their checksums; ``model``, whose names are those of the model's tensors, and
+``optimizer`` are always among the parts. New tensor files are written first, then ``state.json`` is replaced in one
+step, then the old tensor files are removed: whenever a process dies, the folder holds one whole checkpoint. Where
+several are kept, the former ``state.json`` stays as ``state-<step>.json``, with its tensor files, and a damaged
+checkpoint gives way to the one before it.
 
 A part of which each process has pieces is several files, ``<part>-<step>-r<rank>.safetensors``. A process that has
 written its pieces leaves a note beside them, ``.written-<step>-<number>-r<rank>.json``, for the one that writes the
@@ -20,16 +21,15 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from os import PathLike
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ember_ml import ops
 from ember_ml.backend import tensor_pieces
-from ember_ml.core.atomic_files import replaced, sync_folder
-from ember_ml.core.folder_lock import FolderLock
 from ember_ml.distributed.pieces import LazyTensors
 from ember_ml.errors import CheckpointError
+from ember_ml.training.checkpoint_stores import FolderStore, ObjectStore, open_store
 from ember_ml.typing import Tensor
 
 __all__ = ["Stems", "exists", "finish", "make_stems", "read", "read_note", "write", "write_pieces", "writing"]
@@ -47,16 +47,19 @@ _OLDER = re.compile(r"state-([0-9]{1,20})\.json")
 _NOTE = re.compile(r"\.written-[0-9]{1,20}-[0-9a-f]{12}-r[0-9]{1,9}\.json")
 _DRAFT = re.compile(rf"\.({_FILE.pattern}|{re.escape(_STATE)}|{_OLDER.pattern}|{_NOTE.pattern})\.[0-9a-f]{{12}}")
 """The name of a file while it is written; such a file is left behind where a process is killed."""
-_LARGEST = 1 << 30
-"""No state in JSON is larger than this; a damaged folder must not fill the memory."""
 _TRIES = 10
 _SUFFIX = ".safetensors"
 
+Store: TypeAlias = FolderStore | ObjectStore
+
 
 def exists(path: str | PathLike[str]) -> bool:
-    """Return whether the folder ``path`` holds a checkpoint, damaged or not."""
-    folder = Path(path)
-    return os.path.lexists(folder / _STATE) or bool(_older(folder))
+    """Return whether the folder or address ``path`` holds a checkpoint, damaged or not."""
+    return _has_any(open_store(path))
+
+
+def _has_any(store: Store) -> bool:
+    return any(name == _STATE or _OLDER.fullmatch(name) for name in store.names())
 
 
 def write(
@@ -64,30 +67,30 @@ def write(
 ) -> None:
     """Write parts of tensors, ``model`` and ``optimizer`` among them, and a plain state to the folder ``path``.
 
-    The folder is made. An error leaves the checkpoint that was there. Several writers take turns. ``keep`` is the
-    number of checkpoints that stay, this one included; those of later steps are of a run that was given up, and go.
+    It may be an address in an object store. The folder is made. An error leaves the checkpoint that was there. Several
+    writers take turns. ``keep`` is the number of checkpoints that stay, this one included; those of later steps are of
+    a run that was given up, and go.
     """
-    with writing(path, keep) as folder:
-        finish(folder, tensors, state, keep, {})
+    with writing(path, keep) as store:
+        finish(store, tensors, state, keep, {})
 
 
 @contextmanager
-def writing(path: str | PathLike[str], keep: int) -> Iterator[Path]:
+def writing(path: str | PathLike[str], keep: int) -> Iterator[Store]:
     """A block in which this process alone writes to the folder ``path``, which is made; afterwards it is tidied.
 
     ``keep`` is the number of checkpoints that stay.
     """
-    folder = Path(path)
+    store = open_store(path)
     try:
-        _make(folder)
-        with FolderLock(folder):
+        with store.writing():
             try:
-                yield folder
+                yield store
             finally:
-                _remove_unused(folder, keep)
+                _remove_unused(store, keep)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OSError(error.errno, f"the checkpoint cannot be written ({reason})", str(folder)) from error
+        raise OSError(error.errno, f"the checkpoint cannot be written ({reason})", str(store)) from error
 
 
 class Stems(NamedTuple):
@@ -102,12 +105,12 @@ class Stems(NamedTuple):
     note: str
 
 
-def make_stems(folder: Path, parts: Iterable[str], step: int) -> Stems:
+def make_stems(store: Store, parts: Iterable[str], step: int) -> Stems:
     """Return how the names of the files of pieces begin: as no other file's does.
 
-    ``folder`` is that of the checkpoint, ``parts`` are the names of the parts, ``step`` is the number of steps so far.
+    ``store`` is that of the checkpoint, ``parts`` are the names of the parts, ``step`` is the number of steps so far.
     """
-    found = {part: _fresh_name(folder, part, step).removesuffix(_SUFFIX) for part in parts}
+    found = {part: _fresh_name(store, part, step).removesuffix(_SUFFIX) for part in parts}
     return Stems(found, f".written-{step}-{os.urandom(6).hex()}")
 
 
@@ -119,36 +122,29 @@ def write_pieces(
     ``path`` is the folder, ``stems`` are those of :func:`make_stems`, ``rank`` is that of the process, and ``pieces``
     has for each part the arrays by name, each with its region.
     """
-    folder, files = Path(path), {}
+    store, files = open_store(path), {}
     for part, stem in stems.parts.items():
         if pieces[part]:
             name = f"{stem}-r{rank}{_SUFFIX}"
-            tensor_pieces.write_pieces(folder / name, pieces[part])
-            files[part] = {"name": name, "sha256": _digest(folder / name)}
-    with replaced(folder / f"{stems.note}-r{rank}.json", follow_links=False) as file:
-        file.write(json.dumps(files).encode())
+            digest = store.write_tensors(name, partial(tensor_pieces.write_pieces, pieces=pieces[part]))
+            files[part] = {"name": name, "sha256": digest}
+    store.write(f"{stems.note}-r{rank}.json", json.dumps(files).encode())
     return files
 
 
-def read_note(folder: Path, stems: Stems, rank: int) -> dict[str, dict[str, str]] | None:
+def read_note(store: Store, stems: Stems, rank: int) -> dict[str, dict[str, str]] | None:
     """Return what :func:`write_pieces` of a process returned, once it has; None before.
 
-    ``folder``, ``stems`` and ``rank`` are as there.
+    ``store`` is that of its ``path``, ``stems`` and ``rank`` are as there.
     """
     try:
-        return json.loads((folder / f"{stems.note}-r{rank}.json").read_bytes())
+        return json.loads(store.read(f"{stems.note}-r{rank}.json"))
     except FileNotFoundError:
         return None
 
 
-def _make(folder: Path) -> None:
-    if not folder.is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
-        sync_folder(folder.parent)
-
-
 def finish(
-    folder: Path,
+    store: Store,
     tensors: Mapping[str, Mapping[str, Tensor]],
     state: Mapping[str, Any],
     keep: int,
@@ -156,88 +152,77 @@ def finish(
 ) -> None:
     """Write the parts that are whole, and then the state, which makes them and the files of pieces a checkpoint.
 
-    ``folder`` is one of :func:`writing`, ``tensors`` are the parts, ``state`` is plain data, ``keep`` is the number of
+    ``store`` is one of :func:`writing`, ``tensors`` are the parts, ``state`` is plain data, ``keep`` is the number of
     checkpoints that stay, and ``pieces`` has for each part what :func:`write_pieces` of all processes returned.
     """
     files: dict[str, Any] = {part: {"pieces": list(entries)} for part, entries in pieces.items()}
     for part, named in tensors.items():
-        name = _fresh_name(folder, part, int(state["steps"]))
-        ops.save(folder / name, named)
-        files[part] = {"name": name, "sha256": _digest(folder / name)}
+        name = _fresh_name(store, part, int(state["steps"]))
+        files[part] = {"name": name, "sha256": store.write_tensors(name, partial(ops.save, tensors=named))}
     version = _VERSION_OF_PIECES if pieces else _VERSION
     document = {"format": _FORMAT, "version": version, "files": files, "state": state}
     text = json.dumps(document)
     if keep > 1:
-        _set_aside(folder, int(state["steps"]))
-    with replaced(folder / _STATE, follow_links=False) as file:
-        file.write(f'{text[:-1]}, "sha256": "{_signature(text)}"}}'.encode())
+        _set_aside(store, int(state["steps"]))
+    store.write(_STATE, f'{text[:-1]}, "sha256": "{_signature(text)}"}}'.encode())
 
 
-def _set_aside(folder: Path, step: int) -> None:
+def _set_aside(store: Store, step: int) -> None:
     """Keep the present state beside the one that is about to replace it, unless it is damaged or of a later step."""
     try:
-        former = _document(folder / _STATE)["state"].get("steps")
+        former = _document(store, _STATE)["state"].get("steps")
     except CheckpointError:
         return
     if type(former) is int and 0 <= former < step:
-        with replaced(folder / f"state-{former}.json", follow_links=False) as file:
-            file.write((folder / _STATE).read_bytes())
+        store.write(f"state-{former}.json", store.read(_STATE))
 
 
-def _older(folder: Path) -> list[tuple[int, Path]]:
-    """Return the steps and paths of the states that were set aside, the latest first."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    return sorted(((int(found[1]), folder / found[0]) for found in map(_OLDER.fullmatch, names) if found), reverse=True)
+def _older(names: Iterable[str]) -> list[tuple[int, str]]:
+    """Return the steps and names of the states that were set aside, the latest first."""
+    return sorted(((int(found[1]), found[0]) for found in map(_OLDER.fullmatch, names) if found), reverse=True)
 
 
-def _fresh_name(folder: Path, part: str, step: int) -> str:
+def _fresh_name(store: Store, part: str, step: int) -> str:
     """Return an unused name for a tensor file: the present one must stay until the new checkpoint is whole."""
-    taken = {re.sub(r"-r[0-9]+(?=\.safetensors$)", "", name) for name in os.listdir(folder)}
+    taken = {re.sub(r"-r[0-9]+(?=\.safetensors$)", "", name) for name in store.names()}
     name, count = f"{part}-{step}{_SUFFIX}", 1
     while name in taken:
         name, count = f"{part}-{step}-{count}{_SUFFIX}", count + 1
     return name
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _signature(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _remove_unused(folder: Path, keep: int) -> None:
+def _remove_unused(store: Store, keep: int) -> None:
     """Remove the states that are not kept, the tensor files that no state names, and what dead writers have left."""
-    try:
-        newest = _document(folder / _STATE)
-        used, step = _names_in(newest), newest["state"].get("steps")
-    except CheckpointError:
-        if exists(folder):  # a damaged checkpoint may be repaired by hand, so keep its files
-            return
-        used, step = set[str](), 0
-    left = keep - 1
-    for steps, path in _older(folder):
-        try:
-            names = _names_in(_document(path)) if left > 0 and type(step) is int and steps < step else None
-        except CheckpointError:
-            names = None
-        if names is None:
-            with suppress(OSError):
-                path.unlink()
-        else:
-            used |= names
-            left -= 1
     with suppress(OSError):  # the checkpoint is whole; a file that is left over does no harm
-        for name in os.listdir(folder):
+        found = store.names()
+        try:
+            newest = _document(store, _STATE)
+            used, step = _names_in(newest), newest["state"].get("steps")
+        except CheckpointError:
+            if _has_any(store):  # a damaged checkpoint may be repaired by hand, so keep its files
+                return
+            used, step = set[str](), 0
+        left = keep - 1
+        for steps, older in _older(found):
+            try:
+                names = _names_in(_document(store, older)) if left > 0 and type(step) is int and steps < step else None
+            except CheckpointError:
+                names = None
+            if names is None:
+                with suppress(OSError):
+                    store.remove(older)
+            else:
+                used |= names
+                left -= 1
+        for name in found:
             is_unused = _FILE.fullmatch(name) and name not in used
             if is_unused or _DRAFT.fullmatch(name) or _NOTE.fullmatch(name):
                 with suppress(OSError):
-                    os.unlink(folder / name)
+                    store.remove(name)
 
 
 def _names_in(document: Mapping[str, Any]) -> set[str]:
@@ -252,48 +237,47 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Mapping[str, Tensor]], di
     ``CheckpointError``; nothing in it is ever executed. Where another process replaces the checkpoint meanwhile, it is
     the new one.
     """
-    folder = Path(path)
-    if not exists(folder):
-        raise CheckpointError(f"{folder} holds no checkpoint: there is no {_STATE} in it")
+    store = open_store(path)
+    if not _has_any(store):
+        raise CheckpointError(f"{store} holds no checkpoint: there is no {_STATE} in it")
     try:
-        return _read_newest(folder)
+        return _read_newest(store)
     except CheckpointError as error:
         damage = error
-    for step, older in _older(folder):
+    for step, older in _older(store.names()):
         with suppress(CheckpointError):
-            contents = _read_state(folder, _document(older))
+            contents = _read_state(store, _document(store, older))
             warnings.warn(f"{damage}; the checkpoint of step {step} is read instead", stacklevel=2)
             return contents
     raise damage
 
 
-def _read_newest(folder: Path) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
+def _read_newest(store: Store) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
     for _ in range(_TRIES):
-        document = _document(folder / _STATE)
+        document = _document(store, _STATE)
         try:
-            return _read_state(folder, document)
+            return _read_state(store, document)
         except CheckpointError as error:
             found = error
-        if _document(folder / _STATE)["files"] == document["files"]:
+        if _document(store, _STATE)["files"] == document["files"]:
             raise found
-    raise CheckpointError(f"{folder} cannot be read: its checkpoint is replaced all the time")
+    raise CheckpointError(f"{store} cannot be read: its checkpoint is replaced all the time")
 
 
-def _read_state(folder: Path, document: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
-    return {part: _tensors(folder, entry) for part, entry in document["files"].items()}, document["state"]
+def _read_state(store: Store, document: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
+    return {part: _tensors(store, entry) for part, entry in document["files"].items()}, document["state"]
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _document(store: Store, name: str) -> dict[str, Any]:
+    path = store.path_of(name)
     try:
-        if not path.is_file():
-            raise CheckpointError(f"{path} is no file")
-        if path.stat().st_size > _LARGEST:
-            raise CheckpointError(f"{path} is larger than any state of training")
-        document = json.loads(path.read_bytes().decode())
+        document = json.loads(store.read(name).decode())
         signature = document.pop("sha256", None) if isinstance(document, dict) else None
         is_whole = signature == _signature(json.dumps(document))  # spaces and line ends do not matter
-    except CheckpointError:
+    except (CheckpointError, ConnectionError):
         raise
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path} is no file") from error
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
@@ -320,23 +304,18 @@ def _is_file(part: str, entry: Any) -> bool:
     return found is not None and found[1] == part and isinstance(entry.get("sha256"), str)
 
 
-def _tensors(folder: Path, entry: Mapping[str, Any]) -> Mapping[str, Tensor]:
-    path = folder
+def _tensors(store: Store, entry: Mapping[str, Any]) -> Mapping[str, Tensor]:
+    files = {found["name"]: found["sha256"] for found in entry.get("pieces", [entry])}
     try:
-        for found in entry.get("pieces", [entry]):
-            path = folder / found["name"]
-            if not path.is_file():  # a pipe or a device would never end
-                raise CheckpointError(f"{path}, which {_STATE} names, is missing")
-            if _digest(path) != found["sha256"]:
-                raise CheckpointError(f"{path} is damaged: checksum mismatch with {_STATE}")
-        if "pieces" in entry:
-            joined = tensor_pieces.JoinedTensors([folder / found["name"] for found in entry["pieces"]])
-            return LazyTensors(joined, lambda name: ops.asarray(joined[name]))
-        loaded = ops.load(path)
-    except CheckpointError:
+        with store.reading(files) as paths:
+            if "pieces" in entry:
+                joined = tensor_pieces.JoinedTensors(paths)
+                return LazyTensors(joined, lambda name: ops.asarray(joined[name]))
+            loaded = ops.load(paths[0])
+    except (CheckpointError, ConnectionError):
         raise
     except (OSError, ValueError, TypeError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
+        raise CheckpointError(f"{store} cannot be read: {error}") from error
     if not isinstance(loaded, dict):
-        raise CheckpointError(f"{path} holds a tensor without a name")
+        raise CheckpointError(f"{store.path_of(entry['name'])} holds a tensor without a name")
     return loaded

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from os import PathLike
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -22,12 +21,12 @@ from ember_ml.distributed import heartbeat
 from ember_ml.distributed.pieces import Piece
 from ember_ml.errors import CheckpointError
 from ember_ml.training import checkpoints
+from ember_ml.training.checkpoint_stores import open_store
 from ember_ml.typing import Tensor
 
 __all__ = ["Saving", "begin", "exists", "read", "write"]
 
 _PAUSE = 1.0  # seconds between two meetings of the processes
-_GLANCE = 0.02  # seconds between two looks for the notes of the others
 _PATIENCE = 3600.0  # seconds for a checkpoint; a file system may hang for ever
 _DELAY = 10.0  # seconds until a file of another host is seen at the latest; network file systems cache names
 
@@ -36,9 +35,19 @@ Pieces = Mapping[str, Mapping[str, Piece]]
 
 
 def exists(strategy: Any, path: str | PathLike[str]) -> bool:
-    """Return whether any of the processes finds a checkpoint in the folder ``path``, damaged or not."""
-    is_there = checkpoints.exists(path)
-    return is_there if strategy is None else any(strategy.gather_plain(is_there))
+    """Return whether a process finds a checkpoint at ``path``, damaged or not; if one cannot look, all raise."""
+    if strategy is None or strategy.world_size == 1:
+        return checkpoints.exists(path)
+    is_there, reason = False, ""
+    try:
+        is_there = checkpoints.exists(path)
+    except OSError as error:
+        reason = str(error)
+    facts = strategy.gather_plain([is_there, reason])
+    for rank, (_, words) in enumerate(facts):
+        if words:
+            raise OSError(f"the process of rank {rank} cannot look for a checkpoint: {words}")
+    return any(found for found, _ in facts)
 
 
 def write(
@@ -103,8 +112,8 @@ def _start(strategy: Any, path: str | PathLike[str], hosts: _Hosts, state: dict[
     ending = ExitStack()
 
     def open_folder(_: Saving) -> checkpoints.Stems:
-        folder = ending.enter_context(checkpoints.writing(path, keep))
-        return checkpoints.make_stems(folder, hosts.pieces, int(state["steps"]))
+        store = ending.enter_context(checkpoints.writing(path, keep))
+        return checkpoints.make_stems(store, hosts.pieces, int(state["steps"]))
 
     stems = checkpoints.Stems(*Saving(strategy, open_folder, strategy.is_main).finish()[0])
 
@@ -114,7 +123,7 @@ def _start(strategy: Any, path: str | PathLike[str], hosts: _Hosts, state: dict[
             if strategy.is_main:
                 notes = [own, *(saving.read_note(path, stems, rank) for rank in range(1, strategy.world_size))]
                 entries = {part: [found[part] for found in notes if part in found] for part in hosts.pieces}
-                checkpoints.finish(Path(path), hosts.tensors, state, keep, entries)
+                checkpoints.finish(open_store(path), hosts.tensors, state, keep, entries)
 
     return Saving(strategy, write_part)
 
@@ -147,16 +156,16 @@ class Saving:
 
     def read_note(self, path: str | PathLike[str], stems: checkpoints.Stems, rank: int) -> dict[str, Any]:
         """Wait until the process ``rank`` has written its pieces, and return its note of them."""
-        began = time.monotonic()
+        began, store = time.monotonic(), open_store(path)
         while True:
             is_late = time.monotonic() > min(self._until, began + self._limit)
-            note = checkpoints.read_note(Path(path), stems, rank)
+            note = checkpoints.read_note(store, stems, rank)
             if note is not None:
                 return note
             if is_late:
                 words = f"rank {rank} has not written its part, or to another folder: all hosts must share the folder"
                 raise OSError(errno.ETIMEDOUT, words)
-            time.sleep(_GLANCE)
+            time.sleep(store.patience)
 
     def _wait(self, seconds: float) -> bool:
         """Return whether the work of this process is done, or could not be."""
@@ -221,7 +230,7 @@ def read(strategy: Any, path: str | PathLike[str]) -> tuple[dict[str, Mapping[st
     try:
         found = checkpoints.read(path)
         fact = [f"step {found[1].get('steps')}", hashlib.sha256(json.dumps(found[1]).encode()).hexdigest()]
-    except CheckpointError as error:
+    except (CheckpointError, OSError) as error:
         fact = [str(error), ""]
     facts = strategy.gather_plain(fact)
     if found is None or any(other != fact for other in facts):
