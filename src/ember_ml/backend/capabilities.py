@@ -42,6 +42,8 @@ __all__ = [
 
 Flat = Callable[..., Any]
 """A function of native tensors."""
+Program = Callable[[list[Any], list[Any]], tuple[Any, Sequence[Any], Any]]
+"""A compiled function of native tensors."""
 
 
 class Engine(Protocol):
@@ -150,12 +152,12 @@ class Compilation(Protocol):
     differentiates_programs: bool
     """Whether a compiled program can be differentiated, and better so than gradients that are compiled themselves."""
 
-    def build(self, function: Any, donated: int = 0) -> Flat:
-        """Compile ``function`` of native tensors.
+    def build(self, function: Any, donates: bool = False) -> Program:
+        """Compile ``function`` of native tensors, which come to the program in two lists: a state, and others.
 
         It returns a tree of tensors and other values, a list of further tensors, and a note; a call returns the three.
 
-        Nobody needs the first ``donated`` tensors after a call: the program may use their memory for its results.
+        With ``donates`` nobody needs the state after a call: the program may use its memory for its results.
         """
         ...
 
@@ -178,8 +180,8 @@ class Compilation(Protocol):
         """Return a native tensor of numbers in nested lists while a function is traced."""
         ...
 
-    def argument(self, numbers: list[float], last: Any) -> Any:
-        """Return numbers as a float32 argument that only programs read, on the device of ``last``, which was one."""
+    def arguments(self, rows: list[list[float]], last: Any) -> list[Any]:
+        """Return rows of numbers as float32 arguments that only programs read, on the device of ``last``, a tensor."""
         ...
 
     def follows_python(self) -> bool:

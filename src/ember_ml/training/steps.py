@@ -21,7 +21,7 @@ from ember_ml.tensor.variable import values_of
 from ember_ml.training.batches import apply_model, split_batch
 from ember_ml.training.optimizers.base import Optimizer
 from ember_ml.training.precision import Precision, compute_in, widen
-from ember_ml.transforms.compilation import Compiled
+from ember_ml.transforms.compilation import CHANGED, Compiled
 from ember_ml.typing import Tensor
 
 __all__ = ["Objective", "TrainingStep"]
@@ -177,11 +177,11 @@ class TrainingStep:
         self.is_prepared = strategy is None
         self._compiled_update = Compiled(self._update, replaces=True)
         self._compiled_for: set[Any] = set()
-        self._whole_for: Backend | None = None
-        """The backend on which the last step updated the parameters as one program."""
+        self._laziness: Laziness | None = None
+        """That of the backend on which the last step updated the parameters as one program."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_whole_for": None}
+        return {**self.__dict__, "_laziness": None}
 
     def __call__(self, batch: Any) -> tuple[Tensor, dict[str, Tensor] | None, Any]:
         """Return the loss of the batch before the update, a 0-d tensor, that of each part, and the predictions.
@@ -189,17 +189,14 @@ class TrainingStep:
         The latter are None where there are no parts, or nobody wants predictions. Where several processes share a
         batch, it is the loss of the whole batch.
         """
-        if self.objective.step is None:
-            given = split_batch(batch)
-        else:
-            given = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
-        backend = active()
-        if backend is self._whole_for and self.on_gradients is None:
-            result = self._compiled_update.repeat(backend, (self.used, *given))
-            if result is not None:
-                if backend.laziness is not None:
-                    self._evaluate(backend.laziness, self.model.trained_state(), result[0])
+        if type(batch) is tuple and self.used is self.on_gradients is None:
+            result = self._compiled_update.repeat(batch)
+            if result is not CHANGED:
+                if self._laziness is not None:
+                    self._evaluate(self._laziness, self.model.trained_state(), result[0])
                 return result
+        given = self._split(batch)
+        backend = active()
         state = self.model.trained_state()
         if not state.is_built:
             for part in self.objective.parts or (None,):
@@ -215,8 +212,9 @@ class TrainingStep:
             is_compiled = backend.compilation is not None and backend.compilation.compiles_steps
         if is_compiled and self._is_whole(backend):
             self.optimizer.make_slots(state.named)  # which the program takes and gives
-            self._whole_for = backend
-            result = self._compiled_update(self.used, *given)
+            self._laziness = backend.laziness
+            parts = batch if isinstance(batch, tuple | list) else (batch,)
+            result = self._compiled_update(*parts) if self.used is None else self._compiled_update(*parts, used=self.used)
         elif self.strategy is None:
             result = self._step(backend, state, is_compiled, given)
         else:
@@ -225,6 +223,11 @@ class TrainingStep:
         if backend.laziness is not None:
             self._evaluate(backend.laziness, state, result[0])
         return result
+
+    def _split(self, batch: Any) -> tuple[Any, ...]:
+        if self.objective.step is None:
+            return split_batch(batch)
+        return tuple(batch) if isinstance(batch, tuple | list) else (batch,)
 
     def _evaluate(self, laziness: Laziness, state: TrainedState, loss: Tensor) -> None:
         """Compute what a lazy backend has put off: otherwise the graphs of all steps would pile up."""
@@ -251,8 +254,8 @@ class TrainingStep:
         is_known = type(self.optimizer).apply is Optimizer.apply
         return simple and is_known and (backend.optimizer_kernels is None or not backend.optimizer_kernels.is_in_place)
 
-    def _update(self, used: Any, *batch: Any) -> tuple[Tensor, Any, Any]:
-        value, losses, prediction, gradients = self.objective.gradients(None, used, *batch)
+    def _update(self, *batch: Any, used: Any = None) -> tuple[Tensor, Any, Any]:
+        value, losses, prediction, gradients = self.objective.gradients(None, used, *self._split(batch))
         self.optimizer.apply(self.model.trained_state().named, gradients)
         return value, losses, prediction
 

@@ -5,14 +5,38 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from operator import attrgetter
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 from ember_ml.backend import selection
+from ember_ml.backend.contract import Backend
 from ember_ml.core import trees
 from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
+from ember_ml.transforms import change_counter
 
 __all__ = ["Holder", "State", "find_holders"]
+
+_HELD = attrgetter("held")
+
+
+class Watched(Protocol):
+    """Something as it was at one time, which may have changed since."""
+
+    def is_current(self) -> bool:
+        """Return whether it is as it was."""
+        ...
+
+
+class Renewed(Protocol):
+    """A variable that has another value at each call of a program, which does not change it."""
+
+    variable: Variable
+    """Holds the value while a function is traced."""
+
+    def take(self, backend: Backend) -> Any:
+        """Return the value for the next call, native to ``backend``."""
+        ...
 
 
 class Holder:
@@ -21,17 +45,18 @@ class Holder:
     def held(self) -> tuple[list[Variable], Hashable] | None:
         """Return the variables that a function may read or change, and a key of what else a program depends on.
 
-        None while the variables are not all made. As long as nothing changes, each call returns the same object.
+        None while the variables are not all made. ``change_counter`` counts what makes a call return something else,
+        but for changes of what :meth:`uncounted` returns.
         """
         raise NotImplementedError
 
-    def still_holds(self, found: Any) -> bool:
-        """Return whether :meth:`held` would return ``found``, as before; not asked while a function is traced."""
-        return self.held() is found
-
-    def renewed(self) -> Sequence[Variable]:
-        """Return the variables that hold other values at each call, and that no function changes, with those values."""
+    def uncounted(self) -> Sequence[Watched]:
+        """Return what may change without being counted, and must be asked before each call."""
         return ()
+
+    def renewed(self) -> Renewed | None:
+        """Return the variable that has another value at each call, if there is one."""
+        return None
 
     def trained_variables(self) -> dict[str, Variable]:
         """Return the variables by name that a gradient with respect to this object differentiates by."""
@@ -57,19 +82,22 @@ class Holder:
 class State:
     """The variables of the holders that a compiled function uses."""
 
-    __slots__ = ("found", "holders", "key", "renewing", "variables")
+    __slots__ = ("holders", "key", "renewed", "uncounted", "variables", "version")
 
-    found: Sequence[tuple[list[Variable], Hashable]]
-    """What each holder has told."""
     holders: Sequence[Holder]
     key: Hashable
-    renewing: Sequence[Holder]
-    """The holders that have variables with other values at each call."""
+    renewed: Sequence[Renewed]
+    uncounted: Sequence[Watched]
     variables: list[Variable]
+    version: int | None
+    """What ``change_counter`` said when the holders were asked; None where there are none, and nothing can change."""
 
-    def __init__(self, holders: Sequence[Holder], found: Sequence[tuple[list[Variable], Hashable]]) -> None:
-        self.holders, self.found = holders, found
-        self.renewing = [holder for holder in holders if type(holder).renewed is not Holder.renewed]
+    def __init__(
+        self, holders: Sequence[Holder], found: Sequence[tuple[list[Variable], Hashable]], version: int | None
+    ) -> None:
+        self.holders, self.version = holders, version
+        self.uncounted = [watched for holder in holders for watched in holder.uncounted()]
+        self.renewed = [renewed for holder in holders if (renewed := holder.renewed()) is not None]
         # the same parameter may be found in several modules
         self.variables = list(dict.fromkeys([variable for variables, _ in found for variable in variables]))
         self.key = (tuple([key for _, key in found]), len(self.variables))
@@ -79,14 +107,9 @@ class State:
         """Return the state of ``holders``; None where one of them has not made its variables yet."""
         if not holders:
             return _NOTHING
+        version = change_counter.count
         found: list[Any] = [holder.held() for holder in holders]
-        return None if None in found else cls(holders, found)
-
-    def is_of(self, holders: Sequence[Holder]) -> bool:
-        """Return whether this is the state of ``holders``, which have not changed since."""
-        if self.holders is not holders:
-            return not holders and self is _NOTHING
-        return all(holder.still_holds(found) for holder, found in zip(holders, self.found, strict=True))
+        return None if None in found else cls(holders, found, version)
 
     def thread_state(self, flat: Callable[..., Any], returns_all: bool = False) -> Callable[..., Any]:
         """Return ``flat`` with the tensors of the variables, and of those that are renewed, as first arguments.
@@ -97,12 +120,12 @@ class State:
         if not self.variables:
             return flat
         variables, holders, count = self.variables, self.holders, len(self.variables)
-        renewed = [variable for holder in self.renewing for variable in holder.renewed()]
-        start = count + len(renewed)
+        taken = [*variables, *[renewed.variable for renewed in self.renewed]]
+        start = len(taken)
 
         def with_state(*natives: Any) -> Any:
             given = natives[:count]
-            for variable, native in zip([*variables, *renewed], natives[:start], strict=True):
+            for variable, native in zip(taken, natives[:start], strict=True):
                 variable.held = native
             for holder in holders:
                 holder.begin_trace()
@@ -120,29 +143,29 @@ class State:
         with_state.__name__ = flat.__name__
         return with_state
 
-    def run(self, program: Callable[..., Any], natives: list[Any]) -> tuple[Any, tuple[bool, ...]]:
+    # the fewer functions and objects a call touches, the sooner a short program begins: the caches hold its data
+    def run(self, program: Callable[..., Any], natives: list[Any], backend: Backend) -> tuple[Any, Any]:
         """Run a program built of a function of ``thread_state``: assign the changed variables, return the result."""
         variables = self.variables
         if not variables:
-            result, _, portable = program(*natives)
+            result, _, portable = program(variables, natives)
             return result, portable
-        held = values_of(variables)
-        renewed: list[Variable] = []
-        for holder in self.renewing:
-            renewed += holder.renewed()
-        values = [variable.held for variable in renewed] if renewed else ()
-        # a scope leaves variables on their backend
-        kept = keep(variables) if selection.has_scopes and selection.has_scope_here() else None
-        if kept is not None:
-            assign_all(variables, held)
+        held, kept, values = [*map(_HELD, variables)], None, []
+        if selection.has_scopes or [*map(type, held)].count(backend.tensor_type) != len(held):
+            held = values_of(variables)
+            if selection.has_scope_here():  # a scope leaves variables on their backend
+                kept = keep(variables)
+                assign_all(variables, held)
+        for renewed in self.renewed:
+            values.append(renewed.take(backend))
         try:
-            result, new, (portable, changed, done) = program(*held, *values, *natives)
+            result, new, (portable, changed, done) = program(held, values + natives)
         finally:  # during a trace the variables hold traced tensors
             if kept is not None:
                 put_back(kept)
             elif variables[0].held is not held[0]:
                 assign_all(variables, held)
-                assign_all(renewed, values)
+                assign_all([renewed.variable for renewed in self.renewed], values)
         if changed is not None:
             variables = [variables[place] for place in changed]
         if kept is not None:
@@ -155,7 +178,7 @@ class State:
         return result, portable
 
 
-_NOTHING = State((), ())
+_NOTHING = State((), (), None)
 
 
 def find_holders(function: Any) -> list[Holder]:

@@ -22,9 +22,10 @@ from ember_ml.dispatch.declare import plain
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.in_place import end_trace, start_trace
 from ember_ml.tensor.var import Var
+from ember_ml.transforms import change_counter
 from ember_ml.transforms.captured_variables import Holder, State, find_holders
 
-__all__ = ["compile"]
+__all__ = ["CHANGED", "Compiled", "compile"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MANY = 32
@@ -47,7 +48,9 @@ class Compiled:
     def __init__(self, function: Callable[..., Any], replaces: bool = False) -> None:
         self.function, self.replaces = function, replaces
         self.programs = {}
-        self._last: tuple[Backend, EmberDType | None, tuple[Any, ...], State, Callable[..., Any]] | None = None
+        self._last: tuple[Any, ...] | None = None
+        """The last call: its backend, the dtype of ``autocast``, the types of the arguments where they are but
+        tensors, the form of the arguments, the state, and the program that ran."""
         self.lock = threading.Lock()
         self.has_warned = False
         update_wrapper(self, function)
@@ -66,11 +69,15 @@ class Compiled:
         return name if found is self else (Compiled, (self.function, self.replaces))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            result = self.repeat(args)
+            if result is not CHANGED:
+                return result
         backend = active()
         engine = backend.compilation
         if engine is None or backend.is_tracing() or watcher_here() is not None:  # whose ops are watched runs as it is
             return self.function(*args, **kwargs)
-        holders, last, half = self.holders, self._last, half_here()
+        holders, half = self.holders, half_here()
         natives: list[Any] = []
         others: list[Any] = []
         leaves: list[Any] = []
@@ -78,10 +85,6 @@ class Compiled:
         if structure is None:
             natives.clear()
             leaves, structure = trees.flatten((args, kwargs))
-        elif last is not None and last[0] is backend and last[1] is half and last[2] == structure:
-            state, program = last[3:]
-            if state.is_of(holders):  # as in the last call
-                return _run(state, program, natives, backend)
         for leaf in leaves:
             kind = type(leaf)
             if kind is backend.tensor_type:
@@ -111,25 +114,41 @@ class Compiled:
         if program is None:
             program = self._program(key, backend, engine, structure, others, state, half)
         if type(structure) is tuple:
-            self._last = (backend, half, structure, state, program)
-        return _run(state, program, natives, backend)
+            kinds = [backend.tensor_type] * len(args) if all([form is True for form in structure]) else None
+            self._last = (backend, half, kinds, structure, state, program)
+        return _finish(*state.run(program, natives, backend), backend)
 
-    def repeat(self, backend: Backend, args: Sequence[Any]) -> Any:
+    def repeat(self, args: Sequence[Any]) -> Any:
         """Return what the program of the last call gives for ``args``, by little work, as a step of training needs it.
 
-        None where something besides the values of tensors has changed since: then call the object.
+        ``CHANGED`` where something besides the values of tensors has changed since: then call the object.
         """
         last = self._last
-        if last is None or last[0] is not backend or backend.is_tracing():
-            return None
-        if selection.has_scopes and watcher_here() is not None:
-            return None
+        if last is None:
+            return CHANGED
+        backend, half, kinds, structure, state, program = last
+        if selection.has_scopes:
+            if backend is not active() or half is not half_here() or watcher_here() is not None:
+                return CHANGED
+        elif backend is not selection._process or half is not None:
+            return CHANGED
         natives: list[Any] = []
-        _, half, structure, state, program = last
-        is_same = half is (half_here() if selection.has_scopes else None)
-        if not is_same or _flatten_natives(args, backend.tensor_type, natives) != structure:
-            return None
-        return _run(state, program, natives, backend) if state.is_of(self.holders) else None
+        if kinds is not None:
+            if [*map(type, args)] != kinds:
+                return CHANGED
+            natives += args
+        elif _flatten_natives(args, backend.tensor_type, natives) != structure:
+            return CHANGED
+        if state.version is not None:
+            if state.version != change_counter.count:
+                return CHANGED
+            for watched in state.uncounted:
+                if not watched.is_current():
+                    return CHANGED
+        if backend.is_tracing():
+            return CHANGED
+        result, portable = state.run(program, natives, backend)
+        return result if portable is None and not selection.has_scopes else _finish(result, portable, backend)
 
     def _program(
         self,
@@ -145,8 +164,8 @@ class Compiled:
         if half is not None:  # as a part of the program, so that torch.compile tells it from others
             function = autocast(half)(function)
 
-        def flat(*natives: Any) -> tuple[Any, list[Any], tuple[bool, ...]]:
-            """Run the function on native tensors; return native tensors, and which of them were portable."""
+        def flat(*natives: Any) -> tuple[Any, list[Any], tuple[bool, ...] | None]:
+            """Run the function on native tensors; return native tensors, and which of them were portable, if any."""
             given = iter(natives)
             leaves = []
             for other in others:
@@ -168,8 +187,9 @@ class Compiled:
             finally:
                 if is_traced:
                     end_trace()
-            portable = tuple([type(x) is EmberTensor for x in found])
-            return form([x._array if type(x) is EmberTensor else x for x in found]), [], portable
+            portable = [type(x) is EmberTensor for x in found]
+            kinds = tuple(portable) if True in portable else None
+            return form([x._array if type(x) is EmberTensor else x for x in found]), [], kinds
 
         name = flat.__name__ = getattr(function, "__name__", "the function")
         with self.lock:
@@ -180,10 +200,11 @@ class Compiled:
                     "compilation, so pass what changes as a tensor",
                     stacklevel=4,
                 )
-            donated = len(state.variables) if self.replaces else 0
-            return self.programs.setdefault(key, engine.build(state.thread_state(flat, self.replaces), donated))
+            return self.programs.setdefault(key, engine.build(state.thread_state(flat, self.replaces), self.replaces))
 
 
+CHANGED: Any = object()
+"""What a repetition returns where it is none."""
 _NATIVE, _PORTABLE = "native", "portable"
 
 
@@ -224,12 +245,11 @@ def _build_args(form: tuple[Any, ...], natives: Iterator[Any]) -> list[Any]:
     return args
 
 
-def _run(state: State, program: Callable[..., Any], natives: list[Any], backend: Backend) -> Any:
+def _finish(result: Any, portable: tuple[bool, ...] | None, backend: Backend) -> Any:
     """Return the result of a program, with portable tensors where the function returned such."""
-    result, portable = state.run(program, natives)
     if selection.has_scopes:
         recount_scopes()
-    if True not in portable:
+    if portable is None:
         return result
     leaves, form = trees.flatten(result)
     return form([wrap_native(x, backend) if p else x for x, p in zip(leaves, portable, strict=True)])

@@ -16,20 +16,19 @@ class Form(NamedTuple):
     structure: trees.Structure
     leaves: list[Any]
     """The leaves of the result, with None where there is an array."""
-    places: list[int]
-    """The places of the arrays among them."""
+    places: list[int] | None
+    """The places of the arrays among them; None where the compiler knows the containers, and returns the result."""
     note: Any
     drawn: int
 
-    def fill(self, arrays: Sequence[Any]) -> tuple[Any, Sequence[Any], Any]:
-        """Return what the function returned, with these arrays: first those of the result, then the others."""
-        count = len(self.places)
-        if count == len(self.leaves):
-            return self.structure(arrays[:count]), arrays[count:], self.note
+    def fill(self, found: Any, others: Sequence[Any]) -> tuple[Any, Sequence[Any], Any]:
+        """Return what the function returned: ``found`` is the result, or the list of its arrays."""
+        if self.places is None:
+            return found, others, self.note
         leaves = list(self.leaves)
-        for place, array in zip(self.places, arrays, strict=False):
+        for place, array in zip(self.places, found, strict=True):
             leaves[place] = array
-        return self.structure(leaves), arrays[count:], self.note
+        return self.structure(leaves), others, self.note
 
 
 class TracedProgram:
@@ -42,28 +41,38 @@ class TracedProgram:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.traced = function, 0
         self._forms: dict[Any, Form] = {}
-        self._only: Form | None = None  # the form of all traces, where they agree, so that nobody need look it up
+        self.only: Form | None = None
+        """The form of all traces, where they agree, so that nobody need look it up."""
 
     def record(
         self, tensors: Sequence[Any], array_type: type, result: Any, others: Sequence[Any], note: Any, drawn: int
-    ) -> list[Any]:
-        """Keep the form of what a trace with ``tensors`` returned; return all its arrays."""
+    ) -> tuple[Any, list[Any]]:
+        """Keep the form of what a trace with ``tensors`` returned; return what a program returns for :meth:`Form.fill`."""
         leaves, structure = trees.flatten(result)
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, array_type)]
-        arrays = [*[leaves[place] for place in places], *others]
+        arrays = [leaves[place] for place in places]
         for place in places:
             leaves[place] = None  # an array of the trace would keep all of it alive
-        form = Form(structure, leaves, places, note, drawn)
         is_plain = len(places) == len(leaves)  # with no values that may be hard to compare
-        is_same = not self._forms or (self._only is not None and is_plain and self._only == form)
-        self._only = form if is_same else None
+        is_whole = is_plain and _is_of_tuples(result)
+        form = Form(structure, leaves, None if is_whole else places, note, drawn)
+        is_same = not self._forms or (self.only is not None and is_plain and self.only == form)
+        self.only = form if is_same else None
         self._forms[_key(tensors)] = form
         self.traced += 1
-        return arrays
+        return result if is_whole else arrays, list(others)
 
     def form_of(self, tensors: Sequence[Any]) -> Form:
         """Return the form of the program for such tensors, which has been traced."""
-        return self._only or self._forms[_key(tensors)]
+        return self.only or self._forms[_key(tensors)]
+
+
+def _is_of_tuples(tree: Any) -> bool:
+    """Return whether the containers of a tree are tuples, lists and None, which every compiler returns as they are."""
+    kind = type(tree)
+    if kind is dict or issubclass(kind, dict):
+        return False  # JAX 0.10: sorts the keys
+    return all(map(_is_of_tuples, tree)) if kind is tuple or kind is list else True
 
 
 def _key(tensors: Sequence[Any]) -> Any:

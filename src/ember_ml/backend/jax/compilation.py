@@ -18,7 +18,7 @@ from ember_ml.core.dtypes import as_dtype
 from ember_ml.errors import UnsupportedOp
 
 __all__ = [
-    "argument",
+    "arguments",
     "build",
     "compiles_steps",
     "differentiates_programs",
@@ -54,8 +54,12 @@ def from_python(data: Any, dtype: np.dtype | None, device: str | None) -> jax.Ar
     return from_host(as_host(data, None if dtype is None else as_dtype(dtype)), device)
 
 
-def argument(numbers: list[float], last: Any) -> np.ndarray:
-    return np.array(numbers, np.float32)  # which the call of a program copies to the device in a tenth of the time
+def arguments(rows: list[list[float]], last: Any) -> list[np.ndarray]:
+    arrays = list(np.array(rows, np.float32))  # which the call of a program copies in a tenth of the time of device_put
+    return arrays if len(arrays) == 1 else _to_device(arrays)
+
+
+_to_device = jax.jit(lambda arrays: arrays)  # so a program need not wait for a copy before it begins
 
 
 class _Draws(BaseException):  # which no handler of errors catches
@@ -72,23 +76,25 @@ class _Undrawn(TracedGenerator):
 class _Program(TracedProgram):
     """A compiled function; the state of the stream is an argument of it once it draws."""
 
-    def __init__(self, function: Callable[..., Any], donated: int) -> None:
+    def __init__(self, function: Callable[..., Any], donates: bool) -> None:
         super().__init__(function)
-        self.compiled = jax.jit(self._trace, donate_argnums=tuple(range(1, 1 + donated)))
+        self.compiled = jax.jit(self._trace, donate_argnums=0 if donates else ())
         self.draws = False
 
-    def _trace(self, words: jax.Array | None, *tensors: jax.Array) -> list[jax.Array]:
+    def _trace(
+        self, state: list[jax.Array], tensors: list[jax.Array], words: jax.Array | None = None
+    ) -> tuple[Any, list[jax.Array]]:
         generator = _Undrawn(None) if words is None else TracedGenerator(words)
         try:
             with streaming(generator):
-                result, others, note = self.function(*tensors)
+                result, others, note = self.function(*state, *tensors)
         except _READING as error:
             raise UnsupportedOp(
                 "a function that JAX compiles, vectorizes or computes again asked for the value of a tensor, which is "
                 "not known while it is traced: choose with ops.where or ops.cond, loop with ops.while_loop or "
                 "ops.scan, and take what decides about Python code as a Python value; a Trainer takes compile=False"
             ) from error
-        arrays = self.record(tensors, jax.Array, result, others, note, generator.drawn)
+        found = self.record([*state, *tensors], jax.Array, result, others, note, generator.drawn)
         if self.traced == MANY:
             name = getattr(self.function, "__name__", "a function")
             warnings.warn(
@@ -96,30 +102,31 @@ class _Program(TracedProgram):
                 "varies, as the length of sequences or the last batch, to few shapes",
                 stacklevel=2,
             )
-        return arrays
+        return found
 
-    def __call__(self, *tensors: jax.Array) -> Any:
-        while True:
+    def __call__(self, state: list[jax.Array], tensors: list[jax.Array]) -> Any:
+        if not self.draws:
             try:
-                words = np.array(default_generator().words(), np.uint32) if self.draws else None
-                arrays = self.compiled(words, *tensors)
-                break
+                found, others = self.compiled(state, tensors)
+                form = self.only or self.form_of([*state, *tensors])
+                return (found, others, form.note) if form.places is None else form.fill(found, others)
             except _Draws:
                 self.draws = True
-            except Gathers as found:
-                self.draws, self.compiled = True, over_ranks(self._trace, *found.args)
-        form = self.form_of(tensors)
-        if self.draws:
-            default_generator().skip(form.drawn)
-        return form.fill(arrays)
+            except Gathers as error:
+                self.draws, self.compiled = True, over_ranks(self._trace, *error.args)
+        words = np.array(default_generator().words(), np.uint32)
+        try:
+            found, others = self.compiled(state, tensors, words)
+        except Gathers as error:
+            self.compiled = over_ranks(self._trace, *error.args)
+            found, others = self.compiled(state, tensors, words)
+        form = self.form_of([*state, *tensors])
+        default_generator().skip(form.drawn)
+        return form.fill(found, others)
 
 
-def build(function: Callable[..., Any], donated: int = 0) -> Callable[..., Any]:
-    """Compile a ``function`` of tensors, which returns a tree of arrays and other values, a list of arrays and a note.
-
-    The memory of the first ``donated`` tensors is used again for the results.
-    """
-    return _Program(function, donated)
+def build(function: Callable[..., Any], donates: bool = False) -> Callable[..., Any]:
+    return _Program(function, donates)
 
 
 def repeat(function: Callable[..., list[jax.Array]]) -> Callable[..., Callable[[], list[jax.Array]]]:

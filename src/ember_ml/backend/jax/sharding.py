@@ -85,17 +85,22 @@ def over_ranks(function: Callable[..., Any], split: Split) -> Callable[..., Any]
     group = split.group
 
     @cache
-    def compile(numbers: tuple[bool, ...]) -> Callable[..., Any]:
+    def compile(kinds: tuple[Any, ...], structure: Any) -> tuple[Callable[..., Any], list[Any]]:
+        form: list[Any] = [None]  # of the result, once it is traced
+
         def trace(arrays: list[jax.Array]) -> list[jax.Array]:
-            given = [x[0] if is_number else x for x, is_number in zip(arrays, numbers, strict=True)]
-            return [x[None] for x in function(*given)]
+            given = [x if shape else x[0] for x, (shape, _) in zip(arrays, kinds, strict=True)]
+            results, form[0] = jax.tree.flatten(function(*structure.unflatten(given)))
+            return [x[None] for x in results]
 
-        return group.ranks.compile(trace, _SAVING if group.ranks.own.platform == "cpu" else None)
+        return group.ranks.compile(trace, _SAVING if group.ranks.own.platform == "cpu" else None), form
 
-    def run(*arrays: Any) -> list[jax.Array]:
-        program, given = compile(tuple([not x.ndim for x in arrays])), [jnp.atleast_1d(x) for x in arrays]
-        what = "a program that gathers parameters"
-        return _drop_axes(split.collectives.exchange(what, lambda: group.ranks.run_all(program, given), group))
+    def run(*args: Any) -> Any:
+        arrays, structure = jax.tree.flatten(args)
+        program, form = compile(tuple([(x.shape, x.dtype) for x in arrays]), structure)
+        given, what = [jnp.atleast_1d(x) for x in arrays], "a program that gathers parameters"
+        results = _drop_axes(split.collectives.exchange(what, lambda: group.ranks.run_all(program, given), group))
+        return form[0].unflatten(results)
 
     return run
 

@@ -15,7 +15,7 @@ from ember_ml.backend.random.generator import TracedGenerator, default_generator
 from ember_ml.core.dtypes import as_dtype
 
 __all__ = [
-    "argument",
+    "arguments",
     "build",
     "compiles_steps",
     "differentiates_programs",
@@ -50,8 +50,8 @@ def from_python(data: Any, dtype: mx.Dtype | None, device: str | None) -> mx.arr
     return from_host(as_host(data, None if dtype is None else as_dtype(dtype)), device)
 
 
-def argument(numbers: list[float], last: mx.array) -> mx.array:
-    return mx.array(numbers, dtype=mx.float32)
+def arguments(rows: list[list[float]], last: mx.array) -> list[mx.array]:
+    return [mx.array(row, dtype=mx.float32) for row in rows]
 
 
 class _Program(TracedProgram):
@@ -62,7 +62,7 @@ class _Program(TracedProgram):
         self.compiled = mx.compile(self._trace)
         self.draws = False
 
-    def _trace(self, words: mx.array, *tensors: mx.array) -> list[mx.array]:
+    def _trace(self, words: mx.array, *tensors: mx.array) -> tuple[Any, list[mx.array]]:
         generator = TracedGenerator(words)
         _state.depth = getattr(_state, "depth", 0) + 1
         try:
@@ -72,22 +72,22 @@ class _Program(TracedProgram):
             _state.depth -= 1
         return self.record(tensors, mx.array, result, others, note, generator.drawn)
 
-    def __call__(self, *tensors: mx.array) -> Any:
+    def __call__(self, state: list[mx.array], tensors: list[mx.array]) -> Any:
+        tensors = [*state, *tensors]
         if not self.draws:
-            arrays = self.compiled(_NO_WORDS, *tensors)
+            found = self.compiled(_NO_WORDS, *tensors)
             form = self.form_of(tensors)
             if not form.drawn:
-                return form.fill(arrays)
+                return form.fill(*found)
             self.draws = True  # what was traced just now does; nothing of it is computed yet
         generator = default_generator()
-        arrays = self.compiled(mx.array(generator.words(), dtype=mx.uint32), *tensors)
+        found = self.compiled(mx.array(generator.words(), dtype=mx.uint32), *tensors)
         form = self.form_of(tensors)
         generator.skip(form.drawn)
-        return form.fill(arrays)
+        return form.fill(*found)
 
 
-def build(function: Callable[..., Any], donated: int = 0) -> Callable[..., Any]:
-    """Compile a ``function`` of tensors, which returns a tree, a list of arrays and a note."""
+def build(function: Callable[..., Any], donates: bool = False) -> Callable[..., Any]:
     return _Program(function)
 
 

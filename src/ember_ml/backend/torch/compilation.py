@@ -14,7 +14,7 @@ import torch
 from ember_ml.errors import UnsupportedOp
 
 __all__ = [
-    "argument",
+    "arguments",
     "build",
     "compiles_steps",
     "differentiates_programs",
@@ -35,8 +35,8 @@ def from_python(data: Any, dtype: torch.dtype | None, device: str | None) -> tor
     return torch.tensor(data, dtype=dtype, device=device)  # torch.compile traces no way over NumPy
 
 
-def argument(numbers: list[float], last: torch.Tensor) -> torch.Tensor:
-    return torch.tensor(numbers, dtype=torch.float32, device=last.device)
+def arguments(rows: list[list[float]], last: torch.Tensor) -> list[torch.Tensor]:
+    return [torch.tensor(row, dtype=torch.float32, device=last.device) for row in rows]
 
 
 def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
@@ -47,9 +47,10 @@ def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
 run_uncompiled._torchdynamo_disable = True  # type: ignore[attr-defined]
 
 
-def build(function: FunctionType, donated: int = 0) -> Callable[..., Any]:
+def build(function: FunctionType, donates: bool = False) -> Callable[..., Any]:
     """Compile a ``function`` of tensors; without a C++ compiler it runs uncompiled, with one warning."""
-    return _compile(function)
+    compiled = _compile(function)
+    return lambda state, tensors: compiled(*state, *tensors)
 
 
 def _compile(function: FunctionType, **settings: Any) -> Callable[..., Any]:

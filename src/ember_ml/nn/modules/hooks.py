@@ -13,9 +13,9 @@ from ember_ml import ops
 from ember_ml.backend.selection import active, backend_of
 from ember_ml.core import trees
 from ember_ml.core.dtypes import as_dtype
-from ember_ml.nn.modules import change_counter
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.var import Var
+from ember_ml.transforms import change_counter
 
 if TYPE_CHECKING:
     from ember_ml.nn.modules.module import Module

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import FunctionType
 from typing import Any, ClassVar, Self
@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Self
 from ember_ml import ops
 from ember_ml.backend.selection import active
 from ember_ml.config.origin import ATTRIBUTE, Origin
-from ember_ml.nn.modules import change_counter, summary
-from ember_ml.nn.modules.containers import CONTAINERS, check_is_ours, find_contained
+from ember_ml.nn.modules import summary
+from ember_ml.nn.modules.containers import CONTAINERS, Contents, check_is_ours, find_contained
 from ember_ml.nn.modules.error_paths import name_module
 from ember_ml.nn.modules.hooks import Hookable, without_hooks
 from ember_ml.nn.modules.parameter import Buffer, Parameter
 from ember_ml.nn.modules.trained_state import TrainedState
 from ember_ml.tensor.variable import Variable
+from ember_ml.transforms import change_counter
 from ember_ml.transforms.captured_variables import Holder
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor
 
@@ -344,9 +345,8 @@ class Module(Hookable, Holder):
         state = self.trained_state()
         return state.held if state.is_built else None
 
-    def still_holds(self, found: Any) -> bool:
-        walk = self.__dict__.get("_walk")
-        return walk is not None and walk.is_of(found)
+    def uncounted(self) -> Sequence[Contents]:
+        return self.trained_state().contents
 
     # repr and summary
 

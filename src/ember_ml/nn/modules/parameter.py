@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml.nn.modules import change_counter
 from ember_ml.tensor.variable import Variable
+from ember_ml.transforms import change_counter
 
 __all__ = ["Buffer", "Parameter"]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import EmberDType
-from ember_ml.nn.modules import change_counter
 from ember_ml.nn.modules.containers import CONTAINERS, Contents, check_is_ours
 from ember_ml.nn.modules.parameter import Buffer, Parameter
 from ember_ml.tensor.variable import Variable
+from ember_ml.transforms import change_counter
 
 if TYPE_CHECKING:
     from ember_ml.nn.modules.module import Module
@@ -23,7 +23,6 @@ class TrainedState:
     """The trainable parameters of a module by name, its buffers, and whether it has all of them yet."""
 
     __slots__ = (
-        "_contents",
         "_held",
         "_key",
         "_modules",
@@ -31,6 +30,7 @@ class TrainedState:
         "_seen",
         "_version",
         "buffers",
+        "contents",
         "is_built",
         "is_training",
         "named",
@@ -45,7 +45,8 @@ class TrainedState:
         self._key: int | None = None
         self._held: tuple[list[Variable], Hashable] | None = None
         self._version = change_counter.count
-        self._contents: list[Contents] = []
+        self.contents: list[Contents] = []
+        """The lists and dicts in the modules as they are now: nobody counts how they change."""
         self._modules: list[Module] = []
         self._root = type(module).__name__
         self._seen: set[Any] = set()
@@ -57,12 +58,7 @@ class TrainedState:
 
     def is_current(self) -> bool:
         """Return whether no module has changed since, and no element of a list or dict of modules was replaced."""
-        return self._version == change_counter.count and all(map(Contents.is_current, self._contents))
-
-    def is_of(self, found: Any) -> bool:
-        """Return whether ``found`` is what ``held`` has given, and nothing has changed since."""
-        is_same = self._held is found and self._version == change_counter.count
-        return is_same and (not self._contents or all(map(Contents.is_current, self._contents)))
+        return self._version == change_counter.count and all(map(Contents.is_current, self.contents))
 
     def _add(self, module: Module, prefix: str) -> None:
         """Add a module whose parts have names that start with ``prefix``."""
@@ -91,7 +87,7 @@ class TrainedState:
             containers = {name: x for name, x in parts.items() if type(x) in CONTAINERS}
             for name, container in containers.items():
                 check_is_ours(f"{self._root}.{prefix}{name}", container)
-            self._contents += Contents.of_all(containers.values())
+            self.contents += Contents.of_all(containers.values())
         for name, child in module.children():
             self._add(child, f"{prefix}{name}.")
 

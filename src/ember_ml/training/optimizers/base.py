@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from array import array
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import count
 from typing import Any, ClassVar
@@ -19,6 +18,8 @@ from ember_ml.dispatch.autocast import autocast
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.training.optimizers.groups import Group, check_groups, find_groups, find_rate, make_member
+from ember_ml.training.optimizers.next_scalars import NextScalars
+from ember_ml.transforms import change_counter
 from ember_ml.transforms.captured_variables import Holder
 from ember_ml.typing import Tensor
 
@@ -79,11 +80,13 @@ class Optimizer(Holder):
         # whose rule updates those in such groups
         self._members: dict[tuple[int, ...], Optimizer | None] = {} if self.groups else {(): self}
         self._state: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
-        self._numbers: Variable | None = None  # the scalars of the next update, while a compiled function makes it
-        self._scalars: list[float] = []  # what it holds
+        self._next: NextScalars | None = None  # the scalars of the next updates, while a compiled function makes them
         self._held: tuple[list[Variable], Hashable] | None = None  # what held returns, until slots or members change
         self._is_traced = False
         self._made: list[tuple[str, str]] = []  # the slots that a trace has made, and their parameters
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_held": None, "_next": None}  # a copy has variables of its own
 
     @property
     def rate(self) -> float:
@@ -145,7 +148,7 @@ class Optimizer(Holder):
             self._is_traced = True
             scalars = self._read_scalars(parts)
         else:
-            scalars = [member.scalars(self.step + 1, find_rate(self, places)) for places, member, _ in parts]
+            scalars = [member.scalars(self.step + 1, find_rate(self, places, self.step)) for places, member, _ in parts]
             self.step += 1
         changes: list[tuple[Sequence[Variable], Sequence[Tensor]]] = []
         try:
@@ -178,10 +181,14 @@ class Optimizer(Holder):
         return [x for held in self._state.values() for x in held.values()]
 
     def _has_slots(self) -> bool:
-        members = [member for member in self._members.values() if member is not None]
-        return any(self._state.values()) or (bool(members) and not any(member.slots for member in members))
+        members = self.members()
+        return any(self._state.values()) or (bool(members) and not any(member.slots for _, member in members))
 
     # groups of parameters
+
+    def members(self) -> list[tuple[tuple[int, ...], Optimizer]]:
+        """Return the optimizers whose rules update parameters, so far, each with the places of its groups."""
+        return [(places, member) for places, member in self._members.items() if member is not None]
 
     def member_of(self, name: str, parameter: Variable) -> Optimizer | None:
         """Return the optimizer whose rule updates a parameter: this one, or that of its groups; None where frozen."""
@@ -190,7 +197,7 @@ class Optimizer(Holder):
             places = self._places[name] = find_groups(self.groups, name, parameter) if self.groups else ()
         if places not in self._members:
             self._members[places] = make_member(self, places) if places else self
-            self._held = None
+            self._forget_held()
         return self._members[places]
 
     def place(self, name: str, parameters: Mapping[str, Variable]) -> None:
@@ -227,36 +234,24 @@ class Optimizer(Holder):
         if self._held is None:
             if not self.step and not self._has_slots():
                 return None  # the first update makes them
-            self._held, self._numbers = (self.slot_variables(), next(_serials)), None
+            self._held, self._next = (self.slot_variables(), next(_serials)), None
         return self._held
 
-    def still_holds(self, found: Any) -> bool:
-        return self._held is found
+    def _forget_held(self) -> None:
+        self._held = None
+        change_counter.count_change()
 
-    def renewed(self) -> Sequence[Variable]:
-        """Return the scalars of the next update, which a compiled function takes as one tensor."""
-        numbers: list[float] = []
-        for places, member in self._members.items():
-            if member is not None:
-                numbers += member.scalars(self.step + 1, find_rate(self, places))
-        held, backend = self._numbers, active()
-        if held is None:
-            held = self._numbers = Variable(array("f", numbers))
-        elif held.home is not backend:
-            held.assign(array("f", numbers))
-        elif numbers != self._scalars:
-            assert backend.compilation is not None  # which asks for them
-            held.held = backend.compilation.argument(numbers, held.held)
-        self._scalars = numbers
-        return (held,)
+    def renewed(self) -> NextScalars:
+        """Return the scalars of the next updates, which a compiled function takes as one tensor."""
+        if self._next is None:
+            self._next = NextScalars(self)
+        return self._next
 
     def _read_scalars(self, parts: Sequence[tuple[tuple[int, ...], Optimizer, Any]]) -> list[Sequence[Any]]:
         """Return the scalars of each part, which :meth:`held` has put into one tensor."""
-        numbers, found, start = self._numbers, {}, 0
+        numbers, found, start = None if self._next is None else self._next.variable, {}, 0
         if numbers is not None:
-            for places, member in self._members.items():
-                if member is None:
-                    continue
+            for places, member in self.members():
                 end = start + len(member.scalars(1, 0.0))
                 # a slice is a view, where an index of MLX gathers
                 found[places] = [ops.reshape(numbers.held[k : k + 1], ()) for k in range(start, end)]
@@ -283,9 +278,10 @@ class Optimizer(Holder):
     def after_run(self, done: tuple[bool, tuple[tuple[str, str], ...]], made: Sequence[Tensor]) -> None:
         is_updated, slots = done
         self.step += is_updated
-        for (slot, name), native in zip(slots, made, strict=True):  # while it was traced, they held traced tensors
-            self._state[slot][name] = Variable(native)
-            self._held = None
+        if slots:  # while it was traced, they held traced tensors
+            for (slot, name), native in zip(slots, made, strict=True):
+                self._state[slot][name] = Variable(native)
+            self._forget_held()
 
     def _find_slots(self, member: Optimizer, named: Mapping[str, Variable], is_traced: bool) -> list[list[Variable]]:
         """Return for each slot its variables, in the order of the parameters; make those that are missing."""
@@ -295,7 +291,7 @@ class Optimizer(Holder):
             if not named.keys() <= held.keys():
                 for name, parameter in named.items():
                     if name not in held:
-                        self._held = None
+                        self._forget_held()
                         fresh = member.fresh(slot, values_of([parameter])[0])
                         held[name] = Variable.holding(fresh) if is_traced else Variable(fresh)
                         if is_traced:
@@ -387,7 +383,8 @@ class Optimizer(Holder):
                     f"{type(self).__name__} keeps no {key!r}; it keeps {', '.join(self.slots) or 'nothing'}"
                 )
             made[slot][name] = Variable(value)
-        self._state, self.step, self._held = made, step, None
+        self._state, self.step = made, step
+        self._forget_held()
 
     def config(self) -> dict[str, Any]:
         """Return the settings that it was made with, as plain values; a schedule as its own configuration."""

@@ -109,8 +109,8 @@ def make_member(owner: Optimizer, places: tuple[int, ...]) -> Optimizer | None:
     return type(source)(**given)
 
 
-def find_rate(owner: Optimizer, places: tuple[int, ...]) -> float:
-    """Return the learning rate of the next update of the parameters in the groups at ``places``."""
+def find_rate(owner: Optimizer, places: tuple[int, ...], step: int) -> float:
+    """Return the learning rate of the parameters in the groups at ``places``, for the update after ``step`` updates."""
     rate: Any = owner.learning_rate
     factor = 1.0
     for place in places:
@@ -119,5 +119,5 @@ def find_rate(owner: Optimizer, places: tuple[int, ...]) -> float:
             rate = group["optimizer"].learning_rate
         rate = group.get("learning_rate", rate)
         factor *= group.get("rate_factor", 1.0)
-    value: Any = rate(owner.step) if callable(rate) else rate
+    value: Any = rate(step) if callable(rate) else rate
     return float(value) * factor

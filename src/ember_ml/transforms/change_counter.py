@@ -1,4 +1,4 @@
-"""Global modification counter; invalidates cached walks through modules."""
+"""Global modification counter of modules and optimizers; invalidates what was found out about them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _numbers: dict[Hashable, int] = {}
 
 
 def count_change() -> int:
-    """Count that a module was made, or got another part, setting or mode; return the new count."""
+    """Count that a module was made, or got another part, setting or mode, or an optimizer other slots; return the count."""
     global count
     count += 1
     return count
