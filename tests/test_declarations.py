@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,11 @@ def test_families_are_named_alike_on_both_sides() -> None:
         primitive_families = {op.family for op in OPS.values() if not op.derived and not op.is_plain}
         assert primitive_families <= files
     assert set(families()) == {op.family for op in OPS.values()}
+
+
+def test_what_an_op_remembers_is_bounded(backend: str) -> None:
+    kinds = ("int8", "int16", "int32", "float16", "float32", "uint8")
+    tensors = [ops.ones((), dtype=kind) for kind in kinds]
+    results = {str(ops.dtype(ops.clip(*given))) for given in product(tensors, repeat=3)}
+    assert results == {"int8", "int16", "int32", "float16", "float32", "uint8"}
+    assert all(0 < len(memory) <= 64 for memory in OPS["clip"].settled.values())

@@ -231,7 +231,7 @@ def _prepare_group(call: Call, values: list[Any]) -> Any:
             return _select(op.body(backend), _prepare(call, values))
         found = _settle(call, key)
         if not backend.is_tracing():  # PyTorch traces no branch or loop that remembers something
-            op.settled.setdefault(place, {})[_share(tuple(key))] = _share(found)
+            _remember(op.settled.setdefault(place, {}), key, found)
     dtype, body, bounds = found
     for (index, _), own in zip(op.roles, key, strict=True):
         if own in _SCALARS:
@@ -244,7 +244,19 @@ def _prepare_group(call: Call, values: list[Any]) -> Any:
     return body
 
 
+_MOST_SETTLED = 64
+"""So many kinds of arguments an op remembers: programs have a few, and an op with six tensors takes millions."""
+_MOST_SHARED = 4096
 _shared: dict[Any, Any] = {}
+
+
+def _remember(memory: dict[Any, Any], key: list[Any], found: Any) -> None:
+    """Keep what the dtypes and scalar types in ``key`` settled; a full memory starts anew."""
+    if len(memory) >= _MOST_SETTLED:
+        memory.clear()
+    if len(_shared) >= _MOST_SHARED:
+        _shared.clear()
+    memory[_share(tuple(map(_share, key)))] = _share(found)  # MLX 0.32: each tensor makes its dtype anew
 
 
 def _share(value: Any) -> Any:
