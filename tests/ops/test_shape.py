@@ -345,3 +345,33 @@ def test_tensors_of_other_shapes_are_not_stacked_along_any_axis(backend: str) ->
             ops.stack([[1.0, 2.0], [1.0, 2.0, 3.0]], axis=axis)
     with pytest.raises(IndexError, match="axis 2 is out of range for a tensor of 2 dimensions"):
         ops.stack([[1.0, 2.0], [3.0, 4.0]], axis=2)
+
+
+NO_LISTS = [b"\x01\x02", bytearray(b"\x01\x02"), {1, 2}, frozenset((1, 2)), {1: 0, 2: 0}, "12"]
+SIGNAL = [[[1.0], [2.0], [3.0], [4.0]]]
+TAKE_LISTS: dict[str, Any] = {
+    "a shape": ops.zeros,
+    "a new shape": lambda given: ops.reshape([1.0, 2.0], given),
+    "a shape to broadcast to": lambda given: ops.broadcast_to(1.0, given),
+    "a shape of random numbers": lambda given: ops.random_normal(given),
+    "sizes of a box": lambda given: ops.slice([[1.0, 2.0, 3.0]] * 3, (0, 0), given),
+    "repetitions": lambda given: ops.tile([[1.0]], given),
+    "widths": lambda given: ops.pad([[1.0]], given),
+    "positions": lambda given: ops.split([1.0, 2.0, 3.0], given),
+    "shifts": lambda given: ops.roll([[[1.0, 2.0]]], given, (1, 2)),
+    "axes to flip": lambda given: ops.flip([[[1.0, 2.0]]], given),
+    "axes of a norm": lambda given: ops.norm([[[1.0, 2.0]]], axis=given),
+    "axes of products": lambda given: ops.tensordot([[[1.0]]], [[[1.0]]], given),
+    "axes to transform": lambda given: ops.fftn([[[1.0, 2.0]]], axes=given),
+    "lengths to transform": lambda given: ops.fftn([[[1.0, 2.0]]], given),
+    "sizes of windows": lambda given: ops.max_pool([SIGNAL] * 3, given),
+    "strides": lambda given: ops.conv([SIGNAL] * 3, [[[[1.0]]]], given),
+    "tensors": ops.stack,
+}
+
+
+@pytest.mark.parametrize("given", NO_LISTS, ids=lambda given: type(given).__name__)
+@pytest.mark.parametrize("call", TAKE_LISTS.values(), ids=list(TAKE_LISTS))
+def test_bytes_sets_and_dicts_are_no_lists(call: Any, given: Any, backend: str) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        call(given)

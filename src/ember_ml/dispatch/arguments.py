@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from ember_ml.backend.common.shapes import broadcast
+from ember_ml.backend.common.shapes import NO_LISTS, broadcast
 from ember_ml.backend.contract import Backend, ByDType, TapeBackend
 from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host_arrays import as_host
@@ -354,7 +354,7 @@ def _mask(call: Call, value: Any) -> Any:
 def _listed(op: Op, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return value
-    if type(value) is EmberTensor or hasattr(value, "__iter__"):
+    if type(value) is EmberTensor or (hasattr(value, "__iter__") and not isinstance(value, NO_LISTS)):
         return list(value)
     raise TypeError(f"ops.{op.name} takes a list or tuple of tensors, not {type(value).__name__}")
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
+from ember_ml.backend.common.shapes import NO_LISTS
+
 __all__ = [
     "Convolution",
     "Sliding",
@@ -82,6 +84,8 @@ def is_channels_first(data_format: str, ndim: int) -> bool:
 
 def per_dimension(value: Any, dimensions: int, name: str, least: int = 1) -> tuple[int, ...]:
     """Return one number for each dimension; a single one is repeated."""
+    if isinstance(value, NO_LISTS):
+        raise TypeError(f"{name} is an int, or one for each of the {dimensions} dimensions, not {value!r}")
     try:
         found = (operator.index(value),) if hasattr(value, "__index__") else tuple(map(operator.index, value))
     except TypeError as error:

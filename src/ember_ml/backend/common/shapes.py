@@ -12,6 +12,7 @@ from ember_ml.backend.common.axes import axis_of
 
 __all__ = [
     "LENGTHS",
+    "NO_LISTS",
     "NO_ODD_LENGTH",
     "as_axes",
     "as_shape",
@@ -30,6 +31,8 @@ NO_ODD_LENGTH = "type(shape) is tuple and shape and (len(shape) < 3 and shape[0]
 LENGTHS: set[type] = {int}
 """The types of lengths that are taken as they are. A backend adds its type of lengths that vary from call to call of a
 traced program: converting one to an int would make it a constant of the program."""
+NO_LISTS = (str, bytes, bytearray, set, frozenset, dict)
+"""What can be iterated and is no list of numbers: each byte of ``b"x"`` would be one, and sets have no order."""
 _MOST_ELEMENTS = 2**48  # beyond what any machine holds, and below what overflows a library's arithmetic
 
 
@@ -53,7 +56,7 @@ def new_shape(shape: Any) -> tuple[int, ...]:
 
 
 def _ints(values: Any, what: str) -> tuple[int, ...]:
-    if isinstance(values, str):
+    if isinstance(values, NO_LISTS):
         raise TypeError(f"{what} is an int or a sequence of ints, not {values!r}")
     try:
         if hasattr(values, "__index__") and getattr(values, "shape", ()) == ():
@@ -149,6 +152,8 @@ def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     if hasattr(pad_width, "__index__") and getattr(pad_width, "shape", ()) == ():
         pairs = [(operator.index(pad_width),) * 2] * ndim
     else:
+        if isinstance(pad_width, NO_LISTS):
+            raise TypeError(f"the widths are an int, a pair, or a pair for each axis, not {pad_width!r}")
         pairs = [_ints(part, "a width") for part in pad_width]
         if len(pairs) == 2 and all(len(part) == 1 for part in pairs) and not any(map(_is_sequence, pad_width)):
             pairs = [(pairs[0][0], pairs[1][0])]

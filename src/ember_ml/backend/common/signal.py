@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
-from ember_ml.backend.common.shapes import as_shape
+from ember_ml.backend.common.shapes import NO_LISTS, as_shape
 
 __all__ = ["as_length", "check_length", "check_norm", "count_frames", "lengths_and_axes", "overhang"]
 
@@ -32,6 +32,8 @@ def lengths_and_axes(
     With ``halved`` the last axis holds the first half of its values, as for the inverse of a real transform.
     """
     ndim = len(shape)
+    if isinstance(s, NO_LISTS) or isinstance(axes, NO_LISTS):
+        raise TypeError(f"s and axes are sequences of ints or None, not {s!r} and {axes!r}")
     if axes is None:
         first = 0 if s is None else ndim - len(s)
         if first < 0:

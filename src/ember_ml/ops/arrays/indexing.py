@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.common.shapes import NO_LISTS
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.dispatch.declare import derived, gradient, primitive, view, views
 from ember_ml.dispatch.dtype_rules import KEEP
@@ -188,6 +189,8 @@ def slice(x: TensorLike, start_indices: IndexLike, shape: Sequence[int]) -> Tens
     >>> ops.to_numpy(ops.slice([[1.0, 2.0], [3.0, 4.0]], (1, 0), (1, 2))).tolist()
     [[3.0, 4.0]]
     """
+    if isinstance(shape, NO_LISTS):
+        raise TypeError(f"the sizes of a box are a sequence of ints, not {shape!r}")
     return get_item(x, _make_box_key(x, start_indices, shape))
 
 

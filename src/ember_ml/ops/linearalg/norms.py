@@ -10,6 +10,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.common.axes import axes_of, reduced_shape
+from ember_ml.backend.common.shapes import as_axes
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient
@@ -38,22 +39,14 @@ def norm(x: TensorLike, ord: float | str | None = None, axis: AxisLike | None = 
     """
     if axis is None and ord is None:
         return vector_norm(x, None, keepdims, 2)
-    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple(range(x.ndim)) if axis is None else as_axes(axis, x.ndim)
     if len(axes) == 1:
         return vector_norm(x, axes, keepdims, 2 if ord is None else ord)
     if len(axes) != 2:
         raise ValueError(f"a norm of order {ord} is over one or two dimensions, not {len(axes)}; name them with axis")
-    rows, columns = (_count_from_front(a, x.ndim) for a in axes)
-    if rows == columns:
-        raise ValueError(f"axis={axis} names a dimension twice")
+    rows, columns = axes
     result = matrix_norm(ops.moveaxis(x, (rows, columns), (-2, -1)), False, "fro" if ord is None else ord)
     return ops.expand_dims(result, (min(rows, columns), max(rows, columns))) if keepdims else result
-
-
-def _count_from_front(axis: int, ndim: int) -> int:
-    if not -ndim <= axis < ndim:
-        raise IndexError(f"axis {axis} is out of range for a {ndim}-D tensor")
-    return axis % ndim
 
 
 @derived(FLOATING.giving("real"))

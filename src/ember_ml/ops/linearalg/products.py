@@ -14,6 +14,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.backend.common.einsum import read_subscripts
 from ember_ml.backend.common.linalg import check_linear
+from ember_ml.backend.common.shapes import NO_LISTS
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import derived, gradient, primitive, view
@@ -204,7 +205,7 @@ def _pair_axes(axes: int | Sequence[Sequence[int]], x_ndim: int, y_ndim: int) ->
         if not 0 <= axes <= min(x_ndim, y_ndim):
             raise ValueError(f"axes={axes} asks for more dimensions than a {x_ndim}-D and a {y_ndim}-D tensor share")
         return list(range(x_ndim - axes, x_ndim)), list(range(axes))
-    if len(axes) != 2:
+    if len(axes) != 2 or isinstance(axes, NO_LISTS):
         raise ValueError(f"axes must be a number or two sequences, not {axes!r}")
     first, second = ([a] if isinstance(a, int) else list(a) for a in axes)
     if len(first) != len(second):
