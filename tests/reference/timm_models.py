@@ -98,8 +98,8 @@ def compute(folder: Path, images: np.ndarray) -> np.ndarray:
     from safetensors.torch import load_file
 
     config = json.loads((folder / "config.json").read_text())
-    arguments = config.get("model_args", {})
-    model = quietly(timm.create_model, config["architecture"], num_classes=config["num_classes"], **arguments).eval()
+    arguments = {**config.get("model_args", {}), "num_classes": config["num_classes"]}  # which timm 1.0.31 says twice
+    model = quietly(timm.create_model, config["architecture"], **arguments).eval()
     model.load_state_dict(load_file(folder / "model.safetensors"))
     with torch.no_grad():
         return model(torch.tensor(images).permute(0, 3, 1, 2)).numpy()
