@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 import ember_ml
@@ -253,3 +255,47 @@ def test_wrong_choices_raise(settings: dict[str, float], message: str, backend: 
         model.generate([1], **settings)
     with pytest.raises(ValueError, match="at least one token"):
         model.generate([[1], []])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        ([1.5, 2.0], "whole numbers, not 1.5"),
+        ([True, 1], "whole numbers, not True"),
+        ([5, -100], "there is none -100"),
+        ([[5], 6], "a list of tokens, not 6"),
+        ([5, [6]], r"whole numbers, not \[6\]"),
+        ([[[5]]], r"whole numbers, not \[5\]"),
+        (["ab"], "whole numbers, not 'a'"),
+        (5, "a list of tokens, not 5"),
+    ],
+)
+def test_what_is_no_prompt_raises(prompt: Any, message: str, backend: str, written: Writing) -> None:
+    model = models.load(written("llama").folder)
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.generate(prompt)
+
+
+def test_prompts_and_stops_of_any_kind(backend: str, written: Writing) -> None:
+    model, prompt = models.load(written("llama").folder), [5, 6, 7]
+    whole = model.generate(prompt, 5, stop=[])
+    for same in (tuple(prompt), range(5, 8), np.array(prompt), ops.array(prompt), [*map(np.int64, prompt)]):
+        assert model.generate(same, 5, stop=[]) == whole
+    assert model.generate([np.array(prompt), ops.array([3])], 5, stop=[])[0] == whole
+    wanted = whole[: whole.index(whole[1]) + 1]
+    for stop in (np.int64(whole[1]), np.array([whole[1], 60]), ops.array([whole[1], 60]), iter([whole[1]]), {whole[1]}):
+        assert model.generate(prompt, 5, stop=stop) == wanted
+    for stop in ("x", ["x"], 1.5, True, [-1]):
+        with pytest.raises((TypeError, ValueError), match="stop"):
+            model.generate(prompt, 5, stop=stop)
+    with pytest.raises(TypeError, match="a draft is a model that writes texts, not str"):
+        model.generate(prompt, draft="small")
+    for count in (2.5, None):
+        with pytest.raises(ValueError, match="whole number from 1 up"):
+            model.generate(prompt, count)
+
+
+@pytest.mark.parametrize("temperature", [1e-4, 1e-30, 1e-45])
+def test_cold_texts_are_the_likeliest(temperature: float, backend: str, written: Writing) -> None:
+    model = models.load(written("llama").folder)
+    assert model.generate([5, 6], 8, temperature=temperature, seed=0, stop=[]) == model.generate([5, 6], 8, stop=[])

@@ -80,3 +80,8 @@ def test_what_may_begin_a_stop_string_is_kept_back_no_longer_than_needed(tokeniz
     assert [stream.push(letters[letter]) for letter in "cabcab"] == ["c", "", "", "abc", "", ""]
     assert stream.finish() == "ab"
     assert not stream.is_stopped
+
+
+def test_one_stop_string_needs_no_list(tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.encode("E N D END x", add_special_tokens=False)
+    assert "".join(_pieces(tokenizer, tokens, "END")[0]) == "E N D "

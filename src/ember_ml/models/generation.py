@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple, TypedDict, Unpack
+from operator import index
+from typing import Any, NamedTuple, SupportsIndex, TypedDict, Unpack
 
 from ember_ml import ops
 from ember_ml.backend.selection import active
@@ -159,6 +160,8 @@ class TextGenerator(PretrainedModel):
         check_count(most)
         choice.check()
         stream = None if choice.temperature == 0 else ops.random.Generator(seed)
+        if not (draft is None or isinstance(draft, TextGenerator)):
+            raise TypeError(f"a draft is a model that writes texts, not {type(draft).__name__}")
         if draft is not None and (compile or len(rows) > 1):
             raise ValueError("a draft is for one prompt, and without compile=True")
         return Request(rows, most, find_ends(self, stop), choice, stream, compile, draft)
@@ -220,18 +223,35 @@ def _take_first(steps: Generator[NewTokens]) -> Generator[int]:
 
 def _read_prompts(tokens: Prompt) -> tuple[list[list[int]], bool]:
     """Return the prompts as lists, and whether it is one alone."""
-    data: Any = tokens if isinstance(tokens, list | tuple) else ops.to_numpy(tokens).tolist()
-    is_single = bool(data) and not isinstance(data[0], list | tuple)
-    rows = [list(row) for row in ([data] if is_single else data)]
+    data: Any = list(tokens) if isinstance(tokens, list | tuple | range) else ops.to_numpy(tokens).tolist()
+    if not isinstance(data, list):
+        raise TypeError(f"a prompt is a list of tokens, not {data!r:.80}")
+    is_single = bool(data) and not isinstance(data[0], Sequence) and not ops.ndim(data[0])
+    rows = [_read_tokens(row, "a prompt") for row in ([data] if is_single else data)]
     if not rows or not all(rows):
         raise ValueError("generate begins with at least one token for each prompt")
     return rows, is_single
 
 
+def _read_tokens(tokens: Any, where: str) -> list[int]:
+    """Return tokens as a list of whole numbers; raise for anything else, such as texts and the -100 of labels."""
+    data = ops.to_numpy(tokens).tolist() if ops.is_tensor(tokens) else tokens
+    if not isinstance(data, Iterable):
+        raise TypeError(f"{where} is a list of tokens, not {data!r:.80}")
+    data = list(data)
+    for token in data:
+        if not isinstance(token, SupportsIndex) or isinstance(token, bool):
+            hint = "; models.TextStream ends a text before a stop string" if where == "stop" else ""
+            raise TypeError(f"the tokens of {where} are whole numbers, not {token!r:.80}{hint}")
+        if index(token) < 0:
+            raise ValueError(f"the tokens of {where} count from 0, there is none {token!r:.80}")
+    return [index(token) for token in data]
+
+
 def check_count(count: int) -> None:
     """Raise where so many new tokens cannot be written."""
-    if count < 1:
-        raise ValueError(f"max_new_tokens is at least 1, not {count!r}")
+    if not isinstance(count, SupportsIndex) or count < 1:
+        raise ValueError(f"max_new_tokens is a whole number from 1 up, not {count!r:.80}")
 
 
 def find_ends(model: PretrainedModel, stop: int | Iterable[int] | None) -> set[int]:
@@ -244,4 +264,5 @@ def find_ends(model: PretrainedModel, stop: int | Iterable[int] | None) -> set[i
                 f"{model.settings.where}, or generation_config.json, has eos_token_id = {stop!r:.80}; it must be a "
                 "token or a list of tokens"
             )
-    return {stop} if isinstance(stop, int) else set(stop or [])
+        return set(stop if isinstance(stop, list) else [stop])
+    return set(_read_tokens([stop] if isinstance(stop, SupportsIndex) and not ops.ndim(stop) else stop, "stop"))

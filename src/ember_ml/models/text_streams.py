@@ -20,7 +20,7 @@ class TextStream:
 
     Args:
         tokenizer: What ``models.tokenizer`` returns, or anything with ``decode(tokens)``.
-        stop: Texts before which the text ends.
+        stop: A text, or several, before which the text ends.
 
     >>> from ember_ml import models
     >>> class Letters:
@@ -34,8 +34,9 @@ class TextStream:
     is_stopped: bool
     """Whether a stop string has come."""
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
-        self._tokenizer, self._stop, self.is_stopped = tokenizer, [text for text in stop if text], False
+    def __init__(self, tokenizer: Tokenizer, stop: str | Sequence[str] = ()) -> None:
+        stops = [stop] if isinstance(stop, str) else stop
+        self._tokenizer, self._stop, self.is_stopped = tokenizer, [text for text in stops if text], False
         self._tokens: list[int] = []
         self._first = 0  # decoding begins here: a decoder joins a token to the one before it
         self._shown = 0  # tokens whose text was taken

@@ -16,6 +16,8 @@ from ember_ml.typing import IndexLike, Tensor
 
 __all__ = ["check_sampling", "choose_token", "find_token", "generate", "in_use"]
 
+_COLD = 1e-3
+
 
 def generate(
     model: Module,
@@ -127,6 +129,8 @@ def find_token(
     if temperature == 0 or place is None:
         return ops.argmax(logits, -1)
     scaled, tokens = logits if ops.dtype(logits) is ops.float32 else ops.cast(logits, "float32"), None
+    if temperature < _COLD:  # what is divided by so little would overflow: the likeliest token has 0
+        scaled, temperature = ops.subtract(scaled, ops.max(scaled, -1, keepdims=True)), max(temperature, 1e-30)
     scaled = scaled if temperature == 1 else ops.divide(scaled, temperature)
     if top_k is not None and top_k < scaled.shape[-1]:
         scaled, tokens = ops.top_k(scaled, top_k)
