@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 import ember_ml
@@ -279,11 +278,14 @@ def test_what_is_no_prompt_raises(prompt: Any, message: str, backend: str, writt
 def test_prompts_and_stops_of_any_kind(backend: str, written: Writing) -> None:
     model, prompt = models.load(written("llama").folder), [5, 6, 7]
     whole = model.generate(prompt, 5, stop=[])
-    for same in (tuple(prompt), range(5, 8), np.array(prompt), ops.array(prompt), [*map(np.int64, prompt)]):
-        assert model.generate(same, 5, stop=[]) == whole
-    assert model.generate([np.array(prompt), ops.array([3])], 5, stop=[])[0] == whole
-    wanted = whole[: whole.index(whole[1]) + 1]
-    for stop in (np.int64(whole[1]), np.array([whole[1], 60]), ops.array([whole[1], 60]), iter([whole[1]]), {whole[1]}):
+    native = ops.array(prompt)
+    host = ops.to_numpy(native)
+    same = (tuple(prompt), range(5, 8), native, host, list(host))
+    assert [model.generate(x, 5, stop=[]) for x in same] == [whole] * 5
+    assert model.generate([host, native], 5, stop=[]) == [whole, whole]
+    end = whole[1]
+    wanted, ends = whole[: whole.index(end) + 1], ops.array([end, 60])
+    for stop in (ops.to_numpy(ends)[0], ops.to_numpy(ends), ends, iter([end]), {end}):
         assert model.generate(prompt, 5, stop=stop) == wanted
     for stop in ("x", ["x"], 1.5, True, [-1]):
         with pytest.raises((TypeError, ValueError), match="stop"):

@@ -257,12 +257,13 @@ def check_count(count: int) -> None:
 def find_ends(model: PretrainedModel, stop: int | Iterable[int] | None) -> set[int]:
     """Return the tokens that end a text: those of ``stop``, or where it is None those that the model's files name."""
     if stop is None:
-        stop = model.generation.get("eos_token_id")
-        stop = model.settings.get("eos_token_id", []) if stop is None else stop
-        if not all(type(token) is int for token in (stop if isinstance(stop, list) else [stop])):
+        found: Any = model.generation.get("eos_token_id")
+        found = model.settings.get("eos_token_id", []) if found is None else found
+        ends: list[Any] = found if isinstance(found, list) else [found]
+        if not all(type(token) is int for token in ends):
             raise ConfigError(
-                f"{model.settings.where}, or generation_config.json, has eos_token_id = {stop!r:.80}; it must be a "
+                f"{model.settings.where}, or generation_config.json, has eos_token_id = {found!r:.80}; it must be a "
                 "token or a list of tokens"
             )
-        return set(stop if isinstance(stop, list) else [stop])
+        return set(ends)
     return set(_read_tokens([stop] if isinstance(stop, SupportsIndex) and not ops.ndim(stop) else stop, "stop"))
