@@ -28,7 +28,7 @@ yaml = pytest.importorskip("yaml")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster"
 CUSTOM = ("JobSet", "PyTorchJob")
-RANKS, EPOCHS = 2, 100  # in each pod, here, and of 8 steps
+RANKS, EPOCHS = 2, 60  # in each pod, here, and of 8 steps
 
 
 def read(name: str) -> list[dict[str, Any]]:

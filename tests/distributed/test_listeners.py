@@ -186,7 +186,7 @@ def resident(pid: int) -> int:
 
 
 @needs_proc
-@pytest.mark.parametrize("count", [3000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [1500, pytest.param(100_000, marks=pytest.mark.long)])
 def test_a_job_outlives_hostile_messages(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "late").mkdir()
     (tmp_path / "late" / "sitecustomize.py").write_text(LATE)

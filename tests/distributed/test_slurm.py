@@ -20,7 +20,7 @@ from tests.distributed.slurm_cluster import Cluster, what_is_missing
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing())]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster"
-EPOCHS = 120  # of 8 steps
+EPOCHS = 60  # of 8 steps
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ import example
 class Slow(example.Told):
     def after_epoch(self, trainer, values):
         super().after_epoch(trainer, values)
-        time.sleep(0.5 if Path("slowly").exists() else 0.0)
+        time.sleep(1.0 if Path("slowly").exists() else 0.0)
 
 example.Told = Slow
 example.main()
