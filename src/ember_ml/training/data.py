@@ -139,7 +139,7 @@ class DataLoader:
             tasks = source.tasks(self._seed, epoch, order, number, self._rank, self._ranks)
             yield from self._make(source, tasks, number)
             return
-        for parts in source.fetch(order, number, self._rank, self._ranks):
+        for parts in source.fetch(epoch, order, number, self._rank, self._ranks):
             yield source.compute(parts) if self._prefetch else parts
 
     def _make(

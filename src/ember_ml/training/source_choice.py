@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ember_ml.backend.common.loader_shares import is_torch_loader
 from ember_ml.training.sample_sources import RowSamples, Samples, SampleStreamSource
 from ember_ml.training.sources import Rows, Stream, is_table
 
@@ -33,7 +34,7 @@ def make_source(
         return Samples(RowSamples(rows.on_host()), size, drop_last, transform, collate, rows.length)
     if type(data) is list and not by_samples:
         return Rows(data, size, drop_last, length)
-    if _is_torch_loader(data) and batch_size is not None:
+    if is_torch_loader(data) and batch_size is not None:
         raise ValueError("PyTorch's DataLoader makes batches itself: leave batch_size out")
     if type(data) is list or _is_map_style(data, batch_size):
         return Samples(data, size, drop_last, transform, collate, len(data) if length is None else length)
@@ -56,9 +57,3 @@ def _is_map_style(data: Any, batch_size: int | None) -> bool:
     if isinstance(data, str | bytes | Mapping) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
         return False
     return batch_size is not None or not isinstance(data, Iterable)
-
-
-def _is_torch_loader(data: Any) -> bool:
-    return any(
-        base.__name__ == "DataLoader" and base.__module__.startswith("torch.utils.data") for base in type(data).__mro__
-    )

@@ -13,6 +13,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.common.digests import digest_of
+from ember_ml.backend.common.loader_shares import open_share
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.selection import active, backend_of
 from ember_ml.core import trees
@@ -61,7 +62,7 @@ class Rows:
         self.batch_size = batch_size
         self.count: int = count_batches(self.length, batch_size, drop_last)
 
-    def fetch(self, order: Any, start: int, rank: int, ranks: int) -> Generator[list[Any], None, None]:
+    def fetch(self, epoch: int, order: Any, start: int, rank: int, ranks: int) -> Generator[list[Any], None, None]:
         """Yield the fields of this rank's part of each batch, from batch ``start``; ``order`` is on the host."""
         for number in range(start, self.count):
             first = number * self.batch_size
@@ -180,8 +181,19 @@ class Stream:
             return length
         return length // self.batch_size if self._drop_last else -(-length // self.batch_size)
 
-    def fetch(self, order: Any, start: int, rank: int, ranks: int) -> Generator[Any, None, None]:
-        """Yield this rank's part of each batch, from batch ``start``; the batches before it are read and dropped."""
+    def fetch(self, epoch: int, order: Any, start: int, rank: int, ranks: int) -> Generator[Any, None, None]:
+        """Yield this rank's part of each batch, from batch ``start``; the batches before it are read and dropped.
+
+        Of PyTorch's loader of a dataset with indices a rank reads its own part alone, and nothing before ``start``; its
+        generators begin where they began in that epoch.
+        """
+        opened = open_share(self._data, epoch, start, rank, ranks)
+        if opened is not None:
+            share, parts = opened
+            for part in parts:
+                self.digest = share.digest
+                yield map_arrays(lambda x: x[:0], part) if share.is_empty.popleft() else part
+            return
         is_empty = True
         for batch in islice(self._batches(), start, None):
             if is_empty and ranks > 1:
