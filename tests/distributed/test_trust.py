@@ -84,6 +84,16 @@ def test_a_save_that_fails_fails_on_every_rank(backend: str) -> None:
         assert steps == 4
 
 
+def test_a_save_that_fails_beside_the_steps_ends_all_ranks_after_the_same_step(backend: str) -> None:
+    found = [rank["failed beside"] for rank in results(backend)]
+    for (kind, words), steps, after, saved in found:
+        assert kind == "OSError"
+        assert "no space left" in words
+        assert 3 <= steps < 3000  # long before the next save
+        assert after == saved == steps + 2
+    assert len({steps for _, steps, _, _ in found}) == 1
+
+
 def test_checkpoints_beside_the_steps_of_ranks(backend: str) -> None:
     for number, rank in enumerate(results(backend)):
         for found in rank["beside"]:

@@ -179,7 +179,7 @@ def test_averages_that_begin_early_are_the_same(backend: str) -> None:
 def test_the_trainer_gives_what_one_process_gives(backend: str, tmp_path: Path) -> None:
     for rank in results(backend):
         for strategy, found in rank["fits"].items():
-            rows = 32 if strategy == "FullShardStrategy" else 37
+            rows = 32 if strategy == "FullShardStrategy" and backend == "jax" else 33
             folder = str(tmp_path / f"{strategy}{rank['exchange']['rank']}")
             if strategy == "lazy":
                 check_fit(found, fit(None, folder, 2, is_lazy=True))

@@ -14,6 +14,8 @@ from ember_ml.distributed import strategy as strategies
 from ember_ml.training import DataLoader, Trainer, callbacks, checkpoints
 from tests.distributed.comparing import plain, raised
 
+STRATEGIES = ("DataParallelStrategy", "ZeroStrategy", "FullShardStrategy")
+
 
 def data() -> tuple[Any, Any]:
     x = ops.random_normal((16, 4), seed=1)
@@ -142,7 +144,7 @@ def saved_beside_steps(folder: str, strategy: str) -> dict[str, Any]:
     made.strategy.barrier()  # before anyone writes there again
     write, name = checkpoints.write_pieces, "write_pieces"
     failing = distributed.rank() == 1
-    if strategy != "FullShardStrategy":  # the first process writes alone
+    if strategy == "DataParallelStrategy":  # the first process writes alone
         write, name, failing = checkpoints.write, "write", distributed.rank() == 0
     if failing:
         setattr(checkpoints, name, _refuse)
@@ -162,6 +164,25 @@ def saved_beside_steps(folder: str, strategy: str) -> dict[str, Any]:
         "steps": [kept, checkpoints.read(folders[1])[1]["steps"]],
         "files": files,
     }
+
+
+def failed_beside_steps(folder: str) -> list[Any]:
+    """What a checkpoint raises that the first rank cannot write while all train, and after how many steps."""
+
+    class SaveOnce(callbacks.Callback):
+        def after_step(self, trainer: Trainer) -> None:
+            if trainer.steps == 3:
+                trainer.save(path, wait=False)
+
+    path, write = Path(folder) / "beside", checkpoints.write
+    often = callbacks.Checkpoint(path, every_steps=10**6)
+    made = trainer(strategies.DataParallelStrategy(), callbacks=[often, SaveOnce()])
+    checkpoints.write = _refuse
+    found = raised(lambda: made.fit(*data(), epochs=10**6, batch_size=8, max_steps=3000))
+    checkpoints.write = write
+    steps = made.steps
+    made.fit(*data(), epochs=10**6, batch_size=8, max_steps=steps + 2)
+    return [found, steps, made.steps, checkpoints.read(path)[1]["steps"]]
 
 
 def _refuse(*arguments: Any) -> Any:
@@ -254,9 +275,9 @@ def trusted(folder: str) -> dict[str, Any]:
         "folders": different_folders(folder),
         "failed": failed_save(folder),
         "beside": [
-            saved_beside_steps(folder, strategy)
-            for strategy in ("DataParallelStrategy", "FullShardStrategy")[: 2 if get_backend() == "torch" else 1]
+            saved_beside_steps(folder, strategy) for strategy in STRATEGIES[: 3 if get_backend() == "torch" else 2]
         ],
+        "failed beside": failed_beside_steps(folder),
         "logged": logged(folder),
         "evaluated": evaluated(),
         "moves": moves(),

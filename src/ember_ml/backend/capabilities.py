@@ -299,6 +299,11 @@ class Processes(Protocol):
 class Sharding(Protocol):
     """Parameters of which each process holds a part, gathered again by the backward pass."""
 
+    @property
+    def takes_unequal_parts(self) -> bool:
+        """Whether the processes may compute on parts of a batch with different numbers of rows."""
+        ...
+
     def make_splits(self, shapes: Sequence[tuple[int, ...]], group: Any, collectives: Any) -> Sequence[Any]:
         """Return how parameters of these shapes and one dtype are split over ``group``, which may gather them together.
 

@@ -145,6 +145,11 @@ class Saving:
             self._thread = threading.Thread(target=context.run, args=(self._run, work), daemon=True)
             self._thread.start()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether this process could not do its part, which :meth:`finish` then tells all."""
+        return self._error is not None
+
     def __reduce__(self) -> Any:
         return type(None), ()  # a copy of a trainer has nothing to wait for
 

@@ -174,6 +174,8 @@ class TrainingStep:
         """The number of batches in that sum."""
         self.weight: float | None = None
         """The weight of this process's part of the batch, where several processes share one."""
+        self.rows = 0
+        """The number of samples in that part."""
         self.is_prepared = strategy is None
         self._compiled_update = Compiled(self._update, replaces=True)
         self._compiled_for: set[Any] = set()
@@ -263,7 +265,9 @@ class TrainingStep:
         self, backend: Backend, state: TrainedState, is_compiled: bool, batch: Sequence[Any]
     ) -> tuple[Tensor, Any, Any]:
         scale = self.precision.scale if self.precision is not None else None
-        factor = None if scale is None else ops.asarray(scale, dtype="float32")
+        share = None if self.strategy is None or self.weight is None else self.strategy.share_of(self.weight, self.rows)
+        product = scale if share is None else share * (1.0 if scale is None else scale)
+        factor = None if product is None else ops.asarray(product, dtype="float32")
         arguments = backend, state, is_compiled, factor, self.used, batch
         if self.strategy is None:
             value, losses, prediction, gradients = self.objective.differentiate(*arguments)
@@ -272,9 +276,9 @@ class TrainingStep:
             averaging = self.strategy.overlapping(self.weight) if is_one else nullcontext()
             with averaging, self._allow_compiling(is_compiled, batch):
                 value, losses, prediction, gradients = self.objective.differentiate(*arguments)
-        if scale is not None:
-            value = ops.divide(value, scale)
-            losses = losses and {part: ops.divide(x, scale) for part, x in losses.items()}
+        if product is not None:
+            value = ops.divide(value, product or 1.0)
+            losses = losses and {part: ops.divide(x, product or 1.0) for part, x in losses.items()}
         if losses and self.strategy is not None:
             losses = self.strategy.mean(losses, self.weight)
         if self.accumulate > 1:

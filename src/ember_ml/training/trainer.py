@@ -280,7 +280,10 @@ class Trainer:
             for callback in callbacks:
                 callback.after_step(self)
             is_last = self.steps == max_steps and self.steps_in_epoch != self.steps_per_epoch
-            if self._termination.check(self.steps) or self.should_stop or is_last:
+            is_due = self._termination.check(self.steps, self._saving is not None and self._saving.has_failed)
+            if self._termination.has_failed:
+                self.finish_saving()  # which raises, on all processes
+            if is_due or self.should_stop or is_last:
                 return
         if self.strategy is not None:
             self.strategy.average_buffers(self.model)
@@ -307,6 +310,7 @@ class Trainer:
         size = count_samples(batch)
         if self.strategy is not None:
             weights = split_batch(batch)[2] if self._step.objective.step is None else None
+            self._step.rows = size
             self._step.weight = size if weights is None else ops.item(ops.sum(weights))
         heartbeat.progress()
         self.step_values = {}
@@ -481,10 +485,11 @@ class Trainer:
         stay in the folder, this one included.
 
         Without ``wait`` the state is copied, and written while training goes on. An error is then raised by
-        :meth:`finish_saving`, which the next ``save``, ``restore`` and the end of ``fit`` call.
+        :meth:`finish_saving`, which the next ``save``, ``restore`` and the end of ``fit`` call, and where a
+        ``Checkpoint`` is among the callbacks one of the next steps.
 
         Args:
-            path: The folder.
+            path: The folder, or an address in an object store, as ``s3://bucket/run``.
             keep: The number of checkpoints that stay.
             wait: Whether to return when the checkpoint is on the disk.
         """

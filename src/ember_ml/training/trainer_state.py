@@ -46,24 +46,26 @@ def tensors_of(trainer: Trainer) -> dict[str, dict[str, Tensor]]:
     more = {"callbacks": kept, "history": trainer.history.tensors()}
     found: dict[str, dict[str, Tensor]] = {}
     if strategy is None or not strategy.splits_parameters:
-        optimizer = trainer.optimizer.state_dict() if strategy is None else strategy.gather_state(trainer.optimizer)
-        found = {"model": trainer.model.current_tensors(), "optimizer": optimizer}
+        found["model"] = trainer.model.current_tensors()
         more["gradients"] = _collected(trainer)
+    if strategy is None or strategy.state_pieces(trainer.optimizer) is None:
+        found["optimizer"] = trainer.optimizer.state_dict()
     return found | {name: part for name, part in more.items() if part}
 
 
 def pieces_of(trainer: Trainer) -> dict[str, dict[str, Piece]]:
     """Return the pieces that this process writes of the parts that are split; none where nothing is."""
     strategy = trainer.strategy
-    if strategy is None or not strategy.splits_parameters:
+    if strategy is None:
         return {}
-    held = {name: x.held for name, x in trainer.model.named_variables().items()}
-    found: dict[str, dict[str, Piece]] = {}
-    slots, gradients = trainer.optimizer.current_tensors(), _collected(trainer)
-    for part, named in (("model", held), ("optimizer", slots), ("gradients", gradients)):
-        pieces = {key: strategy.piece_of(key.partition("/")[2] or key, x) for key, x in named.items()}
-        if named or part != "gradients":
-            found[part] = {key: piece for key, piece in pieces.items() if piece is not None}
+    slots = strategy.state_pieces(trainer.optimizer)
+    found: dict[str, dict[str, Piece]] = {} if slots is None else {"optimizer": slots}
+    if strategy.splits_parameters:
+        held = {name: x.held for name, x in trainer.model.named_variables().items()}
+        gradients = _collected(trainer)
+        for part, named in {"model": held, **({"gradients": gradients} if gradients else {})}.items():
+            pieces = {name: strategy.piece_of(name, x) for name, x in named.items()}
+            found[part] = {name: piece for name, piece in pieces.items() if piece is not None}
     return found
 
 

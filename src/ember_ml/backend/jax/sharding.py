@@ -20,7 +20,7 @@ from ember_ml.backend.jax.half_precision import widen
 from ember_ml.backend.jax.tracing import is_tracing
 from ember_ml.backend.processes.group import Group
 
-__all__ = ["Gathers", "make_splits", "over_ranks", "recomputing_wholes", "recording"]
+__all__ = ["Gathers", "make_splits", "over_ranks", "recomputing_wholes", "recording", "takes_unequal_parts"]
 
 Collective = Callable[[jax.Array], jax.Array]
 _RANKS = "ranks"
@@ -29,6 +29,7 @@ _RECOMPUTED = {"all_gather", "broadcast_in_dim", "convert_element_type", "reshap
 # JAX 0.10 on the CPU: XLA takes what is gathered twice for one, and gathers all parameters first
 _SAVING = {"xla_disable_hlo_passes": "cse", "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
 recording: Callable[[], AbstractContextManager[Any]] = nullcontext
+takes_unequal_parts: bool = False  # all ranks run one program, of one shape
 _drop_axes = jax.jit(lambda xs: [x[0] for x in xs])
 
 

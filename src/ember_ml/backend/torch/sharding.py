@@ -20,7 +20,9 @@ import torch
 from ember_ml.backend.common.sharding import Shares
 from ember_ml.backend.processes.group import Group
 
-__all__ = ["make_splits", "recording"]
+__all__ = ["make_splits", "recording", "takes_unequal_parts"]
+
+takes_unequal_parts: bool = True
 
 _MOST_KEPT = 2
 """So many units stay whole at a time, beside what the computation itself uses: models read neighbours in turn."""

@@ -166,6 +166,14 @@ class Strategy:
         """
         return gradients if self.world_size == 1 else collectives.begun_average(gradients, weight)
 
+    def share_of(self, weight: float, rows: int) -> float | None:
+        """By what the loss of this process's part, of this weight, is multiplied before gradients are computed.
+
+        None: by nothing, since :meth:`average` takes the weights into account. What the backward pass averages must
+        have its weight before; :meth:`average_with_loss` takes gradients of such a loss, and the loss without it.
+        """
+        return None
+
     def average_with_loss(
         self, gradients: Sequence[Tensor], loss: Tensor, weight: float | None = None
     ) -> tuple[Sequence[Tensor], Tensor]:
@@ -246,6 +254,13 @@ class Strategy:
     def piece_of(self, name: str, x: Tensor) -> Piece | None:
         """Return what this process writes of its ``x``, which belongs to the parameter ``name``; None: nothing."""
         return whole_piece(x) if self.is_main else None
+
+    def state_pieces(self, optimizer: Any) -> dict[str, Piece] | None:
+        """Return what this process writes of the optimizer's state, where each has a part; None where it is whole."""
+        if not self.splits_parameters:
+            return None
+        found = {key: self.piece_of(key.partition("/")[2], x) for key, x in optimizer.current_tensors().items()}
+        return {key: piece for key, piece in found.items() if piece is not None}
 
     def part_of(self, name: str, whole: Tensor) -> Tensor:
         """Return what this process has of a tensor that belongs to the parameter ``name``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -20,7 +21,7 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable
 from ember_ml.typing import Tensor
 
-__all__ = ["FullShardStrategy", "check_equal_weights", "sharding_engine"]
+__all__ = ["FullShardStrategy", "check_equal_weights", "find_share", "sharding_engine"]
 
 
 class FullShardStrategy(Strategy):
@@ -30,7 +31,7 @@ class FullShardStrategy(Strategy):
     backward pass comes to it, and its gradient goes at once to the parts, averaged. On PyTorch small
     neighbours travel together. On PyTorch and JAX: elsewhere gradients keep the parameters that they need, so that
     nothing would be saved, and so do those of JAX in a step that is not compiled. Every process must read parameters
-    together with the others; ``model.state_dict()`` gives whole ones. Each batch must split into equal parts.
+    together with the others; ``model.state_dict()`` gives whole ones.
     """
 
     def __init__(self, num_devices: int | None = None) -> None:
@@ -57,8 +58,20 @@ class FullShardStrategy(Strategy):
         """A block around the computation of gradients, which are averaged in it by themselves."""
         return nullcontext()
 
+    def share_of(self, weight: float, rows: int) -> float | None:
+        return None if self.world_size == 1 else find_share(type(self).__name__, weight, rows)
+
+    def average_with_loss(
+        self, gradients: Sequence[Tensor], loss: Tensor, weight: float | None = None
+    ) -> tuple[Sequence[Tensor], Tensor]:
+        """Return the gradients as they are, which :meth:`share_of` has weighted, and the loss of the whole batch."""
+        return gradients, self.mean(loss, weight)
+
     def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
-        """Return the gradients as they are: the backward pass has averaged them, for parts of equal weight."""
+        """Return the gradients as they are: the backward pass has averaged them, for parts of equal weight.
+
+        Of other parts, multiply the loss by :meth:`share_of`, and give no weight here.
+        """
         if self.world_size > 1:
             check_equal_weights(type(self).__name__, weight, self.num_parts)
         return gradients
@@ -112,9 +125,29 @@ def check_equal_weights(strategy: str, weight: float | None, parts: int) -> None
     high, low = ops.to_numpy(collectives.all_reduce(ops.asarray([weight, -weight], dtype="float32"), "max"))
     if high != -low:
         raise ValueError(
-            f"{strategy} averages parts of batches of equal size, and they are {-low:g} to {high:g}: "
-            f"let the batch size be a multiple of {parts}, and drop the last batch if it is smaller"
+            f"{strategy} averages parts of batches of equal size, and they are {-low:g} to {high:g}: let the batch "
+            f"size be a multiple of {parts}, or multiply the loss by strategy.share_of(weight, rows) before"
         )
+
+
+def find_share(strategy: str, weight: float, rows: int, repeats: int = 1) -> float | None:
+    """Return the weight of this process's part over the mean of all parts, of which ``repeats`` ranks each have one.
+
+    None where all parts have the same weight. Parts with different numbers of rows raise where the engine of the active
+    backend cannot compute on them.
+    """
+    if not (math.isfinite(weight) and weight >= 0):
+        raise ValueError(f"a weight is a number from 0 up, not {weight!r}")
+    found = ops.to_numpy(collectives.all_gather(ops.asarray([[weight, rows]], dtype="float32"))).tolist()[::repeats]
+    weights, lengths = zip(*found, strict=True)
+    if len({*lengths}) > 1 and not sharding_engine(strategy).takes_unequal_parts:
+        raise ValueError(
+            f"{strategy} on {active().name} computes on parts of batches of equal size, and they are "
+            f"{min(lengths):g} to {max(lengths):g}: let the batch size be a multiple of {len(lengths)}, and drop the "
+            "last batch if it is smaller"
+        )
+    total = math.fsum(weights)
+    return None if len({*weights}) == 1 or not total else weight * len(weights) / total
 
 
 def sharding_engine(strategy: str) -> Sharding:

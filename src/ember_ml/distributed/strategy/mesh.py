@@ -18,7 +18,7 @@ from ember_ml.distributed import collectives
 from ember_ml.distributed.mesh import AXES, Mesh, Place
 from ember_ml.distributed.pieces import LazyTensors, Piece
 from ember_ml.distributed.strategy.base import Parts, Strategy, check_built, give_all
-from ember_ml.distributed.strategy.full_shard import check_equal_weights, sharding_engine
+from ember_ml.distributed.strategy.full_shard import check_equal_weights, find_share, sharding_engine
 from ember_ml.distributed.strategy.units import ShardedParameter, Use, find_uses, plan_units
 from ember_ml.distributed.strategy.zero import check_elementwise
 from ember_ml.distributed.tensor_parallel import MeshSplit, local_shape, split_layers
@@ -44,7 +44,6 @@ class MeshStrategy(Strategy):
     Of processes, the model and the optimizer change as those of one process but for rounding, and for random numbers,
     as of dropout: the processes of one part of a batch draw the same, others their own. A mesh with several axes needs
     groups of processes, which PyTorch and MPI have, one with ``shard`` PyTorch; steps with ``tensor`` are not compiled.
-    With ``shard`` each batch must split into equal parts.
 
     Of devices, a step is the program for one device: the compiler divides it, and adds the sums and the gathering. So
     random numbers are those of one device too. Batches that do not split evenly, as the last one of an epoch
@@ -212,7 +211,21 @@ class MeshStrategy(Strategy):
     def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
         """A block around the computation of gradients, in which those that are known are averaged over ``data``."""
         is_alone = self.world_size == 1 or self._full().data == 1
-        return nullcontext() if is_alone else self._group("data").overlapping(weight)
+        return nullcontext() if is_alone else self._group("data").overlapping(self._weight_over_data(weight))
+
+    def _weight_over_data(self, weight: float | None) -> float | None:
+        """Return the weight of a part in averages over ``data``: with ``shard`` the gradients have theirs already."""
+        return weight if self.mesh.shard == 1 else None
+
+    def share_of(self, weight: float, rows: int) -> float | None:
+        is_needed = self.world_size > 1 and self.mesh.shard > 1
+        return find_share(type(self).__name__, weight, rows, self.mesh.tensor) if is_needed else None
+
+    def average_with_loss(
+        self, gradients: Sequence[Tensor], loss: Tensor, weight: float | None = None
+    ) -> tuple[Sequence[Tensor], Tensor]:
+        """Return the gradients and the loss of the whole batch, from those of this process's part."""
+        return self.average(gradients, self._weight_over_data(weight)), self.mean(loss, weight)
 
     def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
         """The gradients of the whole batch: averaged over ``shard`` by the backward pass, and here over ``data``.
@@ -281,9 +294,9 @@ class MeshStrategy(Strategy):
 
     def _spread(self, variables: Mapping[str, Variable]) -> None:
         """Lay variables, of the model or ``slot/name`` of the optimizer, over the devices."""
-        values = values_of(list(variables.values()))
-        spread = [self._put(x, self._parts_of(name, tuple(x.shape))) for name, x in zip(variables, values, strict=True)]
-        assign_all(list(variables.values()), spread)
+        for name, variable in variables.items():  # one after another: no device need have the whole model
+            (value,) = values_of([variable])
+            assign_all([variable], [self._put(value, self._parts_of(name, tuple(value.shape)))])
 
     def _parts_of(self, name: str, shape: tuple[int, ...]) -> list[tuple[str, ...]]:
         """Return over which axes of the mesh each axis of a variable is split: the longest that can be, over shard."""

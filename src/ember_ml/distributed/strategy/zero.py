@@ -9,6 +9,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.backend.selection import active
 from ember_ml.distributed import collectives
+from ember_ml.distributed.pieces import LazyTensors, Piece, vector_piece
 from ember_ml.distributed.strategy.base import Strategy
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable, assign_all, values_of
@@ -76,6 +77,15 @@ class ZeroStrategy(Strategy):
         for part, vector in zip(parts.values(), self._vectors.values(), strict=True):
             vector.assign(named, collectives.all_gather(part.value))
 
+    def state_pieces(self, optimizer: Any) -> dict[str, Piece] | None:
+        if self.world_size == 1:
+            return None
+        found: dict[str, Piece] = {}
+        for key, part in optimizer.current_tensors().items():
+            slot, _, vector = key.partition("/")
+            found |= {f"{slot}/{name}": piece for name, piece in self._vectors[vector].pieces(part).items()}
+        return found
+
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
         """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
         if self.world_size == 1:
@@ -92,15 +102,12 @@ class ZeroStrategy(Strategy):
         if self.world_size == 1:
             optimizer.load_state_dict(state, step)
             return
-        slots: dict[str, dict[str, Tensor]] = {}
-        for key, value in state.items():
-            slot, _, name = key.partition("/")
-            slots.setdefault(slot, {})[name] = ops.asarray(value)
         parts: dict[str, Tensor] = {}
         for key, vector in self._vectors.items():
-            for slot, held in slots.items():
-                missing = [f"{slot}/{name}" for name in vector.shapes if name not in held]
-                if not missing:
+            for slot in dict.fromkeys(key.partition("/")[0] for key in state):
+                missing = [f"{slot}/{name}" for name in vector.shapes if f"{slot}/{name}" not in state]
+                if not missing:  # one tensor after another is whole
+                    held = LazyTensors(vector.shapes, lambda name, slot=slot: ops.asarray(state[f"{slot}/{name}"]))
                     parts[f"{slot}/{key}"] = vector.part_of(held)
                 elif slot in optimizer.slots_of(key):
                     raise ValueError(f"the state of the optimizer lacks {', '.join(missing)}")
@@ -128,16 +135,30 @@ class _Vector:
 
     def part_of(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """This rank's part of the vector of ``tensors``, which is not made as a whole."""
-        pieces, begin = [], 0
-        for name, size in self.sizes.items():
-            low, high = max(self.start - begin, 0), min(self.end - begin, size)
-            if low < high:
-                pieces.append(ops.reshape(tensors[name], (-1,))[low:high])
-            begin += size
+        spans = self._spans()
+        pieces = [ops.reshape(tensors[name], (-1,))[low:high] for name, (low, high) in spans.items() if low < high]
         held = sum(piece.shape[0] for piece in pieces)
         if not pieces:
             return ops.zeros((self.end - self.start,), dtype=active().dtype_of(next(iter(tensors.values()))))
         return self._fill(pieces, self.end - self.start - held)
+
+    def _spans(self) -> dict[str, tuple[int, int]]:
+        """Return where this rank's part begins and ends in each tensor; of those that it has nothing of, both alike."""
+        found, begin = {}, 0
+        for name, size in self.sizes.items():
+            low = min(max(self.start - begin, 0), size)
+            found[name] = low, max(min(self.end - begin, size), low)
+            begin += size
+        return found
+
+    def pieces(self, part: Tensor) -> dict[str, Piece]:
+        """Return what this rank's ``part`` of the vector has of each tensor; of an empty one the first rank has all."""
+        found, place = {}, 0
+        for name, (low, high) in self._spans().items():
+            if low < high or (not self.sizes[name] and self.start == 0):
+                found[name] = vector_piece(part[place : place + high - low], self.shapes[name], (low, high - low))
+            place += high - low
+        return found
 
     @staticmethod
     def _fill(pieces: list[Tensor], padding: int) -> Tensor:
