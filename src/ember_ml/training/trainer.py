@@ -433,15 +433,18 @@ class Trainer:
         if self.strategy is not None:
             batches = self.strategy.shard(batches)
         is_usual = type(self).validation_step is Trainer.validation_step
+        reads_together = self.strategy is not None and self.strategy.splits_parameters
         pending: list[tuple[Tensor, Any]] = []  # losses and their counts: read when all are computed
         with EvaluationMode(self.model):
             for batch in batches:
                 heartbeat.progress()
                 size = count_samples(batch)
-                if not size:  # a batch with fewer samples than processes
+                if not size and not reads_together:  # a batch with fewer samples than processes
                     continue
                 with compute_in(self.precision):
                     found = self.validation_step(batch)
+                if not size:  # all processes gather the parameters, and this one has no use for them
+                    continue
                 loss, prediction = found if isinstance(found, tuple) else (found, None)
                 weight = split_batch(batch)[2] if is_usual else None
                 pending.append((loss, size if weight is None else ops.sum(weight)))
