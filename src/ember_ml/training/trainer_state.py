@@ -49,7 +49,8 @@ def tensors_of(trainer: Trainer) -> dict[str, dict[str, Tensor]]:
         found["model"] = trainer.model.current_tensors()
         more["gradients"] = _collected(trainer)
     if strategy is None or strategy.state_pieces(trainer.optimizer) is None:
-        found["optimizer"] = trainer.optimizer.state_dict()
+        optimizer = trainer.optimizer
+        found["optimizer"] = optimizer.state_dict() if strategy is None else strategy.gather_state(optimizer)
     return found | {name: part for name, part in more.items() if part}
 
 

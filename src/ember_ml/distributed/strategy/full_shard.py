@@ -136,10 +136,11 @@ def find_share(strategy: str, weight: float, rows: int, repeats: int = 1) -> flo
     None where all parts have the same weight. Parts with different numbers of rows raise where the engine of the active
     backend cannot compute on them.
     """
-    if not (math.isfinite(weight) and weight >= 0):
-        raise ValueError(f"a weight is a number from 0 up, not {weight!r}")
     found = ops.to_numpy(collectives.all_gather(ops.asarray([[weight, rows]], dtype="float32"))).tolist()[::repeats]
     weights, lengths = zip(*found, strict=True)
+    wrong = [x for x in weights if not (math.isfinite(x) and x >= 0)]
+    if wrong:  # on whichever process: all raise
+        raise ValueError(f"a weight is a number from 0 up, not {wrong[0]!r}")
     if len({*lengths}) > 1 and not sharding_engine(strategy).takes_unequal_parts:
         raise ValueError(
             f"{strategy} on {active().name} computes on parts of batches of equal size, and they are "
