@@ -182,3 +182,8 @@ def count_draws(initializer: Initializer) -> int | None:
     """
     function = initializer.func if isinstance(initializer, partial) else initializer
     return _DRAWS.get(function)
+
+
+def draws_anew(initializer: Initializer) -> bool:
+    """Whether the initializer draws random numbers at each call, so that nobody else has the tensor that it returns."""
+    return isinstance(initializer, partial) and initializer.func in (_draw, _draw_scaled)

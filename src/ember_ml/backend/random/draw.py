@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ember_ml.backend.host_arrays import cast_host, host_dtypes
 from ember_ml.backend.random.distributions import Variate
 from ember_ml.backend.random.generator import Key, SeedLike, next_key
 from ember_ml.backend.random.parameters import largest_below
-from ember_ml.backend.random.threefry import FEW, MASK, few_words, fill
+from ember_ml.backend.random.threefry import FEW, MASK, aligned, few_words, fill
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import EmberDType, int32
 from ember_ml.errors import UnsupportedOp
@@ -28,13 +28,13 @@ from ember_ml.errors import UnsupportedOp
 __all__ = [
     "HOST_LANES",
     "PIECE",
+    "Change",
     "constant",
     "draw",
     "draw_changed",
     "draw_on_host",
     "host_draw",
     "permutation",
-    "scale_and_shift",
     "stretch",
 ]
 
@@ -71,43 +71,76 @@ PIECE = 8192  # numbers at a time: a formula's temporaries stay in the cache, an
 _SIGNED_WORD = Variate("signed word", int32, False, lambda lanes, word: word)
 
 
-Change = Callable[[np.ndarray], Any]
-"""A function that changes a vector of numbers in place."""
+Steps = list[tuple[Callable[..., Any], np.ndarray]]
+"""Functions of two vectors, and the number that each gets beside the vector that it changes."""
+
+
+class Change(NamedTuple):
+    """What becomes of numbers that were drawn: they are multiplied by ``scale``, then ``place`` is added."""
+
+    scale: float = 1.0
+    place: float = 0.0
+    most: np.ndarray | None = None
+    """What a sum that was rounded up is set back to, where there may be one."""
+
+    def steps(self, dtype: np.dtype, unit: float) -> Steps:
+        """Return what changes ``unit`` times the numbers of a vector, in as few passes as give the same result."""
+        scale, product = (np.array(factor, dtype) for factor in (self.scale, self.scale * unit))
+        is_exact = float(product) == float(scale) * unit
+        factors = [product] if is_exact else [np.array(unit, dtype), scale]
+        found: Steps = [(np.multiply, factor) for factor in factors if factor != 1.0]
+        if self.place != 0.0:
+            found.append((np.add, np.array(self.place, dtype)))
+        if self.most is not None:
+            found.append((np.minimum, self.most))
+        return found
+
+
+def _take(steps: Steps, out: np.ndarray) -> None:
+    for function, value in steps:
+        function(out, value, out=out)  # NumPy 2.4: by position, minimum warns
+
+
+_NO_CHANGE = Change()
+
+
+def stretch(low: float, high: float, dtype: EmberDType) -> Change:
+    """Return what makes numbers from ``low`` to below ``high`` of those from 0 to 1, as random_uniform does by ops."""
+    number, last = host_dtypes[dtype].type, largest_below((low, high), dtype.name)
+    largest = number(1.0 - 0.5 * np.finfo(number).eps) * number(high - low) + number(low)
+    return Change(high - low, low, last if largest > last else None)
 
 
 def host_draw(variate: Variate, key: tuple[int, int], count: int, change: Change | None = None) -> np.ndarray:
     """Return ``count`` numbers, computed by NumPy, and changed while they are in the processor's cache."""
     write = None if variate.wide else _IN_PLACE.get(variate.name)
-    if write is _write_uniform and count <= FEW:
+    dtype = host_dtypes[variate.dtype]
+    is_uniform = write is _write_uniform
+    steps = (change or _NO_CHANGE).steps(dtype, 2.0**-24 if is_uniform else 1.0) if change or is_uniform else []
+    if is_uniform and count <= FEW:
         first, second = few_words(key, (count + 1) // 2)
-        out = np.array([(word >> 8) * 2.0**-24 for word in (first + second)[:count]], dtype=np.float32)
-        if change is not None:
-            change(out)
+        out = np.array([word >> 8 for word in (first + second)[:count]], dtype=np.float32)
+        _take(steps, out)
         return out
-    out = np.empty(count, dtype=host_dtypes[variate.dtype])
-    filling = partial(_write_formula, variate) if write is None else partial(write, variate)
-    fill(out, key, filling if change is None else partial(_write_changed, filling, change), variate.wide)
+    out = aligned(count, dtype)
+    fill(out, key, partial(write or _write_formula, variate, steps), variate.wide)
     return out
 
 
-def _write_changed(write: Callable[..., None], change: Change, out: np.ndarray, *words: np.ndarray) -> None:
-    write(out, *words)
-    change(out)
-
-
-def _write_formula(variate: Variate, out: np.ndarray, *words: np.ndarray) -> None:
+def _write_formula(variate: Variate, steps: Steps, out: np.ndarray, *words: np.ndarray) -> None:
     for start in range(0, len(out), PIECE):
         piece = slice(start, start + PIECE)
         out[piece] = variate.formula(HOST_LANES, *(word[piece].view(np.int32) for word in words))
+    _take(steps, out)
 
 
-def _write_uniform(variate: Variate, out: np.ndarray, words: np.ndarray) -> None:
-    np.right_shift(words, 8, words)
+def _write_uniform(variate: Variate, steps: Steps, out: np.ndarray, words: np.ndarray) -> None:
+    np.right_shift(words, _UPPER_BITS, words)
     np.copyto(out, words.view(np.int32), casting="unsafe")  # signed ones, which more processors convert many at a time
-    np.multiply(out, np.float32(2.0**-24), out)
+    _take(steps, out)
 
 
-def _write_bernoulli(variate: Variate, out: np.ndarray, words: np.ndarray) -> None:
+def _write_bernoulli(variate: Variate, steps: Steps, out: np.ndarray, words: np.ndarray) -> None:
     bound = int(variate.parameters[0] * 2.0**32)
     if bound > MASK:
         out[:] = True
@@ -115,6 +148,7 @@ def _write_bernoulli(variate: Variate, out: np.ndarray, words: np.ndarray) -> No
         np.less(words, np.uint32(bound), out)
 
 
+_UPPER_BITS = np.array(8, dtype=np.uint32)
 _IN_PLACE = {"uniform": _write_uniform, "bernoulli": _write_bernoulli}
 """What is drawn most often, in fewer passes over memory than by its formula, with the same numbers."""
 
@@ -140,23 +174,6 @@ def draw_changed(
     if own is not None and own.takes(variate, key, device):
         return own.draw(variate, key, shape, device), False
     return backend.from_host(host_draw(variate, key, math.prod(shape), change).reshape(shape), device), True
-
-
-def stretch(out: np.ndarray, low: float, high: float) -> None:
-    """Change numbers from 0 to 1 to numbers from ``low`` to below ``high``, as random_uniform does by ops."""
-    number = out.dtype.type
-    np.multiply(out, number(high - low), out)
-    np.add(out, number(low), out)
-    np.minimum(out, largest_below((low, high), out.dtype.name), out=out)  # the sum may have been rounded up to high
-
-
-def scale_and_shift(out: np.ndarray, scale: float, place: float) -> None:
-    """Multiply numbers by ``scale`` and add ``place``, but for those that change nothing."""
-    number = out.dtype.type
-    if scale != 1.0:
-        np.multiply(out, number(scale), out)
-    if place != 0.0:
-        np.add(out, number(place), out)
 
 
 def permutation(count: int, device: str | None, seed: SeedLike | None) -> Any:

@@ -114,9 +114,11 @@ class Layer(Module):
         """Make the parameter ``name`` with the values of the initializer, on the device of the layer."""
         how = _values.get()
         if how == "drawn":
+            draw = initializers.get(initializer)
             with nullcontext() if self._device is None else ops.use_device(self._device):
-                value = initializers.get(initializer)(tuple(shape), dtype)
-            made = Parameter(value if self._device is None else ops.to_device(value, self._device))
+                value = draw(tuple(shape), dtype)
+            value = value if self._device is None else ops.to_device(value, self._device)
+            made = Parameter.holding(value) if initializers.draws_anew(draw) else Parameter(value)  # which copies it
         elif how == "deferred":
             made = DeferredParameter(initializers.get(initializer), tuple(shape), as_dtype(dtype), self._device)
         else:

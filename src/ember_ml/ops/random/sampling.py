@@ -8,20 +8,12 @@ precision is drawn in float32 and rounded.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import ember_ml.ops as ops
 from ember_ml.backend.common.shapes import as_shape, broadcast
 from ember_ml.backend.random import distributions, generator, rejection_sampling
-from ember_ml.backend.random.draw import (
-    constant,
-    draw,
-    draw_changed,
-    draw_on_host,
-    scale_and_shift,
-    stretch,
-)
+from ember_ml.backend.random.draw import Change, constant, draw, draw_changed, draw_on_host, stretch
 from ember_ml.backend.random.generator import Generator, SeedLike
 from ember_ml.backend.random.parameters import checked_integer, checked_number, largest_below, read_parameter
 from ember_ml.core.dtypes import DEFAULT_INT, EmberDType, as_dtype, bfloat16, float32, float64
@@ -95,7 +87,7 @@ def random_uniform(
         if low == 0.0 and high == 1.0:
             return ops.cast(_round_down(draw(kind, shape, device, seed), asked), asked)
         span = checked_number(high - low, "maxval - minval", 0.0, ops.finfo(wide).max)
-        change = partial(stretch, low=low, high=high) if asked is wide else None
+        change = stretch(low, high, wide) if asked is wide else None
         numbers, on_host = draw_changed(kind, shape, device, seed, change)
         if on_host and change is not None:
             return numbers
@@ -411,7 +403,7 @@ def _draw_shifted(
     place, scale = _check_parameter(place_name, place, shape), _check_parameter(scale_name, scale, shape)
     asked = _choose_dtype(dtype, place, scale)
     if isinstance(place, float) and isinstance(scale, float) and asked.itemsize > 2:
-        change = partial(scale_and_shift, scale=checked_number(scale, scale_name, 0.0), place=place)
+        change = Change(checked_number(scale, scale_name, 0.0), place)
         numbers, is_done = draw_changed(kind.within(asked), shape, device, seed, change)
         if is_done:
             return numbers
