@@ -87,6 +87,8 @@ def moments_normalization(
             of_rows = _ManyRows.apply if count > _MOST_ROWS else _moments_by_cpu_kernel
             result, mean, variance = of_rows(rows, offset, scale, epsilon)
             return result.reshape(x.shape), mean, variance
+        if place == 1:  # as layers have it: nothing is to be moved
+            return _moments_by_cpu_kernel(x.contiguous(), offset, scale, epsilon)
         second = x.movedim(place, 1).contiguous()
         result, mean, variance = _moments_by_cpu_kernel(second, offset, scale, epsilon)
         return result.movedim(1, place), mean, variance
@@ -106,7 +108,7 @@ def _moments_by_cpu_kernel(
     channels = x.shape[1]
     count = x.numel() // channels
     # as running values that move all the way, since what it saves of the variance is 1 / sqrt(variance + epsilon)
-    mean, variance = torch.zeros(2, channels, dtype=x.dtype, device=x.device)
+    mean, variance = x.new_zeros(channels), x.new_zeros(channels)
     result = torch.native_batch_norm(x, scale, offset, mean, variance, True, 1.0, epsilon)[0]
     return result, mean, variance * ((count - 1) / count)
 
