@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ember_ml.backend.common.attention import by_groups, check_attention, scale_of
+from ember_ml.backend.host_arrays import as_float32
 from ember_ml.backend.numpy.cache_blocks import blocks
 
 _BLOCK = 1 << 19  # scores
@@ -22,8 +23,8 @@ def dot_product_attention(
     check_attention(query.shape, key.shape, value.shape, bias, mask)
     own, factor = query.dtype, scale_of(scale, query.shape)
     if own.itemsize < 4:
-        query, key, value = (x.astype(np.float32) for x in (query, key, value))
-        bias = None if bias is None else bias.astype(np.float32)
+        query, key, value = (as_float32(x) for x in (query, key, value))
+        bias = None if bias is None else as_float32(bias)
     batch, queries, all_heads, dim = query.shape
     keys, heads, width = value.shape[1:]
     places = (batch, heads, all_heads // heads, queries)

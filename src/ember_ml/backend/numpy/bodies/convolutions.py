@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ember_ml.backend.common.convolution import Sliding, convolution, is_channels_first
+from ember_ml.backend.host_arrays import as_float32
 from ember_ml.backend.numpy.cache_blocks import blocks
 
 _BLOCK = 1 << 19  # elements of the matrix of windows; measured: two thirds of the time of one whole matrix
@@ -26,7 +27,7 @@ def conv(
     sliding, groups = convolution(x.shape, kernel.shape, strides, padding, data_format, dilation_rate)
     own, first = x.dtype, is_channels_first(data_format, x.ndim)
     if own.itemsize < 4:
-        x, kernel = x.astype(np.float32), kernel.astype(np.float32)
+        x, kernel = as_float32(x), as_float32(kernel)
     if first:
         x = np.moveaxis(x, 1, -1)
     if sliding.is_padded:

@@ -9,7 +9,7 @@ import numpy as np
 from ember_ml.backend.common.axes import axes_of, count_along, reduced_shape
 from ember_ml.backend.common.normalization import spread_shape
 from ember_ml.backend.contract import Body, ByDType
-from ember_ml.backend.host_arrays import cast_host
+from ember_ml.backend.host_arrays import as_float32, cast_host
 from ember_ml.backend.numpy.bodies.reductions import total
 from ember_ml.core import dtypes as dt
 
@@ -20,8 +20,8 @@ def _in_float32(native: Body) -> ByDType:
     """Wrap a body of several tensors to compute half precision in float32."""
 
     def body(x: Array, *args: Any) -> Array:
-        wide = (y.astype(np.float32) if isinstance(y, np.ndarray) else y for y in args)
-        return cast_host(native(x.astype(np.float32), *wide), x.dtype)
+        wide = (as_float32(y) if isinstance(y, np.ndarray) else y for y in args)
+        return cast_host(native(as_float32(x), *wide), x.dtype)
 
     return ByDType(native, dict.fromkeys(dt.HALVES, body))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ember_ml.backend.common.linalg import check_linear
 from ember_ml.backend.contract import Body, ByDType
-from ember_ml.backend.host_arrays import cast_host, host_dtypes
+from ember_ml.backend.host_arrays import as_float32, cast_host, host_dtypes
 from ember_ml.core import dtypes as dt
 
 _HALVES = frozenset(host_dtypes[half] for half in dt.HALVES)
@@ -21,8 +21,8 @@ def _through_float32(native: Body) -> Body:
 
     # NumPy 2.4: multiplies float16 without BLAS, a thousand times slower; with ml_dtypes 0.6: bfloat16 becomes float32
     def body(x: np.ndarray, *rest: Any) -> np.ndarray:
-        wide = [y.astype(np.float32) if isinstance(y, np.ndarray) else y for y in rest]
-        return cast_host(np.asarray(native(x.astype(np.float32), *wide)), x.dtype)
+        wide = [as_float32(y) if isinstance(y, np.ndarray) else y for y in rest]
+        return cast_host(np.asarray(native(as_float32(x), *wide)), x.dtype)
 
     return body
 
@@ -63,7 +63,7 @@ vecdot = _in_float32(_vecdot)
 def einsum(subscripts: str, operands: Sequence[np.ndarray]) -> Any:
     half = operands[0].dtype
     if half in _HALVES:
-        wide = [x.astype(np.float32) for x in operands]
+        wide = [as_float32(x) for x in operands]
         return cast_host(np.asarray(np.einsum(subscripts, *wide, optimize=True)), half)
     # NumPy 2.4: without optimize, matrices are multiplied element by element; full sums are scalars
     return np.asarray(np.einsum(subscripts, *operands, optimize=True))

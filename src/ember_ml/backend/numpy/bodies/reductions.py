@@ -14,7 +14,7 @@ import numpy as np
 
 from ember_ml.backend.common.axes import axes_of, check_initial, check_scalar_axis, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
-from ember_ml.backend.host_arrays import cast_host, host_dtypes
+from ember_ml.backend.host_arrays import as_float32, cast_host, host_dtypes
 from ember_ml.core import dtypes as dt
 
 Array = np.ndarray[Any, Any]
@@ -33,7 +33,7 @@ def through_float32(native: Body) -> Body:
     """Wrap ``native`` to compute half precision in float32 and cast a float32 result back."""
 
     def body(x: Array, *args: Any) -> Any:
-        result = native(x.astype(np.float32), *args)
+        result = native(as_float32(x), *args)
         return cast_host(result, x.dtype) if result.dtype == np.float32 else result
 
     return body
@@ -57,7 +57,7 @@ def accumulating(native: Body) -> ByDType:
         if dtype is not None:
             x = cast_host(x, dtype)
         half = x.dtype in _HALVES
-        result = native(x.astype(np.float32) if half else x, axis, None, *rest)
+        result = native(as_float32(x) if half else x, axis, None, *rest)
         return cast_host(result, dtype or (x.dtype if half else result.dtype))
 
     return ByDType(native, dict.fromkeys(dt.HALVES, body), body)
