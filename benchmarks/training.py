@@ -75,7 +75,9 @@ def check(name: str, steps: dict[str, Step]) -> None:
     for count in range(3):
         found = {key: float(np.asarray(ops.to_numpy(step()))) for key, step in steps.items() if key != "keras"}
         low, high = min(found.values()), max(found.values())
-        assert high - low < (1e-3 if "resnet" in name else 2e-4) * max(high, 0.1), (name, count, found)
+        # Adam's first steps move each weight by the rate, however small its gradient: there the order of sums shows
+        allowed = 1e-3 * max(high, 0.25) if "resnet" in name else 2e-4 * max(high, 0.1)
+        assert high - low < allowed, (name, count, found)
 
 
 def best_times(steps: dict[str, Step], seconds: float, clock: Callable[[], float]) -> dict[str, float]:
