@@ -12,6 +12,7 @@ from ember_ml.errors import DeviceError
 from ember_ml.nn import blocks
 from ember_ml.nn.layers import channel_mixing, sequence_mixing
 from ember_ml.nn.layers.base import Layer
+from ember_ml.training import optimizers
 
 # the arguments of each layer that has parameters, and the shape of an input
 ARGUMENTS: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
@@ -128,3 +129,12 @@ def test_a_device_that_is_not_there_is_named(backend: str) -> None:
 def test_half_precision_from_the_start(backend: str, dtype: str) -> None:
     layer = nn.Linear(3, 4, dtype=dtype, device="cpu")
     assert str(ops.dtype(layer(ops.ones((2, 3), dtype, device="cpu")))) == dtype
+
+
+def test_an_initializer_of_ones_own_keeps_its_tensor(backend: str) -> None:
+    shared = ops.ones((3, 2))
+    first, second = (nn.Linear(2, 3, initializer=lambda shape, dtype: shared) for _ in range(2))
+    first.weight = ops.multiply(first.weight, 0.0)
+    optimizers.SGD(1.0).update(second, {"weight": ops.ones((3, 2)), "bias": ops.zeros(3)})
+    assert ops.to_numpy(shared).tolist() == [[1.0, 1.0]] * 3
+    assert ops.to_numpy(second.weight).tolist() == [[0.0, 0.0]] * 3

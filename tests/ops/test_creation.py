@@ -1,6 +1,7 @@
 """Creation, conversion, dtypes and devices: what the contract's generic tests cannot see."""
 
 import math
+import struct
 import warnings
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,7 @@ from ember_ml import dtypes as dt
 from ember_ml import ops
 from ember_ml.errors import DeviceError, UnsupportedDType
 from ember_ml.nn import tensor
+from tests.subnormals import keeps_subnormals
 
 ALL = sorted(dt.ALL, key=lambda dtype: dtype.name)
 
@@ -159,6 +161,16 @@ def test_casts_take_any_name_of_a_dtype(backend: str) -> None:
     assert ops.item(ops.cast(0.1, "float64")) == 0.1
     with pytest.raises(TypeError, match="not a dtype"):
         ops.cast(x, "text")
+
+
+def test_every_float16_number_becomes_its_float32_number(backend: str) -> None:
+    least = 0 if keeps_subnormals(backend) else 0x400
+    bits = [sign + number for sign in (0, 0x8000) for number in (0, *range(least, 0x8000))]
+    wanted = struct.unpack(f"<{len(bits)}e", struct.pack(f"<{len(bits)}H", *bits))
+    halves = ops.array(wanted, dtype="float16")
+    for step in (1, 2):
+        found = ops.to_numpy(ops.cast(halves[::step], "float32")).tolist()
+        assert [*map(str, found)] == [*map(str, wanted[::step])]  # zeros with their signs, and NaN
 
 
 def test_saturating_casts(backend: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import itertools
 import json
 import math
@@ -34,6 +35,7 @@ from tests.reference.randomness import (
     same_bits,
     words_of,
 )
+from tests.subnormals import keeps_subnormals
 
 SEEDS = st.integers(0, 2**64 - 1)
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -268,6 +270,20 @@ def test_upper_bound_is_never_reached(backend: str) -> None:
         x = ops.random_uniform(200_000, 1.0, 2.0, dtype, seed=0)
         assert float(ops.to_numpy(ops.max(x))) < 2.0
         assert float(ops.to_numpy(ops.max(ops.random_uniform(200_000, dtype=dtype, seed=0)))) < 1.0
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.3, 0.2), (1.0, 2.0), (0.0, 1e-40), (5.0, 5.0), (-1e30, 1e30)])
+def test_bounds_stretch_the_numbers_from_0_to_1(backend: str, low: float, high: float) -> None:
+    """By a product, a sum and a bound, each rounded to float32, however many of them the host computes at once."""
+    if high == 1e-40 and not keeps_subnormals(backend):
+        pytest.skip("it takes subnormal numbers for 0")
+    single = ctypes.c_float
+    span, start = single(high - low).value, single(low).value
+    plain = ops.to_numpy(ops.random_uniform(1001, seed=3)).tolist()
+    sums = [single(single(x * span).value + start).value for x in plain]
+    found = ops.to_numpy(ops.random_uniform(1001, low, high, seed=3)).tolist()
+    assert found == [x if x < high or low == high else found[i] for i, x in enumerate(sums)]
+    assert low == high or max(found) < high
 
 
 def test_truncated_normal_numbers_stay_within_two_deviations(backend: str) -> None:

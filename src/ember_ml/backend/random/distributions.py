@@ -25,6 +25,7 @@ __all__ = [
     "LAPLACE",
     "LONG_WORD",
     "NORMAL",
+    "NORMAL_CENTRE",
     "TRUNCATED_NORMAL",
     "UNIFORM",
     "WORD",
@@ -34,6 +35,7 @@ __all__ = [
     "bernoulli",
     "integers",
     "log",
+    "normal_beyond",
 ]
 
 
@@ -223,20 +225,24 @@ def _half_quantile(p: _Precision, lanes: Lanes, q: Any, tail_of: Callable[[Any],
 
     ``tail_of(source)`` is the probability above it.
     """
-    centre, side, *far = p.quantile
-
-    def beyond(source: Any) -> Any:
-        t = lanes.keep(lanes.sqrt(-_log(p, lanes, tail_of(source))))
-        u = lanes.keep(t - 1.6)
-        found = _polynomial(side[0], u) / _polynomial(side[1], u)
-        for numerator, denominator in far:
-            u = lanes.keep(t - 5.0)
-            found = lanes.where(t > 5.0, _polynomial(numerator, u) / _polynomial(denominator, u), found)
-        return found
-
+    numerator, denominator = p.quantile[0]
     t = lanes.keep(0.180625 - q * q)
-    near = q * (_polynomial(centre[0], t) / _polynomial(centre[1], t))
-    return lanes.keep(lanes.otherwise(q <= 0.425, near, beyond, source))
+    near = q * (_polynomial(numerator, t) / _polynomial(denominator, t))
+    return lanes.keep(
+        lanes.otherwise(q <= 0.425, near, lambda source: _beyond_centre(p, lanes, tail_of(source)), source)
+    )
+
+
+def _beyond_centre(p: _Precision, lanes: Lanes, tail: Any) -> Any:
+    """Return the positive normal number that has the small probability ``tail`` above itself."""
+    (numerator, denominator), *far = p.quantile[1:]
+    t = lanes.keep(lanes.sqrt(-_log(p, lanes, tail)))
+    u = lanes.keep(t - 1.6)
+    found = _polynomial(numerator, u) / _polynomial(denominator, u)
+    for numerator, denominator in far:
+        u = lanes.keep(t - 5.0)
+        found = lanes.where(t > 5.0, _polynomial(numerator, u) / _polynomial(denominator, u), found)
+    return found
 
 
 def _uniform(p: _Precision, lanes: Lanes, *words: Any) -> Any:
@@ -256,6 +262,15 @@ def _normal(p: _Precision, lanes: Lanes, *words: Any) -> Any:
 
 
 _WITHIN_TWO = 0.4772498680518208  # the probability of a normal number between 0 and 2
+
+
+NORMAL_CENTRE = _SEVEN_DIGITS[0]
+"""The polynomials of the middle 85% of float32 normal numbers."""
+
+
+def normal_beyond(lanes: Lanes, k: Any) -> Any:
+    """Return the positive float32 normal numbers beyond the centre, of magnitudes ``k`` of 31 bits."""
+    return _beyond_centre(_SINGLE, lanes, _middle(_SINGLE, lanes, k ^ (2**31 - 1), 0.5))
 
 
 def _truncated_normal(p: _Precision, lanes: Lanes, *words: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from ember_ml.backend.capabilities import NativeRandom
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.host_arrays import cast_host, host_dtypes
-from ember_ml.backend.random.distributions import Variate
+from ember_ml.backend.random.distributions import NORMAL_CENTRE, Variate, normal_beyond
 from ember_ml.backend.random.generator import Key, SeedLike, next_key
 from ember_ml.backend.random.parameters import largest_below
 from ember_ml.backend.random.threefry import FEW, MASK, aligned, few_words, fill
@@ -148,8 +148,33 @@ def _write_bernoulli(variate: Variate, steps: Steps, out: np.ndarray, words: np.
         np.less(words, np.uint32(bound), out)
 
 
-_UPPER_BITS = np.array(8, dtype=np.uint32)
-_IN_PLACE = {"uniform": _write_uniform, "bernoulli": _write_bernoulli}
+def _write_normal(variate: Variate, steps: Steps, out: np.ndarray, words: np.ndarray) -> None:
+    above, below, t = (np.empty_like(out) for _ in range(3))
+    np.right_shift(words, _ONE_BIT, t.view(np.uint32))
+    np.copyto(out, t.view(np.int32), casting="unsafe")
+    np.add(out, np.float32(0.5), out)
+    np.multiply(out, np.float32(2.0**-32), out)
+    others = np.flatnonzero(out > np.float32(0.425))
+    np.multiply(out, out, t)
+    np.subtract(np.float32(0.180625), t, t)
+    for coefficients, total in zip(NORMAL_CENTRE, (above, below), strict=True):
+        first, *middle, last = map(np.float32, coefficients)
+        np.multiply(t, first, total)
+        for coefficient in middle:
+            np.add(total, coefficient, total)
+            np.multiply(total, t, total)
+        np.add(total, last, total)
+    np.divide(above, below, above)
+    np.multiply(out, above, out)
+    out[others] = normal_beyond(HOST_LANES, (words.take(others) >> _ONE_BIT).view(np.int32))
+    np.left_shift(words, _SIGN_PLACE, words)  # the lowest bit is the sign
+    bits = out.view(np.uint32)
+    np.bitwise_xor(bits, words, bits)
+    _take(steps, out)
+
+
+_ONE_BIT, _UPPER_BITS, _SIGN_PLACE = (np.array(places, dtype=np.uint32) for places in (1, 8, 31))
+_IN_PLACE = {"uniform": _write_uniform, "bernoulli": _write_bernoulli, "normal": _write_normal}
 """What is drawn most often, in fewer passes over memory than by its formula, with the same numbers."""
 
 
