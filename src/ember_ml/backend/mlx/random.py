@@ -25,12 +25,12 @@ def derive(words: mx.array, number: int) -> mx.array:
     return mx.stack(list(lane_key(state, number, lambda x: x.astype(mx.int32))))
 
 
-_MANY_STEPS = frozenset({"normal", "truncated_normal", "exponential", "laplace", "gumbel"})
+_BY_HOST = frozenset({"uniform", "normal", "truncated_normal", "exponential", "laplace", "gumbel"})
 
 
 def takes(variate: Variate, key: Key, device: str | None) -> bool:
     # MLX 0.32: one pass over memory for each step of a formula, which on the CPU takes longer than the host
-    return type(key) is not tuple or device != "cpu" or variate.name not in _MANY_STEPS
+    return type(key) is not tuple or device != "cpu" or variate.name not in _BY_HOST
 
 
 class _Lanes:
