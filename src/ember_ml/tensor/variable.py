@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,9 +16,10 @@ from ember_ml.core.dtypes import EmberDType
 from ember_ml.tensor.ember_tensor import EmberTensor
 from ember_ml.tensor.var import Var
 
-__all__ = ["Variable", "assign_all", "keep", "put_back", "values_of"]
+__all__ = ["Loan", "Variable", "assign_all", "keep", "put_back", "settle", "values_of"]
 
-_lock = threading.Lock()
+_lock = threading.RLock()
+_has_lent = False  # whether a loan was ever opened: only then those who write ask for one
 
 
 class Variable:
@@ -26,7 +28,7 @@ class Variable:
     Inside a ``use_backend`` scope it is copied at each reading, and stays where it was until it is assigned to.
     """
 
-    __slots__ = ("__weakref__", "held", "home")
+    __slots__ = ("__weakref__", "held", "home", "lender")
 
     recording: Any = None
     """A function that gives a context in which gradients with respect to the variable are recorded, if that needs one.
@@ -38,6 +40,14 @@ class Variable:
     """The native tensor. It is the variable's own: an optimizer may change it in place."""
     home: Backend
     """The backend of the native tensor."""
+    lender: Loan
+    """What has the tensor while ``held`` and ``home`` are not set."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("held", "home"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        self.lender.close()
+        return getattr(self, name)
 
     def __init__(self, value: Any) -> None:
         backend = backends.active()
@@ -75,6 +85,8 @@ class Variable:
     def assign(self, value: Any) -> None:
         """Hold another value. As a method, since not every version of torch.compile traces the setter of a property."""
         backend = backends.active()
+        if _has_lent:
+            settle((self,))
         if backend.is_native(value):
             self.held, self.home = value, backend
             return
@@ -151,7 +163,45 @@ def _is_recorded(x: Any, backend: Backend) -> bool:
 
 
 def _slots_of(cls: type) -> list[str]:
-    return [name for base in cls.__mro__ for name in getattr(base, "__slots__", ()) if name != "__weakref__"]
+    names = [name for base in cls.__mro__ for name in getattr(base, "__slots__", ())]
+    return [name for name in names if name not in ("__weakref__", "lender")]
+
+
+class Loan:
+    """The tensors of variables that a program takes and gives at each call, while nobody else asks for them.
+
+    The variables hold nothing meanwhile, so that a step of training need not touch them. Whoever reads one, or writes
+    it by a function of this file, closes the loan: then all of them have their tensors again.
+    """
+
+    __slots__ = ("_backend", "_variables", "values")
+
+    values: list[Any] | None
+    """The native tensors; None while the loan is closed."""
+
+    def __init__(self, variables: Sequence[Variable], backend: Backend) -> None:
+        self._variables = [weakref.ref(variable) for variable in variables]  # which hold the loan
+        self._backend, self.values = backend, None
+
+    def open(self, variables: Sequence[Variable]) -> None:
+        """Take the tensors of all variables, unless one of them is on another backend."""
+        global _has_lent
+        values = [variable.held for variable in variables if variable.home is self._backend]
+        if len(values) != len(variables):
+            return
+        _has_lent, self.values = True, values
+        for variable in variables:
+            variable.lender = self
+            del variable.held, variable.home
+
+    def close(self) -> None:
+        """Let the variables hold their tensors again."""
+        with _lock:
+            values, self.values = self.values, None
+            for found, native in zip(self._variables, values or (), strict=False):
+                variable = found()
+                if variable is not None:
+                    variable.held, variable.home = native, self._backend
 
 
 def own(value: Any, backend: Backend) -> Any:
@@ -178,6 +228,12 @@ def values_of(variables: Sequence[Variable]) -> list[Any]:
     return [x.held if x.home is process else x.value for x in variables]
 
 
+def settle(variables: Iterable[Variable]) -> None:
+    """Close the loans that have the tensors of ``variables``, which are written next."""
+    for variable in variables:
+        variable.home  # noqa: B018
+
+
 Kept = list[tuple[Variable, Any, Any]]
 
 
@@ -188,6 +244,8 @@ def keep(variables: Iterable[Variable]) -> Kept:
 
 def put_back(kept: Kept) -> None:
     """Let variables hold again what they held."""
+    if _has_lent:
+        settle([variable for variable, _, _ in kept])
     for variable, held, home in kept:
         variable.held, variable.home = held, home
 
@@ -195,5 +253,7 @@ def put_back(kept: Kept) -> None:
 def assign_all(variables: Sequence[Variable], natives: Sequence[Any]) -> None:
     """Make ``natives``, of the active backend, the tensors of ``variables``."""
     backend = backends.active()
+    if _has_lent:
+        settle(variables)
     for variable, native in zip(variables, natives, strict=True):
         variable.held, variable.home = native, backend

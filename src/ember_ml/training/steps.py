@@ -216,7 +216,9 @@ class TrainingStep:
             self.optimizer.make_slots(state.named)  # which the program takes and gives
             self._laziness = backend.laziness
             parts = batch if isinstance(batch, tuple | list) else (batch,)
-            result = self._compiled_update(*parts) if self.used is None else self._compiled_update(*parts, used=self.used)
+            result = (
+                self._compiled_update(*parts) if self.used is None else self._compiled_update(*parts, used=self.used)
+            )
         elif self.strategy is None:
             result = self._step(backend, state, is_compiled, given)
         else:

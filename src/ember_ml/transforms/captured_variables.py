@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend
 from ember_ml.core import trees
-from ember_ml.tensor.variable import Variable, assign_all, keep, put_back, values_of
+from ember_ml.tensor.variable import Loan, Variable, assign_all, keep, put_back, settle, values_of
 from ember_ml.transforms import change_counter
 
 __all__ = ["Holder", "State", "find_holders"]
@@ -82,7 +82,7 @@ class Holder:
 class State:
     """The variables of the holders that a compiled function uses."""
 
-    __slots__ = ("holders", "key", "renewed", "uncounted", "variables", "version")
+    __slots__ = ("_loan", "holders", "key", "renewed", "uncounted", "variables", "version")
 
     holders: Sequence[Holder]
     key: Hashable
@@ -100,6 +100,7 @@ class State:
         self.renewed = [renewed for holder in holders if (renewed := holder.renewed()) is not None]
         # the same parameter may be found in several modules
         self.variables = list(dict.fromkeys([variable for variables, _ in found for variable in variables]))
+        self._loan: Loan | None = None
         self.key = (tuple([key for _, key in found]), len(self.variables))
 
     @classmethod
@@ -125,6 +126,8 @@ class State:
 
         def with_state(*natives: Any) -> Any:
             given = natives[:count]
+            if returns_all:
+                settle(taken)
             for variable, native in zip(taken, natives[:start], strict=True):
                 variable.held = native
             for holder in holders:
@@ -157,7 +160,7 @@ class State:
                 kept = keep(variables)
                 assign_all(variables, held)
         for renewed in self.renewed:
-            values.append(renewed.take(backend))
+            values += (renewed.take(backend),)
         try:
             result, new, (portable, changed, done) = program(held, values + natives)
         finally:  # during a trace the variables hold traced tensors
@@ -176,6 +179,36 @@ class State:
         for place, what, start, end in done:
             self.holders[place].after_run(what, new[start:end])
         return result, portable
+
+    def run_again(self, program: Callable[..., Any], natives: list[Any], backend: Backend) -> tuple[Any, Any]:
+        """Run a program that returns the tensors of all variables, which it has lent from then on."""
+        loan = self._loan
+        if loan is None or loan.values is None or selection.has_scopes:
+            result = self.run(program, natives, backend)
+            if self.variables and not selection.has_scopes:
+                self._loan = loan or Loan(self.variables, backend)
+                self._loan.open(self.variables)
+            return result
+        held, values = loan.values, []
+        for renewed in self.renewed:
+            values += (renewed.take(backend),)
+        try:
+            result, new, (portable, _, done) = program(held, values + natives)
+        except BaseException:
+            self._settle(loan, held, values)
+            raise
+        if loan.values is held and len(new) == len(held):
+            loan.values = new
+        else:  # somebody has asked for a variable, or the program was traced anew, with traced tensors in the variables
+            self._settle(loan, new[: len(held)], values)
+        for place, what, start, end in done:
+            self.holders[place].after_run(what, new[start:end])
+        return result, portable
+
+    def _settle(self, loan: Loan, natives: Sequence[Any], values: Sequence[Any]) -> None:
+        loan.close()
+        assign_all(self.variables, natives)
+        assign_all([renewed.variable for renewed in self.renewed], values)
 
 
 _NOTHING = State((), (), None)

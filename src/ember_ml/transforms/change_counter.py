@@ -12,7 +12,7 @@ _numbers: dict[Hashable, int] = {}
 
 
 def count_change() -> int:
-    """Count that a module was made, or got another part, setting or mode, or an optimizer other slots; return the count."""
+    """Count that a module was made or got another part, setting or mode, or an optimizer other slots; return it."""
     global count
     count += 1
     return count

@@ -49,8 +49,7 @@ class Compiled:
         self.function, self.replaces = function, replaces
         self.programs = {}
         self._last: tuple[Any, ...] | None = None
-        """The last call: its backend, the dtype of ``autocast``, the types of the arguments where they are but
-        tensors, the form of the arguments, the state, and the program that ran."""
+        """The last call: its backend, dtype of ``autocast`` and kinds of arguments, its state, the program that ran."""
         self.lock = threading.Lock()
         self.has_warned = False
         update_wrapper(self, function)
@@ -114,8 +113,7 @@ class Compiled:
         if program is None:
             program = self._program(key, backend, engine, structure, others, state, half)
         if type(structure) is tuple:
-            kinds = [backend.tensor_type] * len(args) if all([form is True for form in structure]) else None
-            self._last = (backend, half, kinds, structure, state, program)
+            self._last = (backend, half, _kinds_of(args), state, program)
         return _finish(*state.run(program, natives, backend), backend)
 
     def repeat(self, args: Sequence[Any]) -> Any:
@@ -126,28 +124,39 @@ class Compiled:
         last = self._last
         if last is None:
             return CHANGED
-        backend, half, kinds, structure, state, program = last
+        backend, half, kinds, state, program = last
         if selection.has_scopes:
             if backend is not active() or half is not half_here() or watcher_here() is not None:
                 return CHANGED
         elif backend is not selection._process or half is not None:
             return CHANGED
-        natives: list[Any] = []
-        if kinds is not None:
-            if [*map(type, args)] != kinds:
-                return CHANGED
-            natives += args
-        elif _flatten_natives(args, backend.tensor_type, natives) != structure:
+        if len(args) != len(kinds) or backend.is_tracing():
             return CHANGED
-        if state.version is not None:
+        natives: list[Any] = []
+        for arg, kind in zip(args, kinds, strict=False):
+            cls = type(arg)
+            if cls is kind:
+                natives += (arg,)
+            elif type(kind) is not tuple:
+                if arg is not kind:  # None
+                    return CHANGED
+            elif cls is dict and [*arg] == kind[2] and [*map(type, arg.values())] == kind[1]:
+                natives += arg.values()
+            elif cls is kind[0] and [*map(type, arg)] == kind[1]:
+                natives += arg
+            else:
+                return CHANGED
+        if state.version is None:
+            result, _, portable = program(natives[:0], natives)
+        else:
             if state.version != change_counter.count:
                 return CHANGED
             for watched in state.uncounted:
                 if not watched.is_current():
                     return CHANGED
-        if backend.is_tracing():
-            return CHANGED
-        result, portable = state.run(program, natives, backend)
+            # a lazy backend is asked for all variables after each call
+            run = state.run_again if self.replaces and backend.laziness is None else state.run
+            result, portable = run(program, natives, backend)
         return result if portable is None and not selection.has_scopes else _finish(result, portable, backend)
 
     def _program(
@@ -230,6 +239,20 @@ def _flatten_natives(args: Sequence[Any], tensor_type: type, natives: list[Any])
         else:
             return None
     return tuple(form) if [*map(type, natives)].count(tensor_type) == len(natives) else None
+
+
+def _kinds_of(args: Sequence[Any]) -> list[Any]:
+    """Return what tells arguments of such a form: types of tensors, None, and for containers all that is alike."""
+    kinds: list[Any] = []
+    for arg in args:
+        cls = type(arg)
+        if cls is dict:
+            kinds.append((cls, [*map(type, arg.values())], [*arg]))
+        elif cls is list or cls is tuple:
+            kinds.append((cls, [*map(type, arg)], None))
+        else:
+            kinds.append(None if arg is None else cls)
+    return kinds
 
 
 def _build_args(form: tuple[Any, ...], natives: Iterator[Any]) -> list[Any]:

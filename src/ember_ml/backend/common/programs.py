@@ -1,4 +1,4 @@
-"""Programs of compilers that trace a function to one of arrays: keep beside them what else the function returned."""
+"""Programs of compilers that run a function once on traced arrays: keep what it returned besides arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 
 from ember_ml.core import trees
 
-__all__ = ["Form", "TracedProgram"]
+__all__ = ["Form", "TracedProgram", "follows_python", "run_uncompiled"]
+
+
+def follows_python() -> bool:
+    return False
+
+
+def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
+    function(*args)
 
 
 class Form(NamedTuple):
@@ -47,7 +55,7 @@ class TracedProgram:
     def record(
         self, tensors: Sequence[Any], array_type: type, result: Any, others: Sequence[Any], note: Any, drawn: int
     ) -> tuple[Any, list[Any]]:
-        """Keep the form of what a trace with ``tensors`` returned; return what a program returns for :meth:`Form.fill`."""
+        """Keep the form of what a trace with ``tensors`` returned; return what is for :meth:`Form.fill`."""
         leaves, structure = trees.flatten(result)
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, array_type)]
         arrays = [leaves[place] for place in places]

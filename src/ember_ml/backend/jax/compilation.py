@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ember_ml.backend.common.programs import TracedProgram
+from ember_ml.backend.common.programs import TracedProgram, follows_python, run_uncompiled
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.jax.host_transfer import from_host
 from ember_ml.backend.jax.sharding import Gathers, over_ranks
@@ -40,14 +40,6 @@ _READING = (
     jax.errors.TracerIntegerConversionError,
     jax.errors.NonConcreteBooleanIndexError,
 )
-
-
-def follows_python() -> bool:
-    return False
-
-
-def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
-    function(*args)
 
 
 def from_python(data: Any, dtype: np.dtype | None, device: str | None) -> jax.Array:
@@ -82,7 +74,7 @@ class _Program(TracedProgram):
         self.draws = False
 
     def _trace(
-        self, state: list[jax.Array], tensors: list[jax.Array], words: jax.Array | None = None
+        self, state: list[jax.Array], tensors: list[jax.Array], words: jax.Array | None
     ) -> tuple[Any, list[jax.Array]]:
         generator = _Undrawn(None) if words is None else TracedGenerator(words)
         try:
@@ -97,32 +89,25 @@ class _Program(TracedProgram):
         found = self.record([*state, *tensors], jax.Array, result, others, note, generator.drawn)
         if self.traced == MANY:
             name = getattr(self.function, "__name__", "a function")
-            warnings.warn(
-                f"{name} is compiled for the {MANY}th shape of its tensors; each costs a compilation, so pad what "
-                "varies, as the length of sequences or the last batch, to few shapes",
-                stacklevel=2,
-            )
+            what = f"{name} is compiled for the {MANY}th shape of its tensors; each costs a compilation"
+            advice = "so pad what varies, as the length of sequences or the last batch, to few shapes"
+            warnings.warn(f"{what}, {advice}", stacklevel=2)
         return found
 
     def __call__(self, state: list[jax.Array], tensors: list[jax.Array]) -> Any:
-        if not self.draws:
+        while True:
             try:
-                found, others = self.compiled(state, tensors)
-                form = self.only or self.form_of([*state, *tensors])
-                return (found, others, form.note) if form.places is None else form.fill(found, others)
+                words = np.array(default_generator().words(), np.uint32) if self.draws else None
+                found, others = self.compiled(state, tensors, words)
+                break
             except _Draws:
                 self.draws = True
             except Gathers as error:
                 self.draws, self.compiled = True, over_ranks(self._trace, *error.args)
-        words = np.array(default_generator().words(), np.uint32)
-        try:
-            found, others = self.compiled(state, tensors, words)
-        except Gathers as error:
-            self.compiled = over_ranks(self._trace, *error.args)
-            found, others = self.compiled(state, tensors, words)
-        form = self.form_of([*state, *tensors])
-        default_generator().skip(form.drawn)
-        return form.fill(found, others)
+        form = self.only or self.form_of([*state, *tensors])
+        if self.draws:
+            default_generator().skip(form.drawn)
+        return (found, others, form.note) if form.places is None else form.fill(found, others)
 
 
 def build(function: Callable[..., Any], donates: bool = False) -> Callable[..., Any]:

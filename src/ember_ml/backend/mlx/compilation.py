@@ -8,7 +8,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.common.programs import TracedProgram
+from ember_ml.backend.common.programs import TracedProgram, follows_python, run_uncompiled
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.mlx.host_transfer import from_host
 from ember_ml.backend.random.generator import TracedGenerator, default_generator, streaming
@@ -36,14 +36,6 @@ _NO_WORDS = mx.zeros(4, dtype=mx.uint32)
 
 def is_tracing() -> bool:
     return getattr(_state, "depth", 0) > 0
-
-
-def follows_python() -> bool:
-    return False
-
-
-def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
-    function(*args)
 
 
 def from_python(data: Any, dtype: mx.Dtype | None, device: str | None) -> mx.array:

@@ -85,6 +85,13 @@ class Optimizer(Holder):
         self._is_traced = False
         self._made: list[tuple[str, str]] = []  # the slots that a trace has made, and their parameters
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name not in ("learning_rate", "step") and name[0] != "_" and "_made" in self.__dict__:
+            # a setting: members were made with that before, and compiled programs have it as a constant
+            self._members = {} if self.groups else {(): self}
+            self._forget_held()
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_held": None, "_next": None}  # a copy has variables of its own
 
@@ -149,14 +156,14 @@ class Optimizer(Holder):
             scalars = self._read_scalars(parts)
         else:
             scalars = [member.scalars(self.step + 1, find_rate(self, places, self.step)) for places, member, _ in parts]
-            self.step += 1
+            self.__dict__["step"] += 1
         changes: list[tuple[Sequence[Variable], Sequence[Tensor]]] = []
         try:
             if self.max_norm is not None or self.max_value is not None:
                 gradients = self._clip(named, gradients, square)
             by_name = None if len(parts) == 1 == len(self._members) else dict(zip(named, gradients, strict=True))
             for (_, member, part), numbers in zip(parts, scalars, strict=True):
-                member.step = self.step
+                member.__dict__["step"] = self.step
                 state = self._find_slots(member, part, is_traced)
                 held = [values_of(x) for x in state]
                 given = gradients if by_name is None else [by_name[name] for name in part]
@@ -277,7 +284,7 @@ class Optimizer(Holder):
 
     def after_run(self, done: tuple[bool, tuple[tuple[str, str], ...]], made: Sequence[Tensor]) -> None:
         is_updated, slots = done
-        self.step += is_updated
+        self.__dict__["step"] += is_updated
         if slots:  # while it was traced, they held traced tensors
             for (slot, name), native in zip(slots, made, strict=True):
                 self._state[slot][name] = Variable(native)

@@ -32,7 +32,10 @@ class NextScalars:
         self._backend: Backend | None = None
         self._rate: Any = None  # the number that the rate was when the rows were made; None where it may change unseen
         self._rows: list[Any] = []  # native tensors, that of the next update last
-        self._start, self._end = 0, -1  # the numbers of updates since when the rate is the same, and for which rows are made
+        self._start, self._end = (
+            0,
+            -1,
+        )  # the numbers of updates since when the rate is the same, and for which rows are made
 
     def take(self, backend: Backend) -> Any:
         """Return the scalars of the next update."""

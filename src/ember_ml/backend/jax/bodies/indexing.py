@@ -219,18 +219,21 @@ def take(x: jax.Array, indices: jax.Array, axis: int | None) -> jax.Array:
 def _take(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
     if not indices.size:  # JAX 0.10: forgets the other axes of the indices where there is nothing to take from
         return jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis % x.ndim + 1 :]), dtype=x.dtype)
-    return jnp.take(x, indices, axis, mode="clip")
+    return jnp.take(x, indices, axis, mode="promise_in_bounds")
 
 
 def take_along_axis(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
-    return _take_along(x, in_range(indices, x.shape[axis]), axis)
+    is_long = x.size and indices.size > _FEW and type(indices) is ArrayImpl  # then the program runs while we check
+    found = _take_along(x, indices, axis) if is_long else None
+    within = in_range(indices, x.shape[axis])
+    return found if found is not None and within is indices else _take_along(x, within, axis)
 
 
 @static(2)
 def _take_along(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
     wide_x, wide_indices = broadcast_along(x.shape, indices.shape, axis)
     indices = jnp.broadcast_to(indices, wide_indices)
-    return jnp.take_along_axis(jnp.broadcast_to(x, wide_x), indices, axis, mode="clip")
+    return jnp.take_along_axis(jnp.broadcast_to(x, wide_x), indices, axis, mode="promise_in_bounds")
 
 
 def put_along_axis(x: jax.Array, indices: jax.Array, values: jax.Array, axis: int) -> jax.Array:
