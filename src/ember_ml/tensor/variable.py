@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.backend import selection as backends
 from ember_ml.backend.built_in import HOST
@@ -43,11 +43,13 @@ class Variable:
     lender: Loan
     """What has the tensor while ``held`` and ``home`` are not set."""
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("held", "home"):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        self.lender.close()
-        return getattr(self, name)
+    if not TYPE_CHECKING:  # a type checker would take every attribute for one of these
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in ("held", "home"):
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            self.lender.close()
+            return getattr(self, name)
 
     def __init__(self, value: Any) -> None:
         backend = backends.active()

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import count
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.backend import selection
@@ -85,12 +85,14 @@ class Optimizer(Holder):
         self._is_traced = False
         self._made: list[tuple[str, str]] = []  # the slots that a trace has made, and their parameters
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-        if name not in ("learning_rate", "step") and name[0] != "_" and "_made" in self.__dict__:
-            # a setting: members were made with that before, and compiled programs have it as a constant
-            self._members = {} if self.groups else {(): self}
-            self._forget_held()
+    if not TYPE_CHECKING:  # a type checker would let any attribute be assigned
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+            if name not in ("learning_rate", "step") and name[0] != "_" and "_made" in self.__dict__:
+                # a setting: members were made with that before, and compiled programs have it as a constant
+                self._members = {} if self.groups else {(): self}
+                self._forget_held()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_held": None, "_next": None}  # a copy has variables of its own

@@ -12,6 +12,7 @@ from ember_ml.nn import initializers
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.modules.parameter import Buffer
 from ember_ml.tensor import EmberTensor
+from ember_ml.tensor.variable import settle
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["MixtureOfExperts"]
@@ -120,6 +121,7 @@ class MixtureOfExperts(Layer):
     def _report(self, loss: Tensor) -> None:
         """Store ``loss`` in the buffer with its graph; assigning it would detach it from the gradient."""
         buffer = self.variable("balance_loss")
+        settle([buffer])
         buffer.held, buffer.home = loss._array if type(loss) is EmberTensor else loss, active()
 
 
