@@ -130,7 +130,7 @@ def other_shape(trainer: Trainer) -> None:
 
 
 def fail(trainer: Trainer) -> None:
-    with pytest.raises(Exception, match=r"\b5\b"):
+    with pytest.raises(Exception, match="5"):
         trainer.step((ops.ones((4, 5)), ops.ones((4, 2))))
 
 
