@@ -25,7 +25,7 @@ from ember_ml.tensor.var import Var
 from ember_ml.transforms import change_counter
 from ember_ml.transforms.captured_variables import Holder, State, find_holders
 
-__all__ = ["CHANGED", "Compiled", "compile"]
+__all__ = ["compile"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MANY = 32
