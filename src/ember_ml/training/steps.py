@@ -128,6 +128,10 @@ def split_names(names: Iterable[str], parts: Sequence[str]) -> dict[str, list[st
     return {part: held for part, held in found.items() if held}
 
 
+def _as_tuple(batch: Any) -> tuple[Any, ...]:
+    return tuple(batch) if isinstance(batch, tuple | list) else (batch,)
+
+
 class TrainingStep:
     """Changes a model by the gradients of its loss on one batch, and returns the loss and the predictions.
 
@@ -179,11 +183,13 @@ class TrainingStep:
         self.is_prepared = strategy is None
         self._compiled_update = Compiled(self._update, replaces=True)
         self._compiled_for: set[Any] = set()
+        self._has_program = False
+        """Whether a step has updated the parameters as one program."""
         self._laziness: Laziness | None = None
-        """That of the backend on which the last step updated the parameters as one program."""
+        """That of the backend on which it did."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_laziness": None}
+        return {**self.__dict__, "_has_program": False, "_laziness": None}
 
     def __call__(self, batch: Any) -> tuple[Tensor, dict[str, Tensor] | None, Any]:
         """Return the loss of the batch before the update, a 0-d tensor, that of each part, and the predictions.
@@ -191,13 +197,13 @@ class TrainingStep:
         The latter are None where there are no parts, or nobody wants predictions. Where several processes share a
         batch, it is the loss of the whole batch.
         """
-        if type(batch) is tuple and self.used is self.on_gradients is None:
+        if self._has_program and type(batch) is tuple and self.used is self.on_gradients is None:
             result = self._compiled_update.repeat(batch)
             if result is not CHANGED:
                 if self._laziness is not None:
                     self._evaluate(self._laziness, self.model.trained_state(), result[0])
                 return result
-        given = self._split(batch)
+        given = split_batch(batch) if self.objective.step is None else _as_tuple(batch)
         backend = active()
         state = self.model.trained_state()
         if not state.is_built:
@@ -214,11 +220,9 @@ class TrainingStep:
             is_compiled = backend.compilation is not None and backend.compilation.compiles_steps
         if is_compiled and self._is_whole(backend):
             self.optimizer.make_slots(state.named)  # which the program takes and gives
-            self._laziness = backend.laziness
-            parts = batch if isinstance(batch, tuple | list) else (batch,)
-            result = (
-                self._compiled_update(*parts) if self.used is None else self._compiled_update(*parts, used=self.used)
-            )
+            self._has_program, self._laziness, used = True, backend.laziness, self.used
+            parts = _as_tuple(batch)
+            result = self._compiled_update(*parts) if used is None else self._compiled_update(*parts, used=used)
         elif self.strategy is None:
             result = self._step(backend, state, is_compiled, given)
         else:
@@ -227,11 +231,6 @@ class TrainingStep:
         if backend.laziness is not None:
             self._evaluate(backend.laziness, state, result[0])
         return result
-
-    def _split(self, batch: Any) -> tuple[Any, ...]:
-        if self.objective.step is None:
-            return split_batch(batch)
-        return tuple(batch) if isinstance(batch, tuple | list) else (batch,)
 
     def _evaluate(self, laziness: Laziness, state: TrainedState, loss: Tensor) -> None:
         """Compute what a lazy backend has put off: otherwise the graphs of all steps would pile up."""
@@ -259,7 +258,8 @@ class TrainingStep:
         return simple and is_known and (backend.optimizer_kernels is None or not backend.optimizer_kernels.is_in_place)
 
     def _update(self, *batch: Any, used: Any = None) -> tuple[Tensor, Any, Any]:
-        value, losses, prediction, gradients = self.objective.gradients(None, used, *self._split(batch))
+        given = split_batch(batch) if self.objective.step is None else batch
+        value, losses, prediction, gradients = self.objective.gradients(None, used, *given)
         self.optimizer.apply(self.model.trained_state().named, gradients)
         return value, losses, prediction
 
