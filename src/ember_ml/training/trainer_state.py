@@ -20,6 +20,7 @@ from ember_ml.training.history import History
 from ember_ml.training.metrics.base import Measure
 from ember_ml.training.optimizers.base import Optimizer
 from ember_ml.training.state_checks import check_count, check_number, check_table
+from ember_ml.transforms import change_counter
 from ember_ml.typing import Tensor
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ def _make_undo(trainer: Trainer) -> Callable[[], None]:
             held.update(old)
         for variable, native, home in variables:
             variable.held, variable.home = native, home
+        change_counter.count_change()  # none of these assignments did
 
     return undo
 
