@@ -337,3 +337,17 @@ def test_a_compiled_step_goes_on_from_a_loaded_state_also_for_another_shape(back
         return [float(trainer._step((x[:count], y[:count]))[0]) for count in (8, 5, 8, 5)]
 
     assert losses(True) == pytest.approx(losses(False), rel=1e-5)
+
+
+def test_a_compiled_step_in_float64_has_its_precision(backend: str) -> None:
+    x, y = (ops.random_normal((8, width), seed=width, dtype="float64") for width in (3, 1))
+
+    def trained(compiled: bool) -> list[float]:
+        ops.random.seed(0)
+        model = nn.Linear(3, 1).to_dtype("float64")
+        trainer = Trainer(model, optimizers.AdamW(0.1, weight_decay=0.1), compile=compiled, progress=False)
+        for _ in range(3):
+            trainer._step((x, y))
+        return ops.to_numpy(model.weight).ravel().tolist()
+
+    assert trained(True) == pytest.approx(trained(False), rel=1e-12)

@@ -181,7 +181,7 @@ class Compilation(Protocol):
         ...
 
     def arguments(self, rows: list[list[float]], last: Any) -> list[Any]:
-        """Return rows of numbers as float32 arguments that only programs read, on the device of ``last``, a tensor."""
+        """Return rows of numbers as arguments that only programs read, of the dtype and device of ``last``."""
         ...
 
     def follows_python(self) -> bool:

@@ -47,7 +47,7 @@ def from_python(data: Any, dtype: np.dtype | None, device: str | None) -> jax.Ar
 
 
 def arguments(rows: list[list[float]], last: Any) -> list[np.ndarray]:
-    arrays = list(np.array(rows, np.float32))  # which the call of a program copies in a tenth of the time of device_put
+    arrays = list(np.array(rows, last.dtype))  # which the call of a program copies in a tenth of the time of device_put
     return arrays if len(arrays) == 1 else _to_device(arrays)
 
 

@@ -43,7 +43,7 @@ def from_python(data: Any, dtype: mx.Dtype | None, device: str | None) -> mx.arr
 
 
 def arguments(rows: list[list[float]], last: mx.array) -> list[mx.array]:
-    return [mx.array(row, dtype=mx.float32) for row in rows]
+    return [mx.array(row, dtype=last.dtype) for row in rows]
 
 
 class _Program(TracedProgram):

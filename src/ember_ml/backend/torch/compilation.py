@@ -36,7 +36,7 @@ def from_python(data: Any, dtype: torch.dtype | None, device: str | None) -> tor
 
 
 def arguments(rows: list[list[float]], last: torch.Tensor) -> list[torch.Tensor]:
-    return [torch.tensor(row, dtype=torch.float32, device=last.device) for row in rows]
+    return [torch.tensor(row, dtype=last.dtype, device=last.device) for row in rows]
 
 
 def run_uncompiled(function: Callable[..., None], *args: Any) -> None:

@@ -6,6 +6,7 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.backend.contract import Backend
+from ember_ml.core.dtypes import float64
 from ember_ml.tensor.variable import Variable
 from ember_ml.training.optimizers.groups import find_rate
 
@@ -19,23 +20,25 @@ AHEAD = 32
 
 
 class NextScalars:
-    """The scalars of an optimizer's next updates, each a float32 tensor of all its members' scalars."""
+    """The scalars of an optimizer's next updates, each a tensor of all its members' scalars.
 
-    __slots__ = ("_backend", "_end", "_optimizer", "_rate", "_rows", "_start", "variable")
+    It is as wide as the slots: the scalars of a model in float64 must not be rounded to float32.
+    """
+
+    __slots__ = ("_backend", "_code", "_end", "_optimizer", "_rate", "_rows", "_start", "variable")
 
     variable: Variable
     """Holds the scalars while a function is traced."""
 
     def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
-        self.variable = Variable(array("f", [x for _, member in optimizer.members() for x in member.scalars(1, 0.0)]))
+        self._code = "d" if any(x.dtype is float64 for x in optimizer.slot_variables()) else "f"
+        numbers = [x for _, member in optimizer.members() for x in member.scalars(1, 0.0)]
+        self.variable = Variable(array(self._code, numbers))
         self._backend: Backend | None = None
         self._rate: Any = None  # the number that the rate was when the rows were made; None where it may change unseen
         self._rows: list[Any] = []  # native tensors, that of the next update last
-        self._start, self._end = (
-            0,
-            -1,
-        )  # the numbers of updates since when the rate is the same, and for which rows are made
+        self._start, self._end = 0, -1  # the updates since when the rate is the same, and up to which rows are made
 
     def take(self, backend: Backend) -> Any:
         """Return the scalars of the next update."""
@@ -56,9 +59,9 @@ class NextScalars:
         steps = range(optimizer.step, optimizer.step + count)
         numbers = [_scalars_after(optimizer, step) for step in reversed(steps)]
         if self.variable.home is not backend:
-            self.variable.assign(array("f", numbers[-1]))
+            self.variable.assign(array(self._code, numbers[-1]))
         if count > 1 and numbers.count(numbers[0]) == count:
-            self.variable.assign(array("f", numbers[0]))
+            self.variable.assign(array(self._code, numbers[0]))
             self._rows = [self.variable.held] * count
         else:
             assert backend.compilation is not None  # which asks for them
