@@ -13,26 +13,43 @@ from ember_ml.backend.processes.group import buckets_of
 __all__ = ["Overlap", "Shares", "Sum", "buckets", "merge_buckets", "real"]
 
 
+_SIGNS = 4
+"""How many of the first parameters of a sum are looked at: a layer's gradients are known together, in any order."""
+
+
 def real(x: torch.Tensor) -> torch.Tensor:
     """Return ``x`` as real numbers, which the engines can sum."""
     return torch.view_as_real(x) if x.is_complex() else x
+
+
+@torch.no_grad()
+def _flatten(xs: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the elements of tensors of one dtype as one new vector."""
+    flat = torch._C._nn.flatten_dense_tensors(xs)  # pyright: ignore[reportAttributeAccessIssue]
+    return flat.clone() if len(xs) == 1 else flat  # torch 2.13: of one tensor it is a view
+
+
+def _unflatten(flat: torch.Tensor, like: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+    """Return views of a vector with the shapes of ``like``."""
+    parts = torch._C._nn.unflatten_dense_tensors(flat, like)  # pyright: ignore[reportAttributeAccessIssue]
+    # torch 2.13: those without elements lose their other axes
+    return [part.view(x.shape) for part, x in zip(parts, like, strict=True)] if 0 in map(_count, like) else parts
+
+
+_count = torch.Tensor.numel
 
 
 class Sum:
     """A pending sum over the ranks of tensors times a number, in one flat buffer that ends with ``last``, if given."""
 
     def __init__(self, group: Any, xs: Sequence[torch.Tensor], scale: float, last: float | None = None) -> None:
-        sizes = [x.numel() for x in xs]
-        self._flat = xs[0].new_empty(sum(sizes) + (last is not None))
-        parts = self._flat.split(sizes if last is None else [*sizes, 1])
-        self._parts = [part.view(x.shape) for part, x in zip(parts, xs, strict=False)]
-        for part, x in zip(self._parts, xs, strict=True):
-            if scale:
-                torch.mul(x.detach(), scale, out=part)
-            else:
-                part.zero_()  # without samples the gradients are arbitrary
-        if last is not None:
-            parts[-1].fill_(last)
+        self._flat = _flatten(xs if last is None else [*xs, xs[0].new_full((1,), last)])
+        held = self._flat if last is None else self._flat[:-1]
+        if scale:
+            held.mul_(scale)
+        else:
+            held.zero_()  # without samples the gradients are arbitrary
+        self._parts = _unflatten(held, xs)
         # called directly: torch's wrapper takes longer than a small update
         self._work = group.allreduce([real(self._flat)])
 
@@ -101,59 +118,57 @@ def merge_buckets(count: int, sums: Sequence[tuple[list[int], Sequence[torch.Ten
 class Overlap:
     """Average gradients while others are still being computed: those of the last parameters first.
 
-    The sums start in the same order on every rank, whatever the order in which the gradients are computed. If the
-    ranks' weights were equal several times, they are assumed to be equal again; a flag that is sent along tells if not.
+    The sums start in the same order on every rank, whatever the order in which the gradients are computed. A sum starts
+    when all its gradients are known, for which those are looked at that are likely to be the last. If the ranks'
+    weights were equal several times, they are assumed to be equal again; a flag that is sent along tells if not. The
+    last sum starts when all gradients are known; so does that of a model with a single one.
     """
 
     def __init__(self, group: Any, weight: float | None, shares: Shares) -> None:
         self.weight, self._group = weight, group
         self._shares = shares
         self._variables: Sequence[torch.Tensor] = []
-        self._taken: list[torch.Tensor | None] = []
         self._buckets: list[list[int]] = []
-        self._bucket_of: dict[int, int] = {}
-        self._missing: list[int] = []  # per bucket: how many gradients are still missing
         self._sums: list[tuple[list[int], Sum]] = []
         self._error: RuntimeError | None = None
         self._scale: float | None = 1.0 / group.size()
         self._is_guess = weight is not None and shares.usual is not None
-        if weight is not None and not self._is_guess:  # sent while the first gradients are computed
-            self._scale = None
-            self._begun = shares.begin(weight)
 
-    def begin(self, variables: Sequence[torch.Tensor], value: torch.Tensor) -> None:
-        """Prepare for the gradients of ``value`` with respect to ``variables``."""
+    def begin(self, variables: Sequence[torch.Tensor], value: torch.Tensor) -> Sequence[int]:
+        """Prepare for the gradients of ``value``; return of which variables it is a sign that theirs are known."""
         last = len(variables) - 1
-        self._value = value.detach()
-        self._variables, self._taken = variables, [None] * len(variables)
         self._buckets = [[last - place for place in bucket] for bucket in buckets(variables[::-1])]
-        self._bucket_of = {place: number for number, bucket in enumerate(self._buckets) for place in bucket}
-        self._missing = [len(bucket) for bucket in self._buckets]
+        if len(self._buckets) == 1:
+            return ()
+        if self.weight is not None and not self._is_guess:  # sent while the first gradients are computed
+            self._scale = None
+            self._begun = self._shares.begin(self.weight)
+        self._value = value.detach()
+        self._variables = variables
         self._sums, self._error = [], None
+        return [place for bucket in self._buckets[:-1] for place in bucket[-_SIGNS:]]
 
-    def take(self, place: int, gradient: torch.Tensor) -> None:
-        """Take the gradient of a variable; start the sums whose buckets are complete."""
-        self._taken[place] = gradient
-        self._missing[self._bucket_of[place]] -= 1
+    def look(self, _: torch.Tensor) -> None:
+        """Start the sums whose gradients are all known, but for the last sum."""
         try:
-            while len(self._sums) < len(self._buckets) and not self._missing[len(self._sums)]:
-                self._start()
+            while len(self._sums) < len(self._buckets) - 1:
+                found = [self._variables[place].grad for place in self._buckets[len(self._sums)]]
+                if any(gradient is None for gradient in found):
+                    break
+                self._start(found)
         except RuntimeError as error:  # raised when waiting, not inside a backward pass
             self._error = error
 
-    def _start(self) -> None:
+    def _start(self, gradients: Sequence[Any]) -> None:
+        """Start the next sum, that of these gradients."""
         if self._scale is None:
             assert self.weight is not None
             self._scale = self._shares.end(self.weight, self._begun)
-        bucket = self._buckets[len(self._sums)]
-        taken = [(self._taken[place], self._variables[place]) for place in bucket]
-        parts = [torch.zeros_like(x) if gradient is None else gradient for gradient, x in taken]
-        is_first = not self._sums
+        bucket, is_first = self._buckets[len(self._sums)], not self._sums
         if is_first and self._carries_value():
-            bucket = [*bucket, len(self._taken)]
-            parts.append(self._value)
+            bucket, gradients = [*bucket, len(self._variables)], [*gradients, self._value]
         differs = float(self.weight != self._shares.usual) if is_first and self._is_guess else None
-        self._sums.append((bucket, Sum(self._group, parts, self._scale, differs)))
+        self._sums.append((bucket, Sum(self._group, gradients, self._scale, differs)))
 
     def _carries_value(self) -> bool:
         """Whether the value, which is usually averaged too, fits into the first message."""
@@ -161,33 +176,40 @@ class Overlap:
         return self._value.dtype == first.dtype and self._value.device == first.device
 
     def is_of(self, xs: Sequence[torch.Tensor]) -> bool:
-        """Whether ``xs`` are the gradients that were taken, possibly followed by the value.
+        """Whether ``xs`` are the gradients of the variables, possibly followed by the value.
 
-        None was taken for a variable that the value does not depend on.
+        A variable that the value does not depend on has none, and any is right.
         """
-        pairs = zip(xs, self._taken, strict=False)
-        count = len(self._taken)
-        if not 0 < count <= len(xs) <= count + 1 or any(
-            y is not None and x.data_ptr() != y.data_ptr() for x, y in pairs
-        ):
+        count = len(self._variables)
+        if not 0 < count <= len(xs) <= count + 1:
             return False
+        for x, variable in zip(xs, self._variables, strict=False):
+            gradient = variable.grad
+            if x is not gradient and not (
+                _is_like(x, variable) if gradient is None else x.data_ptr() == gradient.data_ptr()
+            ):
+                return False
         return len(xs) == count or (self._carries_value() and xs[count].data_ptr() == self._value.data_ptr())
 
     def wait_for_means(self, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Wait, and return the means of the gradients, and of the value if it is among ``xs``."""
-        self._start_all()
+        self._start_all(xs)
         if self._is_guess and self._sums[0][1].last():  # wrong: repeat with the right weights
             assert self.weight is not None
             for _, made in self._sums:
                 made.parts()
             self._is_guess, self._sums = False, []
             self._scale = self._shares.end(self.weight, self._shares.begin(self.weight))
-            self._start_all()
+            self._start_all(xs)
         sums = [(bucket, made.parts()) for bucket, made in self._sums]
-        return merge_buckets(len(self._taken) + 1, sums)[: len(xs)]
+        return merge_buckets(len(self._variables) + 1, sums)[: len(xs)]
 
-    def _start_all(self) -> None:
+    def _start_all(self, xs: Sequence[torch.Tensor]) -> None:
         while self._error is None and len(self._sums) < len(self._buckets):
-            self._start()
+            self._start([xs[place] for place in self._buckets[len(self._sums)]])
         if self._error is not None:
             raise self._error
+
+
+def _is_like(x: torch.Tensor, y: torch.Tensor) -> bool:
+    return x.dtype == y.dtype and x.shape == y.shape and x.device == y.device

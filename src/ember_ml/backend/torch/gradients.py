@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -151,7 +151,8 @@ def _record(function: Callable[..., Any], variables: Sequence[torch.Tensor]) -> 
 def watch(watcher: Any) -> Any:
     """Let ``watcher`` follow the gradients that this thread computes from now on; return the previous one, or None.
 
-    Its ``begin(variables, value)`` is called first, then ``take(index, gradient)`` for each gradient when it is known.
+    Its ``begin(variables, value)`` is called first, and says which variables are signs: where it names some, gradients
+    become attributes of the variables, and ``look(variable)`` is called when that of a sign has.
     """
     before = getattr(_nesting, "watcher", None)
     _nesting.watcher = watcher
@@ -174,12 +175,14 @@ def value_and_gradients(
         gradients = torch.autograd.grad(value, variables, create_graph=True, allow_unused=True, materialize_grads=True)
         return value, rest, gradients
     watcher = getattr(_nesting, "watcher", None)
-    if watcher is not None:
-        watcher.begin(variables, value)
-        for place, x in enumerate(variables):
-            x.register_hook(partial(watcher.take, place))
+    signs = () if watcher is None else watcher.begin(variables, value)
     # torch 2.13: autograd.grad takes 25 us to prepare what is known here; the engine is called directly
-    if _engine is None:
+    if watcher is not None and signs:
+        for place in signs:
+            variables[place].register_post_accumulate_grad_hook(watcher.look)
+        torch.autograd.backward(value, inputs=list(variables))
+        gradients = [torch.zeros_like(x) if x.grad is None else x.grad for x in variables]
+    elif _engine is None:
         gradients = torch.autograd.grad(value, variables, allow_unused=True, materialize_grads=True)
     else:
         found = _engine.run_backward(
