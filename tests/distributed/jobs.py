@@ -15,94 +15,15 @@ from ember_ml import compile, distributed, get_backend, get_backend_module, nn, 
 from ember_ml.distributed import Mesh, collectives
 from ember_ml.distributed import strategy as strategies
 from ember_ml.distributed.strategy import units
-from ember_ml.nn import tensor
 from ember_ml.training import Trainer, checkpoints, optimizers
+from tests.distributed.collective_jobs import exchange, gradients
 from tests.distributed.comparing import plain, raised
 from tests.distributed.text_models import read_text
-
-REDUCED = ("int8", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64", "complex64")
-
 
 CURVES = ("loss", "mean_absolute_error", "val_loss", "val_mean_absolute_error")
 SHARDING = ("torch", "jax")
 """The backends that split parameters over the ranks."""
 STRATEGIES = ("DataParallelStrategy", "ZeroStrategy", "FullShardStrategy")
-
-
-def exchange() -> dict[str, Any]:
-    """Every collective, on tensors that differ from rank to rank."""
-    rank, count = distributed.rank(), distributed.world_size()
-    base = ops.asarray([[1 + rank, 2], [3, 5 * rank], [7, 0], [rank, rank]])
-    found: dict[str, Any] = {"rank": rank, "count": count}
-    for dtype in REDUCED:
-        x = ops.cast(base, dtype)
-        found[f"sum {dtype}"] = plain(collectives.all_reduce(x))
-        found[f"kept {dtype}"] = str(collectives.all_reduce(x).dtype) == str(x.dtype)
-        found[f"gather {dtype}"] = plain(collectives.all_gather(x))
-        found[f"broadcast {dtype}"] = plain(collectives.broadcast(x, count - 1))
-        if count in (2, 4):
-            found[f"scatter {dtype}"] = plain(collectives.reduce_scatter(x))
-        if dtype != "complex64":
-            found[f"max {dtype}"] = plain(collectives.all_reduce(x, "max"))
-            found[f"min {dtype}"] = plain(collectives.all_reduce(x, "min"))
-    wide = ops.cast(base, "float32")
-    found["mean"] = plain(collectives.all_reduce(wide, "mean"))
-    found["any"] = plain(collectives.all_reduce(ops.equal(base, 3), "max"))
-    found["0-d"] = plain(collectives.all_gather(ops.asarray(float(rank))))
-    found["strided"] = plain(collectives.all_reduce(ops.transpose(wide)))
-    found["empty"] = list(collectives.all_gather(ops.zeros((3, 0))).shape)
-    found["bits"] = plain(collectives.broadcast(ops.divide(1.0, ops.asarray([-0.0, 0.0]))))
-    portable = collectives.all_reduce(tensor.array([1.0]))
-    found["portable"] = isinstance(portable, tensor.EmberTensor), float(portable.item())
-    found["average"] = [plain(x) for x in collectives.average([wide, ops.asarray([float(rank)])])]
-    found["weighted"] = [plain(x) for x in collectives.average([ops.full((2,), 1.0 + rank)], weight=rank)]
-    hidden = ops.full((1,), float("nan") if rank else 5.0)
-    found["hidden"] = [plain(x) for x in collectives.average([hidden], weight=rank == 0)]
-    if rank == 0:
-        collectives.send(ops.cast(base, "float16"), 1)
-        found["received"] = plain(collectives.recv((2,), "int64", 1))
-    elif rank == 1:
-        found["received"] = plain(collectives.recv((4, 2), "float16", 0))
-        collectives.send(ops.asarray([8, 9]), 0)
-    collectives.barrier()
-    found["errors"] = {
-        "mean of integers": raised(collectives.all_reduce, base, "mean"),
-        "sum of bools": raised(collectives.all_reduce, ops.equal(base, 3)),
-        "no such reduction": raised(collectives.all_reduce, base, "median"),
-        "no such rank": raised(collectives.broadcast, base, count),
-        "to itself": raised(collectives.send, base, rank),
-        "uneven": raised(collectives.reduce_scatter, ops.zeros((2 * count + 1,))),
-        "too many": raised(distributed.initialize, count + 1),
-        "differentiated": raised(ops.grad(lambda x: ops.sum(collectives.all_reduce(x, "max"))), wide),
-    }
-    return found
-
-
-def gradients() -> dict[str, Any]:
-    """The gradients of collectives in what all ranks compute together: the sum of their results."""
-    rank, count = distributed.rank(), distributed.world_size()
-    x = ops.asarray([1.0 + rank, 2.0, 3.0 * rank, 4.0])
-    weights = ops.asarray([float(place + 1 + 10 * rank) for place in range(4 * count)])
-
-    def gradient(function: Any, weights: Any) -> Any:
-        return plain(ops.grad(lambda x: ops.sum(ops.multiply(function(x), weights)))(x))
-
-    def cubes(x: Any) -> Any:
-        return ops.sum(ops.power(collectives.all_reduce(x), 3.0))
-
-    pair = collectives.make_group([[rank] for rank in range(count)])
-    return {
-        "sum": gradient(collectives.all_reduce, weights[:4]),
-        "mean": gradient(lambda x: collectives.all_reduce(x, "mean"), weights[:4]),
-        "gather": gradient(collectives.all_gather, weights),
-        "scatter": gradient(lambda x: collectives.reduce_scatter(x, "mean"), weights[: 4 // count]),
-        "to all": gradient(collectives.all_to_all, weights[:4]),
-        "broadcast": gradient(lambda x: collectives.broadcast(x, 1), weights[:4]),
-        "alone": gradient(lambda x: collectives.all_reduce(x, group=pair), weights[:4]),
-        "second": plain(ops.grad(lambda x: ops.sum(ops.grad(cubes)(x)))(x)),
-        "sent": plain(collectives.all_to_all(x)),
-        "members": raised(collectives.make_group, [[0, 1], [1]]),
-    }
 
 
 def model_and_data(width: int = 7) -> tuple[nn.Module, Any, Any]:
@@ -209,7 +130,8 @@ def fits(folder: str) -> dict[str, Any]:
 def overlap() -> dict[str, Any]:
     """Averages of gradients that begin while others are computed, beside those that begin afterwards."""
     ops.seed(distributed.rank())
-    model = nn.Sequential(nn.Linear(512, 700), ops.tanh, nn.Linear(700, 3))  # of several messages
+    # of two messages: the first starts when the gradients of the last layers are known, the other one at the end
+    model = nn.Sequential(nn.Linear(512, 64), ops.tanh, nn.Linear(64, 4500), ops.tanh, nn.Linear(4500, 3))
     model.unused = nn.Parameter(ops.ones((2,)))
     made = strategies.DataParallelStrategy()
     weight = 1.0 + distributed.rank()

@@ -28,6 +28,21 @@ def test_fifty_steps_with_split_parameters(backend: str) -> None:
     check_equal(run_ranks("train", backend, 4, strategy="FullShardStrategy"), train("SingleProcess"))
 
 
+def test_groups_of_ranks_exchange_apart_from_each_other(backend: str) -> None:
+    pairs = [[3, 0], [1, 2]]
+    for rank, found in enumerate(
+        run_ranks("in_pairs", backend, 4, module="tests.distributed.collective_jobs", pairs=pairs)
+    ):
+        own = next(sorted(pair) for pair in pairs if rank in pair)
+        assert found["place"] == own.index(rank)
+        assert found["sum"] == [sum(own)]
+        assert found["all"] == [0, 1, 2, 3]
+        assert found["gather"] == own
+        assert found["weighted"] == pytest.approx([sum(x * (1 + x) for x in own) / sum(1 + x for x in own)])
+        # the sum over the pair's ranks r of r + 1 times the square of the pair's sum
+        assert found["gradient"] == [2.0 * sum(own) * sum(1 + x for x in own)]
+
+
 def test_numpy_over_the_engine_of_pytorch() -> None:
     pytest.importorskip("ember_ml.backend.torch")
     for strategy in ("DataParallelStrategy", "ZeroStrategy"):

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.distributed.collective_jobs import REDUCED
 from tests.distributed.comparing import check_equal, largest_difference
-from tests.distributed.jobs import CLIPPED, GROUPED, REDUCED, SHARDING, STRATEGIES, fit, train
+from tests.distributed.jobs import CLIPPED, GROUPED, SHARDING, STRATEGIES, fit, train
 from tests.distributed.ranks import run_ranks
 from tests.distributed.text_models import read_text
 
@@ -61,6 +62,7 @@ def test_other_forms(exchanged: list[Any]) -> None:
         assert found["average"] == [mean, [0.5]]
         assert found["weighted"] == [[2.0, 2.0]]
         assert found["hidden"] == [[5.0]]
+        assert found["begun"] == [mean, BASES[0] + BASES[1], [0], [0, 1], [2], mean, True]
     assert [found["received"] for found in exchanged] == [[8, 9], BASES[0]]
 
 
@@ -74,6 +76,8 @@ def test_mistakes_are_refused_before_anything_is_sent(exchanged: list[Any]) -> N
         "uneven": ("ValueError", "2 equal parts"),
         "too many": ("LaunchError", "asks for 3 processes and runs on 2"),
         "differentiated": ("LostGradient", "lose its gradient"),
+        "begun": ("LostGradient", "lose its gradient"),
+        "no collective": ("ValueError", "not average"),
     }
     for found in exchanged:
         for name, (kind, words) in kinds.items():
@@ -90,6 +94,7 @@ def test_gradients_of_collectives(backend: str) -> None:
         assert found["scatter"] == [0.5, 1.0, 5.5, 6.0]
         assert found["second"] == [72.0, 96.0, 72.0, 192.0]  # 24 times the sums 3, 4, 3, 8
         assert found["members"][0] == "ValueError"
+        assert max(found["context"]) < 1e-5
     assert (zero["gather"], one["gather"]) == ([12.0, 14.0, 16.0, 18.0], [20.0, 22.0, 24.0, 26.0])
     assert (zero["to all"], one["to all"]) == ([1.0, 2.0, 11.0, 12.0], [3.0, 4.0, 13.0, 14.0])
     assert (zero["broadcast"], one["broadcast"]) == ([0.0, 0.0, 0.0, 0.0], [12.0, 14.0, 16.0, 18.0])

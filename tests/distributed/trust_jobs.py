@@ -250,7 +250,15 @@ def compared() -> list[list[str]]:
         raised(lambda: collectives.all_reduce(ops.ones((4,)), "max" if rank else "sum")),
         raised(lambda: collectives.all_gather(1.0) if rank else collectives.barrier()),
         raised(lambda: collectives.broadcast([1.0], source=rank)),
+        raised(lambda: collectives.average([ops.ones((2,))] * (4 + rank))),
+        raised(lambda: collectives.begin(collectives.all_gather if rank else collectives.all_to_all, ops.ones((2,)))),
+        raised(lambda: collectives.make_group([[1], [0]] if rank else [[0, 1]])),
+        raised(lambda: collectives.recv((6,), "float32", 0) if rank else collectives.send(ops.ones((4,)), 1)),
     ]
+    if rank:
+        collectives.send(ops.ones((2,)), 0)
+    else:
+        collectives.recv((2,), "float32", 1)
     collectives.barrier()
     return [*found, plain(collectives.all_reduce(ops.array([1.0, float(rank)])))]
 

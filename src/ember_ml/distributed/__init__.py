@@ -9,6 +9,7 @@ __getattr__, __dir__ = _lazy.attach(
     {
         "Mesh": "ember_ml.distributed.mesh:Mesh",
         "collectives": "ember_ml.distributed.collectives",
+        "context_attention": "ember_ml.distributed.context:context_attention",
         "strategy": "ember_ml.distributed.strategy",
         **{name: f"ember_ml.distributed.groups:{name}" for name in _GROUPS},
     },

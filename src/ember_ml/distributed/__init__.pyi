@@ -2,6 +2,7 @@
 
 from ember_ml.distributed import collectives as collectives
 from ember_ml.distributed import strategy as strategy
+from ember_ml.distributed.context import context_attention as context_attention
 from ember_ml.distributed.groups import initialize as initialize
 from ember_ml.distributed.groups import is_initialized as is_initialized
 from ember_ml.distributed.groups import local_rank as local_rank
@@ -13,6 +14,7 @@ from ember_ml.distributed.mesh import Mesh as Mesh
 __all__ = [
     "Mesh",
     "collectives",
+    "context_attention",
     "initialize",
     "is_initialized",
     "local_rank",

@@ -8,7 +8,8 @@ before its first computation is used as it is, with the collectives of its devic
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -23,8 +24,8 @@ from jaxlib import (  # JAX 0.10: jax itself has no names for a second client
     xla_client,
 )
 
-from ember_ml.backend.processes.group import BUCKET_BYTES, Group, Place, address_of, buckets_of
-from ember_ml.backend.processes.rendezvous import agreed_address, all_addresses, own_host
+from ember_ml.backend.processes.group import BUCKET_BYTES, DEFAULT_TIMEOUT, Group, Place, Wait, address_of, buckets_of
+from ember_ml.backend.processes.rendezvous import agreed_address, all_addresses, offer_addresses, own_host
 from ember_ml.errors import UnsupportedOp
 
 __all__ = ["connect", "joined"]
@@ -57,6 +58,11 @@ def joined() -> tuple[int, int] | None:
 def _join_by_gloo(place: Place) -> JAXGroup:
     if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun's own store is at the coordinator's port
         place = replace(place, coordinator=all_addresses(place)[0])
+    return _join_at(place)
+
+
+def _join_at(place: Place) -> JAXGroup:
+    """Return the group of the processes that meet at the coordinator of ``place``."""
     host, port = address_of(agreed_address(place), "jax.distributed")
     address, seconds = f"{host}:{port}", max(1, round(place.timeout))
     service = _jax.get_distributed_runtime_service(address, place.world_size) if place.rank == 0 else None
@@ -73,7 +79,7 @@ def _join_by_gloo(place: Place) -> JAXGroup:
         num_devices=1,
     )
     devices = sorted(own.devices(), key=lambda device: device.process_index)
-    group = JAXGroup("gloo", place.rank, devices)
+    group = JAXGroup("gloo", place.rank, devices, place.timeout)
     group.meet()
     # JAX 0.10: its service ends all processes when it loses one, before they can say which; gloo does without it now.
     # The service goes last, when nobody needs it.
@@ -89,8 +95,9 @@ def _join_by_gloo(place: Place) -> JAXGroup:
 class JAXGroup(Group):
     """Processes with one device each, which run the same programs."""
 
-    def __init__(self, engine: str, rank: int, devices: Sequence[Any]) -> None:
+    def __init__(self, engine: str, rank: int, devices: Sequence[Any], timeout: float = DEFAULT_TIMEOUT) -> None:
         super().__init__(engine, rank, len(devices))
+        self._devices, self._timeout = devices, timeout
         self.ranks = _Ranks(devices, devices[rank])
         # gloo connects a pair while the processes join, or not at all
         neighbours = {(rank + step) % self.size for step in (-1, 1)}
@@ -106,19 +113,29 @@ class JAXGroup(Group):
             pair.run(_sum, jnp.zeros(1))
         self.barrier()
 
-    def all_reduce(self, x: jax.Array, how: str) -> jax.Array:
-        return self.ranks.run({"sum": _sum, "max": _max, "min": _min}[how], x)
+    def subgroup(self, members: Sequence[Sequence[int]]) -> JAXGroup:
+        own = next(ranks for ranks in members if self.rank in ranks)
+        rank = list(own).index(self.rank)
+        if self.engine != "gloo":
+            return JAXGroup(self.engine, rank, [self._devices[other] for other in own])
+        # gloo connects processes while they join, so these join once more
+        addresses = offer_addresses(lambda given: self.all_gather(jnp.array(given, jnp.uint8)).tolist())
+        return _join_at(Place(rank, len(own), coordinator=addresses[own[0]], timeout=self._timeout))
 
-    def all_gather(self, x: jax.Array) -> jax.Array:
-        return self.ranks.run(_gather, x.reshape(1) if x.ndim == 0 else x)
+    def begin_all_reduce(self, x: jax.Array, how: str) -> Wait:
+        return self.ranks.begin({"sum": _sum, "max": _max, "min": _min}[how], x)
 
-    def reduce_scatter(self, x: jax.Array) -> jax.Array:
-        return self.ranks.run(_scatter, x)
+    def begin_all_gather(self, x: jax.Array) -> Wait:
+        return self.ranks.begin(_gather, x.reshape(1) if x.ndim == 0 else x)
 
-    def broadcast(self, x: jax.Array, source: int) -> jax.Array:
+    def begin_reduce_scatter(self, x: jax.Array) -> Wait:
+        return self.ranks.begin(_scatter, x)
+
+    def begin_broadcast(self, x: jax.Array, source: int) -> Wait:
         # JAX 0.10 on the CPU: no broadcast; the bits of all other ranks are 0, which makes the sum exact
         bits = _bits(x)
-        return _from_bits(self.ranks.run(_sum, bits if self.rank == source else jnp.zeros_like(bits)), x.shape, x.dtype)
+        wait = self.ranks.begin(_sum, bits if self.rank == source else jnp.zeros_like(bits))
+        return lambda: _from_bits(wait(), x.shape, x.dtype)
 
     def send(self, x: jax.Array, to: int) -> None:
         self._pass_on(_bits(x), to)
@@ -165,20 +182,40 @@ class _Ranks:
 
     def run(self, function: Callable[[list[jax.Array]], list[jax.Array]], x: jax.Array) -> jax.Array:
         """Return what ``function`` of the ranks' arrays ``x`` gives on this rank."""
-        result = self.run_all(self._program(function), [x if x.ndim else x.reshape(1)])[0]
-        return result if x.ndim else result.reshape(())
+        return self.begin(function, x)()
+
+    def begin(self, function: Callable[[list[jax.Array]], list[jax.Array]], x: jax.Array) -> Wait:
+        """Begin to compute what ``function`` of the ranks' arrays ``x`` gives on this rank."""
+        wait = self._begin_all(self._program(function), [x if x.ndim else x.reshape(1)])
+        return lambda: wait()[0] if x.ndim else wait()[0].reshape(())
 
     def run_all(self, program: Callable[[Any], Any], xs: Sequence[jax.Array]) -> list[jax.Array]:
         """Return what a compiled program gives on this rank, on the device of the first of ``xs``, none of them 0-d."""
+        return self._begin_all(program, xs)()
+
+    def _begin_all(self, program: Callable[[Any], Any], xs: Sequence[jax.Array]) -> Callable[[], list[jax.Array]]:
         wholes = [
             jax.make_array_from_single_device_arrays((x.shape[0] * self._mesh.size, *x.shape[1:]), self._sharding, [x])
             for x in jax.device_put(list(xs), self.own)
         ]
-        try:
-            results = jax.block_until_ready([y.addressable_data(0) for y in program(wholes)])
-        except ValueError as error:  # JAX 0.10: what XLA could not finish, by any name
-            raise RuntimeError(str(error)) from error
-        return jax.device_put(results, xs[0].sharding)
+        home = xs[0].sharding
+        with _failing():
+            begun = program(wholes)
+
+        def wait() -> list[jax.Array]:
+            with _failing():
+                results = jax.block_until_ready([y.addressable_data(0) for y in begun])
+            return jax.device_put(results, home)
+
+        return wait
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:  # JAX 0.10: what XLA could not finish, by any name
+        raise RuntimeError(str(error)) from error
 
 
 @jax.jit

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.processes.group import Group, Place, buckets_of
-from ember_ml.backend.processes.rendezvous import all_addresses
+from ember_ml.backend import selection as backends
+from ember_ml.backend.processes.group import Bridge, Group, Place, Wait, buckets_of
+from ember_ml.backend.processes.rendezvous import all_addresses, offer_addresses
 from ember_ml.errors import UnsupportedOp
 
 __all__ = ["connect", "joined"]
@@ -29,7 +31,7 @@ def connect(place: Place) -> MLXGroup:
     finally:
         if written is not None:  # MLX 0.32 reads it while it joins the ring, and not again
             os.unlink(written)
-    return MLXGroup(engine, group)
+    return MLXGroup(engine, group, place)
 
 
 def joined() -> tuple[int, int] | None:
@@ -50,21 +52,44 @@ class MLXGroup(Group):
 
     is_lazy = True
 
-    def __init__(self, engine: str, group: Any) -> None:
+    def __init__(self, engine: str, group: Any, place: Place) -> None:
         super().__init__(engine, group.rank(), group.size())
-        self._group = group
+        self._group, self._place = group, place
+        self._host: Group | None = None
+        self._is_under_way = False
 
-    def all_reduce(self, x: mx.array, how: str) -> mx.array:
-        return _evaluate(getattr(mx.distributed, f"all_{how}")(x, group=self._group))
+    def under_way(self, begin: Callable[[], Wait]) -> Wait:
+        self._is_under_way = True
+        try:
+            return begin()
+        finally:
+            self._is_under_way = False
 
-    def all_gather(self, x: mx.array) -> mx.array:
-        return _evaluate(mx.distributed.all_gather(x, group=self._group))
+    def _begin(self, x: mx.array) -> Wait:
+        if self._is_under_way:  # MLX 0.32: refused inside of a gradient, where a result is waited for at once
+            mx.async_eval(x)
+        return lambda: _evaluate(x)
 
-    def broadcast(self, x: mx.array, source: int) -> mx.array:
+    def subgroup(self, members: Sequence[Sequence[int]]) -> Group:
+        # MLX 0.32: a process can be in one ring only; MPI or gloo, through the host's memory, connect some of the ranks
+        numpy = backends.load("numpy")
+        assert numpy.processes is not None
+        if self._host is None:
+            first = offer_addresses(lambda own: self.all_gather(mx.array(own, mx.uint8)).tolist())[0]
+            self._host = numpy.processes.connect(replace(self._place, coordinator=first))
+        return Bridge(self._host.subgroup(members), numpy, backends.load("mlx"))
+
+    def begin_all_reduce(self, x: mx.array, how: str) -> Wait:
+        return self._begin(getattr(mx.distributed, f"all_{how}")(x, group=self._group))
+
+    def begin_all_gather(self, x: mx.array) -> Wait:
+        return self._begin(mx.distributed.all_gather(x, group=self._group))
+
+    def begin_broadcast(self, x: mx.array, source: int) -> Wait:
         # MLX 0.32: no broadcast; the bits of all other ranks are 0, which makes the sum exact
         bits = mx.view(mx.contiguous(x).reshape(-1), _WORDS.get(x.itemsize, mx.uint64))
         summed = mx.distributed.all_sum(bits if self.rank == source else mx.zeros_like(bits), group=self._group)
-        return _evaluate(mx.view(summed, x.dtype).reshape(x.shape))
+        return self._begin(mx.view(summed, x.dtype).reshape(x.shape))
 
     def send(self, x: mx.array, to: int) -> None:
         self._check_neighbour(to)
@@ -108,7 +133,11 @@ class MLXGroup(Group):
         mx.eval(xs)
 
     def barrier(self) -> None:
-        self.all_reduce(mx.zeros(1), "sum")
+        self.begin_all_reduce(mx.zeros(1), "sum")()
+
+    def close(self) -> None:
+        if self._host is not None:
+            self._host.close()
 
 
 def _evaluate(x: mx.array) -> mx.array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend import selection as backends
-from ember_ml.backend.processes.group import Bridge, Group, Place, buckets_of
+from ember_ml.backend.processes.group import Bridge, Group, Place, Wait, buckets_of
 from ember_ml.backend.processes.rendezvous import is_mpi_here, mpi
 from ember_ml.errors import LaunchError
 
@@ -44,30 +44,25 @@ class MPIGroup(Group):
         place = next(place for place, ranks in enumerate(members) if self.rank in ranks)
         return MPIGroup(self._world.Split(place, list(members[place]).index(self.rank)))
 
-    def all_reduce(self, x: np.ndarray, how: str) -> np.ndarray:
+    def begin_all_reduce(self, x: np.ndarray, how: str) -> Wait:
         made = np.empty(x.shape, x.dtype)
-        self._world.Allreduce(np.ascontiguousarray(x), made, getattr(self._mpi, how.upper()))
-        return made
+        return _wait(self._world.Iallreduce(np.ascontiguousarray(x), made, getattr(self._mpi, how.upper())), made)
 
-    def all_gather(self, x: np.ndarray) -> np.ndarray:
+    def begin_all_gather(self, x: np.ndarray) -> Wait:
         joined = np.empty((self.size * x.shape[0], *x.shape[1:]) if x.ndim else (self.size,), x.dtype)
-        self._world.Allgather(_bytes(x), _bytes(joined))
-        return joined
+        return _wait(self._world.Iallgather(_bytes(x), _bytes(joined)), joined)
 
-    def reduce_scatter(self, x: np.ndarray) -> np.ndarray:
+    def begin_reduce_scatter(self, x: np.ndarray) -> Wait:
         part = np.empty((x.shape[0] // self.size, *x.shape[1:]), x.dtype)
-        self._world.Reduce_scatter_block(np.ascontiguousarray(x), part, self._mpi.SUM)
-        return part
+        return _wait(self._world.Ireduce_scatter_block(np.ascontiguousarray(x), part, self._mpi.SUM), part)
 
-    def all_to_all(self, x: np.ndarray) -> np.ndarray:
+    def begin_all_to_all(self, x: np.ndarray) -> Wait:
         made = np.empty(x.shape, x.dtype)
-        self._world.Alltoall(_bytes(x), _bytes(made))
-        return made
+        return _wait(self._world.Ialltoall(_bytes(x), _bytes(made)), made)
 
-    def broadcast(self, x: np.ndarray, source: int) -> np.ndarray:
+    def begin_broadcast(self, x: np.ndarray, source: int) -> Wait:
         work = x.copy(order="C")
-        self._world.Bcast(_bytes(work), source)
-        return work
+        return _wait(self._world.Ibcast(_bytes(work), source), work)
 
     def send(self, x: np.ndarray, to: int) -> None:
         self._world.Send(_bytes(x), to)
@@ -102,6 +97,16 @@ class MPIGroup(Group):
 
     def barrier(self) -> None:
         self._world.Barrier()
+
+
+def _wait(begun: Any, result: np.ndarray) -> Wait:
+    """Return what waits for a request of MPI, which holds what is sent, and gives its result."""
+
+    def wait() -> np.ndarray:
+        begun.Wait()
+        return result
+
+    return wait
 
 
 def _buckets(xs: Sequence[np.ndarray]) -> list[list[int]]:

@@ -5,14 +5,17 @@ A backend that has one has a module ``processes`` with a function ``connect(plac
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from ember_ml.errors import LaunchError, UnsupportedOp
 
-__all__ = ["BUCKET_BYTES", "DEFAULT_TIMEOUT", "Bridge", "Group", "Place", "address_of", "buckets_of"]
+__all__ = ["BUCKET_BYTES", "DEFAULT_TIMEOUT", "Bridge", "Group", "Place", "Wait", "address_of", "buckets_of"]
+
+Wait = Callable[[], Any]
+"""Waits for what has begun, and gives its result."""
 
 DEFAULT_TIMEOUT = 300.0
 BUCKET_BYTES = 25 * 2**20
@@ -54,28 +57,35 @@ class Group:
     def __init__(self, engine: str, rank: int, size: int) -> None:
         self.engine, self.rank, self.size = engine, rank, size
 
-    def all_reduce(self, x: Any, how: str) -> Any:
-        """Return the sum, ``max`` or ``min`` over the ranks, element by element, as a new tensor."""
+    def begin_all_reduce(self, x: Any, how: str) -> Wait:
+        """Begin the sum, ``max`` or ``min`` over the ranks, element by element, as a new tensor."""
         raise NotImplementedError
+
+    def begin_all_gather(self, x: Any) -> Wait:
+        """Begin to join the tensors of all ranks, which have equal shapes, along the first axis."""
+        raise NotImplementedError
+
+    def begin_reduce_scatter(self, x: Any) -> Wait:
+        """Begin this rank's part, along the first axis, of the sum over the ranks."""
+        part, wait = x.shape[0] // self.size, self.begin_all_reduce(x, "sum")
+        return lambda: wait()[self.rank * part : (self.rank + 1) * part]
+
+    def begin_all_to_all(self, x: Any) -> Wait:
+        """Begin to send the k-th of equal parts along the first axis to rank k; those that come are in their order."""
+        shape, part, wait = x.shape, x.shape[0] // self.size, self.begin_all_gather(x)
+        return lambda: wait().reshape((self.size, self.size, part, *shape[1:]))[:, self.rank].reshape(shape)
+
+    def begin_broadcast(self, x: Any, source: int) -> Wait:
+        """Begin to send the tensor of the rank ``source``; the others' say what shape and dtype it has."""
+        raise NotImplementedError
+
+    def under_way(self, begin: Callable[[], Wait]) -> Wait:
+        """Return what ``begin`` gives; what it begins does not wait for being waited for, as on a lazy backend."""
+        return begin()
 
     def all_gather(self, x: Any) -> Any:
         """Return the tensors of all ranks, which have equal shapes, joined along the first axis."""
-        raise NotImplementedError
-
-    def reduce_scatter(self, x: Any) -> Any:
-        """This rank's part, along the first axis, of the sum over the ranks."""
-        part = x.shape[0] // self.size
-        return self.all_reduce(x, "sum")[self.rank * part : (self.rank + 1) * part]
-
-    def all_to_all(self, x: Any) -> Any:
-        """Send the k-th of equal parts along the first axis to rank k; return those that came, in the ranks' order."""
-        part = x.shape[0] // self.size
-        parts = self.all_gather(x).reshape((self.size, self.size, part, *x.shape[1:]))
-        return parts[:, self.rank].reshape(x.shape)
-
-    def broadcast(self, x: Any, source: int) -> Any:
-        """Return the tensor of the rank ``source``; the others say with theirs what shape and dtype it has."""
-        raise NotImplementedError
+        return self.begin_all_gather(x)()
 
     def send(self, x: Any, to: int) -> None:
         raise NotImplementedError
@@ -106,11 +116,9 @@ class Group:
     def subgroup(self, members: Sequence[Sequence[int]]) -> Group:
         """Return that of the groups of ranks, which have each rank once, that has this process in it.
 
-        Its ranks are the places among ``members``. Every process calls this with the same groups.
+        Its ranks are the places among ``members``, which ascend. Every process calls this with the same groups.
         """
-        raise UnsupportedOp(
-            f"the engine {self.engine} has no groups of some of its ranks; those of PyTorch and MPI have them"
-        )
+        raise UnsupportedOp(f"the engine {self.engine} has no groups of some of its ranks")
 
     def close(self) -> None:
         """Leave the group."""
@@ -129,17 +137,23 @@ class Bridge(Group):
     def _back(self, x: Any) -> Any:
         return self._ours.from_host(self._theirs.to_host(x), None)
 
-    def all_reduce(self, x: Any, how: str) -> Any:
-        return self._back(self.inner.all_reduce(self._there(x), how))
+    def _back_when(self, wait: Wait) -> Wait:
+        return lambda: self._back(wait())
 
-    def all_gather(self, x: Any) -> Any:
-        return self._back(self.inner.all_gather(self._there(x)))
+    def begin_all_reduce(self, x: Any, how: str) -> Wait:
+        return self._back_when(self.inner.begin_all_reduce(self._there(x), how))
 
-    def reduce_scatter(self, x: Any) -> Any:
-        return self._back(self.inner.reduce_scatter(self._there(x)))
+    def begin_all_gather(self, x: Any) -> Wait:
+        return self._back_when(self.inner.begin_all_gather(self._there(x)))
 
-    def broadcast(self, x: Any, source: int) -> Any:
-        return self._back(self.inner.broadcast(self._there(x), source))
+    def begin_reduce_scatter(self, x: Any) -> Wait:
+        return self._back_when(self.inner.begin_reduce_scatter(self._there(x)))
+
+    def begin_all_to_all(self, x: Any) -> Wait:
+        return self._back_when(self.inner.begin_all_to_all(self._there(x)))
+
+    def begin_broadcast(self, x: Any, source: int) -> Wait:
+        return self._back_when(self.inner.begin_broadcast(self._there(x), source))
 
     def send(self, x: Any, to: int) -> None:
         self.inner.send(self._there(x), to)
@@ -147,9 +161,6 @@ class Bridge(Group):
     def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> Any:
         own = next(name for name, native in self._ours.dtypes.items() if native == dtype)
         return self._back(self.inner.receive(shape, self._theirs.dtypes[own], source))
-
-    def all_to_all(self, x: Any) -> Any:
-        return self._back(self.inner.all_to_all(self._there(x)))
 
     def subgroup(self, members: Sequence[Sequence[int]]) -> Group:
         return Bridge(self.inner.subgroup(members), self._theirs, self._ours)

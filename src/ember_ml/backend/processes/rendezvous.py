@@ -6,6 +6,7 @@ import importlib.util
 import os
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
@@ -15,7 +16,7 @@ from ember_ml.backend.processes.group import Place, address_of
 from ember_ml.backend.processes.meeting import Meeting, exchange_lines, slurm_meeting
 from ember_ml.errors import LaunchError
 
-__all__ = ["agreed_address", "all_addresses", "is_mpi_here", "mpi", "own_address", "own_host"]
+__all__ = ["agreed_address", "all_addresses", "is_mpi_here", "mpi", "offer_addresses", "own_address", "own_host"]
 
 _ANYWHERE = "192.0.2.1"  # a reserved address, to which nothing is sent
 _MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
@@ -92,6 +93,14 @@ def all_addresses(place: Place) -> list[str]:
         f"the {place.world_size} processes that {place.started_by} started do not know each other's addresses: start "
         "the program with `ember-ml launch`, which tells them"
     )
+
+
+def offer_addresses(gather: Callable[[list[int]], list[int]]) -> list[str]:
+    """Return an address for each rank as above, exchanged by ``gather``, which joins the bytes of all ranks."""
+    width = 80
+    own = own_address().encode().ljust(width)
+    found = bytes(gather([*own]))
+    return [found[start : start + width].decode().strip() for start in range(0, len(found), width)]
 
 
 def _exchange_by_store(place: Place, text: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ember_ml.backend.processes.group import Group, Place, address_of
+from ember_ml.backend.processes.group import Group, Place, Wait, address_of
 from ember_ml.backend.processes.rendezvous import agreed_address
 from ember_ml.backend.torch.gradient_buckets import Overlap, Shares, Sum, buckets, merge_buckets, real
 from ember_ml.backend.torch.gradients import watch
@@ -85,34 +85,33 @@ class TorchGroup(Group):
         rank = list(members[place]).index(self.rank)
         return TorchGroup(self.engine, rank, len(members[place]), handles[place])
 
-    def all_reduce(self, x: torch.Tensor, how: str) -> torch.Tensor:
+    def begin_all_reduce(self, x: torch.Tensor, how: str) -> Wait:
         if x.dtype is torch.uint64:
             raise UnsupportedDType("torch.distributed does not reduce uint64; cast it to int64")
         work = x.to(_WIDER.get(x.dtype, x.dtype), memory_format=torch.contiguous_format, copy=True)
-        dist.all_reduce(real(work), _HOW[how], self._handle)
-        return work.to(x.dtype)
+        begun = dist.all_reduce(real(work), _HOW[how], self._handle, async_op=True)
+        return _wait(begun, work) if x.dtype == work.dtype else lambda: _wait(begun, work)().to(x.dtype)
 
-    def all_gather(self, x: torch.Tensor) -> torch.Tensor:
+    def begin_all_gather(self, x: torch.Tensor) -> Wait:
         joined = x.new_empty((self.size * x.shape[0], *x.shape[1:]) if x.dim() else (self.size,))
-        _all_gather(_bytes(joined), _bytes(x.contiguous()), self._handle)
-        return joined
+        sent = _bytes(x.contiguous())
+        return _wait(_all_gather(_bytes(joined), sent, self._handle, async_op=True), joined, sent)
 
-    def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
+    def begin_reduce_scatter(self, x: torch.Tensor) -> Wait:
         if x.dtype in _WIDER or x.dtype is torch.uint64:
-            return super().reduce_scatter(x)
+            return super().begin_reduce_scatter(x)
         part = x.new_empty((x.shape[0] // self.size, *x.shape[1:]))
-        _reduce_scatter(real(part), real(x.contiguous()), group=self._handle)
-        return part
+        sent = real(x.contiguous())
+        return _wait(_reduce_scatter(real(part), sent, group=self._handle, async_op=True), part, sent)
 
-    def all_to_all(self, x: torch.Tensor) -> torch.Tensor:
+    def begin_all_to_all(self, x: torch.Tensor) -> Wait:
         made = torch.empty_like(x, memory_format=torch.contiguous_format)
-        dist.all_to_all_single(_bytes(made), _bytes(x.contiguous()), group=self._handle)
-        return made
+        sent = _bytes(x.contiguous())
+        return _wait(dist.all_to_all_single(_bytes(made), sent, group=self._handle, async_op=True), made, sent)
 
-    def broadcast(self, x: torch.Tensor, source: int) -> torch.Tensor:
+    def begin_broadcast(self, x: torch.Tensor, source: int) -> Wait:
         work = x.clone(memory_format=torch.contiguous_format)
-        dist.broadcast(_bytes(work), group=self._handle, group_src=source)
-        return work
+        return _wait(dist.broadcast(_bytes(work), group=self._handle, group_src=source, async_op=True), work)
 
     def send(self, x: torch.Tensor, to: int) -> None:
         dist.send(_bytes(x.contiguous()), group=self._handle, group_dst=to)
@@ -159,6 +158,18 @@ class TorchGroup(Group):
 
     def _device(self) -> torch.device:
         return torch.device("cuda", torch.cuda.current_device()) if "nccl" in self.engine else torch.device("cpu")
+
+
+def _wait(begun: Any, result: torch.Tensor, sent: torch.Tensor | None = None) -> Wait:
+    """Return what waits for work of the engine and gives its result; until then ``sent`` must not be freed."""
+
+    def wait() -> torch.Tensor:
+        nonlocal sent
+        begun.wait()
+        sent = None
+        return result
+
+    return wait
 
 
 def _bytes(x: torch.Tensor) -> torch.Tensor:
