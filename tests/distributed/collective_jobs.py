@@ -137,6 +137,7 @@ def in_pairs(pairs: list[list[int]]) -> dict[str, Any]:
     for _ in range(3 if rank in pairs[0] else 0):
         collectives.all_reduce(ops.asarray([rank]), group=pair)
     everyone = collectives.all_gather(ops.asarray(rank))
+    three = collectives.make_group([[0], [1, 2, 3]])
 
     def weighted(x: Any) -> Any:
         return ops.multiply(ops.sum(ops.square(collectives.all_reduce(x, group=pair))), 1.0 + rank)
@@ -144,6 +145,7 @@ def in_pairs(pairs: list[list[int]]) -> dict[str, Any]:
     return {
         "place": pair.rank,
         "all": plain(everyone),
+        "three": plain(collectives.all_gather(ops.asarray(rank), three)),
         "sum": plain(collectives.all_reduce(ops.asarray([rank]), group=pair)),
         "gather": plain(collectives.all_gather(ops.asarray(rank), pair)),
         "weighted": plain(collectives.average([ops.asarray([float(rank)])], weight=1.0 + rank, group=pair)[0]),

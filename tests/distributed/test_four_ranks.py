@@ -37,6 +37,7 @@ def test_groups_of_ranks_exchange_apart_from_each_other(backend: str) -> None:
         assert found["place"] == own.index(rank)
         assert found["sum"] == [sum(own)]
         assert found["all"] == [0, 1, 2, 3]
+        assert found["three"] == ([1, 2, 3] if rank else [0])
         assert found["gather"] == own
         assert found["weighted"] == pytest.approx([sum(x * (1 + x) for x in own) / sum(1 + x for x in own)])
         # the sum over the pair's ranks r of r + 1 times the square of the pair's sum

@@ -116,10 +116,10 @@ class JAXGroup(Group):
     def subgroup(self, members: Sequence[Sequence[int]]) -> JAXGroup:
         own = next(ranks for ranks in members if self.rank in ranks)
         rank = list(own).index(self.rank)
-        if self.engine != "gloo":
-            return JAXGroup(self.engine, rank, [self._devices[other] for other in own])
         # gloo connects processes while they join, so these join once more
         addresses = offer_addresses(lambda given: self.all_gather(jnp.array(given, jnp.uint8)).tolist())
+        if self.engine != "gloo" or len(own) == 1:
+            return JAXGroup(self.engine, rank, [self._devices[other] for other in own])
         return _join_at(Place(rank, len(own), coordinator=addresses[own[0]], timeout=self._timeout))
 
     def begin_all_reduce(self, x: jax.Array, how: str) -> Wait:
