@@ -219,7 +219,7 @@ def take(x: jax.Array, indices: jax.Array, axis: int | None) -> jax.Array:
 def _take(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
     if not indices.size:  # JAX 0.10: forgets the other axes of the indices where there is nothing to take from
         return jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis % x.ndim + 1 :]), dtype=x.dtype)
-    return jnp.take(x, indices, axis, mode="promise_in_bounds")
+    return jnp.take(x, indices, axis, mode="clip")
 
 
 def take_along_axis(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
