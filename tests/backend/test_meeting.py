@@ -45,7 +45,7 @@ from ember_ml.backend.torch.processes import TorchGroup
 
 torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
 group = TorchGroup("torch gloo", 0, 1)
-group.all_reduce(torch.ones(2), "sum")
+group.begin_all_reduce(torch.ones(2), "sum")()
 threads = lambda: [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
 before = threads()
 group.close()
