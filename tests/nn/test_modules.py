@@ -14,7 +14,7 @@ from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
 from ember_ml.nn import initializers
 from ember_ml.tensor import EmberTensor
-from ember_ml.training import Trainer
+from ember_ml.training import Trainer, optimizers
 
 
 def network() -> nn.Sequential:
@@ -399,3 +399,22 @@ def test_initializers_survive_pickle(made: Any, backend: str) -> None:
         ops.random.seed(3)
         drawn.append(ops.to_numpy(initializer((4, 3), "float32")).tolist())
     assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("way", ["attribute", "value", "assign", "state"])
+def test_training_does_not_change_what_a_parameter_was_given(backend: str, way: str) -> None:
+    """Optimizers change parameters in place on NumPy and PyTorch, and JAX uses their memory again."""
+    given = ops.ones((1, 3))
+    layer = nn.Linear(3, 1)
+    if way == "attribute":
+        layer.weight = given
+    elif way == "value":
+        layer.variable("weight").value = given
+    elif way == "assign":
+        layer.variable("weight").assign(given)
+    else:
+        layer.load_state_dict({"weight": given, "bias": ops.zeros((1,))})
+    trainer = Trainer(layer, optimizers.SGD(0.1), progress=False)
+    trainer.fit(ops.ones((4, 3)), ops.zeros((4, 1)), epochs=1)
+    assert ops.to_numpy(given).tolist() == [[1.0, 1.0, 1.0]]
+    assert ops.to_numpy(layer.weight).tolist() != [[1.0, 1.0, 1.0]]

@@ -102,7 +102,7 @@ class PretrainedModel(Model):
                 parts = [tensors.read(sources[name]) for name in _choose_names(slot, sources)]
                 cast_to = wanted if slot.variable.dtype.kind == "float" else None
                 natives = [_bring(backend, part, place, cast_to) for part in parts]
-                slot.variable.value = _assemble(natives, slot.stored)
+                slot.variable.hold(_assemble(natives, slot.stored))
                 if on_progress is not None:
                     on_progress(count, len(slots))
         return self

@@ -86,6 +86,10 @@ class Variable:
 
     def assign(self, value: Any) -> None:
         """Hold another value. As a method, since not every version of torch.compile traces the setter of a property."""
+        self.hold(value)
+
+    def hold(self, value: Any) -> None:
+        """Hold another value, as it is where it is native: nobody else may change it, or need what it is now."""
         backend = backends.active()
         if _has_lent:
             settle((self,))

@@ -53,9 +53,12 @@ class ShardedParameter(Parameter):
 
     @value.setter
     def value(self, value: Any) -> None:
-        self.assign(value)
+        self.hold(value)
 
     def assign(self, value: Any) -> None:
+        self.hold(value)  # of which it copies a part
+
+    def hold(self, value: Any) -> None:
         """Hold this process's part of another value."""
         backend = self.home
         self.held = self.split.part_of(value if backend.is_native(value) else own(value, backend))

@@ -298,7 +298,7 @@ class Module(Hookable, Holder):
             if first != name and not _are_equal(native, _fit(variable, name, state[name])):
                 raise ValueError(f"{first} and {name} are one parameter here, and differ in the state")
         for variable, (_, native) in fitting.items():
-            variable.value = native
+            variable.hold(native)
         return self
 
     def _ignores(self, name: str) -> bool:
@@ -317,14 +317,14 @@ class Module(Hookable, Holder):
     def to_device(self, device: DeviceLike) -> Self:
         """Move all parameters and buffers to ``device``; return the module itself."""
         for variable in self.named_variables().values():
-            variable.value = ops.to_device(variable.value, device)
+            variable.hold(ops.to_device(variable.value, device))
         return self
 
     def to_dtype(self, dtype: DTypeLike) -> Self:
         """Cast all parameters and floating-point buffers to ``dtype``; return the module itself."""
         for variable in self.named_variables().values():
             if variable.dtype.kind == "float":
-                variable.value = ops.cast(variable.value, dtype)
+                variable.hold(ops.cast(variable.value, dtype))
         return self
 
     def apply(self, function: Callable[[Module], Any]) -> Self:

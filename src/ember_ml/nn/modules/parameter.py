@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml import ops
+from ember_ml.backend.selection import active
 from ember_ml.tensor.variable import Variable
 from ember_ml.transforms import change_counter
 
@@ -36,6 +38,10 @@ class Parameter(Variable):
         if self.dtype.kind not in ("float", "complex"):
             raise TypeError(f"a Parameter is a floating-point tensor, not {self.dtype}; a Buffer may be of any dtype")
         self._is_trainable = is_trainable
+
+    def assign(self, value: Any) -> None:
+        """Hold a copy of another value: training may change what the parameter holds in place."""
+        self.hold(ops.copy(value) if active().is_native(value) else value)
 
     @property
     def is_trainable(self) -> bool:

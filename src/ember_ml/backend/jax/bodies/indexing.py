@@ -223,7 +223,7 @@ def _take(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
 
 
 def take_along_axis(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
-    is_long = x.size and indices.size > _FEW and type(indices) is ArrayImpl  # then the program runs while we check
+    is_long = indices.size > _FEW and x.size and type(indices) is ArrayImpl  # then the program runs while we check
     found = _take_along(x, indices, axis) if is_long else None
     within = in_range(indices, x.shape[axis])
     return found if found is not None and within is indices else _take_along(x, within, axis)
