@@ -45,7 +45,15 @@ class Call:
 
 
 class Pending:
-    """A collective that has begun: :meth:`wait` gives its result."""
+    """A collective that has begun: :meth:`wait` gives its result.
+
+    Args:
+        what: The name of the collective, for messages.
+        wait: Waits for the other ranks, and returns the native result.
+        group: The ranks that take part.
+        home: The backend of the result.
+        is_portable: Whether the result becomes an ``EmberTensor``.
+    """
 
     def __init__(self, what: str, wait: Wait, group: Group, home: Backend, is_portable: bool) -> None:
         self._what, self._wait, self._group = what, wait, group

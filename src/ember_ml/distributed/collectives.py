@@ -89,11 +89,17 @@ def begin(
     *args: _Settings.args,
     **kwargs: _Settings.kwargs,
 ) -> Pending:
-    """Begin a collective of ``x``, with the arguments that it has, and return at once; ``wait()`` gives its result.
+    """Begin a collective of ``x`` and return at once; ``wait()`` gives its result.
 
-    It is one of :func:`all_reduce`, :func:`all_gather`, :func:`reduce_scatter`, :func:`all_to_all` and
-    :func:`broadcast`. Several can be under way: every rank begins them in the same order, and may wait for them in any.
-    Until then ``x`` must not be changed. A result is not differentiable.
+    Several can be under way: every rank begins them in the same order, and may wait for them in any. Until then ``x``
+    must not be changed. A result is not differentiable.
+
+    Args:
+        collective: One of :func:`all_reduce`, :func:`all_gather`, :func:`reduce_scatter`, :func:`all_to_all` and
+            :func:`broadcast`.
+        x: The tensor of this rank.
+        args: The other arguments of the collective.
+        kwargs: Those that are given by name.
 
     >>> from ember_ml import ops
     >>> from ember_ml.distributed import collectives

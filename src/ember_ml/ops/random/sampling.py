@@ -16,6 +16,7 @@ from ember_ml.backend.random import distributions, generator, rejection_sampling
 from ember_ml.backend.random.draw import Change, constant, draw, draw_changed, draw_on_host, stretch
 from ember_ml.backend.random.generator import Generator, SeedLike
 from ember_ml.backend.random.parameters import checked_integer, checked_number, largest_below, read_parameter
+from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import DEFAULT_INT, EmberDType, as_dtype, bfloat16, float32, float64
 from ember_ml.core.promotion import integer_range
 from ember_ml.dispatch.declare import derived, plain
@@ -87,7 +88,8 @@ def random_uniform(
         if low == 0.0 and high == 1.0:
             return ops.cast(_round_down(draw(kind, shape, device, seed), asked), asked)
         span = checked_number(high - low, "maxval - minval", 0.0, ops.finfo(wide).max)
-        change = stretch(low, high, wide) if asked is wide else None
+        is_changed = asked is wide and not active().is_tracing()  # torch.compile would trace NumPy's numbers
+        change = stretch(low, high, wide) if is_changed else None
         numbers, on_host = draw_changed(kind, shape, device, seed, change)
         if on_host and change is not None:
             return numbers
