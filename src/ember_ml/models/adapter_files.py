@@ -128,7 +128,7 @@ def load_adapter(model: PretrainedModel, folder: str | PathLike[str]) -> Pretrai
         for path, module in find_adapted(model):
             for name, parameter in _parameters(path, module).items():
                 value = backend.from_host(tensors.read(name), backend.device_of(parameter.value))
-                parameter.hold(ops.cast(value, parameter.dtype))
+                parameter.value = ops.cast(value, parameter.dtype)
     return model
 
 

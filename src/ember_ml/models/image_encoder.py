@@ -91,6 +91,10 @@ class QueryPooling(Layer):
     """What a learned query collects from all positions, and a network of it: one vector for each image."""
 
     query: Any
+    qkv: Linear
+    output: Linear
+    norm: LayerNorm
+    mlp: Any
 
     def __init__(self, hidden: int, heads: int, mlp: Any, epsilon: float) -> None:
         self.add_parameter("query", (1, 1, hidden), normal(0.02))

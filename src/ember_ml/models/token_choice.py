@@ -43,6 +43,8 @@ class Chooser:
     ``start`` has the tokens that the texts begin with, (batch, length), and their mask, None where all are real.
     """
 
+    choice: Choice
+
     def __init__(self, choice: Choice, stream: Any, start: tuple[Tensor, Tensor | None]) -> None:
         self.choice, self._stream, self._start = choice, stream, start
         self._places: list[Tensor] = []
