@@ -197,7 +197,7 @@ class TrainingStep:
         The latter are None where there are no parts, or nobody wants predictions. Where several processes share a
         batch, it is the loss of the whole batch.
         """
-        if self._has_program and type(batch) is tuple and self.used is self.on_gradients is None:
+        if self._has_program and type(batch) is tuple and self.used is None and self.on_gradients is None:
             result = self._compiled_update.repeat(batch)
             if result is not CHANGED:
                 if self._laziness is not None:

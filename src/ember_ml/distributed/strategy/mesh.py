@@ -42,8 +42,8 @@ class MeshStrategy(Strategy):
     ``tensor`` the layers that the plan names; see ``ember_ml.distributed.tensor_plan``.
 
     Of processes, the model and the optimizer change as those of one process but for rounding, and for random numbers,
-    as of dropout: the processes of one part of a batch draw the same, others their own. A mesh with several axes needs
-    groups of processes, which PyTorch and MPI have, one with ``shard`` PyTorch; steps with ``tensor`` are not compiled.
+    as of dropout: the processes of one part of a batch draw the same, others their own. ``shard``
+    needs PyTorch; steps with ``tensor`` are not compiled, so processes of JAX do not have it.
 
     Of devices, a step is the program for one device: the compiler divides it, and adds the sums and the gathering. So
     random numbers are those of one device too. Batches that do not split evenly, as the last one of an epoch
