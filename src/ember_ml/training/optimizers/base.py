@@ -265,9 +265,8 @@ class Optimizer(Holder):
                 # a slice is a view, where an index of MLX gathers
                 found[places] = [ops.reshape(numbers.held[k : k + 1], ()) for k in range(start, end)]
                 start = end
-        if (
-            numbers is None or start != numbers.shape[0]
-        ):  # nobody has told the compiler of this optimizer, or of a group
+        # nobody has told the compiler of this optimizer, or of a group
+        if numbers is None or start != numbers.shape[0]:
             raise TypeError(
                 f"a compiled function updates by {type(self).__name__}, which it neither takes nor closes over, as "
                 "where another optimizer holds it, or it is the first to update a group of parameters: run such "
