@@ -83,7 +83,9 @@ def test_a_copy_of_a_lent_variable_has_its_tensor(backend: str) -> None:
 
 
 def test_variables_elsewhere_are_not_lent(backend: str) -> None:
-    other = next(name for name in ember_ml.backend.installed_backends() if name != backend)
+    other = next((name for name in ember_ml.backend.installed_backends() if name != backend), None)
+    if other is None:
+        pytest.skip("the variable of another backend, and one is installed")
     with ember_ml.use_backend(other):
         elsewhere = Variable(ops.array([1.0]))
     here = Variable(ops.array([2.0]))
