@@ -292,6 +292,7 @@ def everything(folder: str) -> dict[str, Any]:
         found["refused"]["tensor"] = raised(read_text, "layers", {"tensor": 2})
     else:
         found["layers"] = read_text("layers", {"tensor": 2})
+        found["sequence"] = {kind: read_text(kind, {"tensor": 2}, splits_sequence=True) for kind in ("layers", "gpt2")}
     for strategy in STRATEGIES:
         if strategy == "FullShardStrategy" and get_backend() not in SHARDING:
             found["refused"]["full"] = raised(train, strategy)

@@ -12,7 +12,7 @@ from ember_ml.distributed import Mesh
 from ember_ml.distributed.strategy import MeshStrategy
 from ember_ml.distributed.tensor_plan import Cut, make_layout
 from ember_ml.errors import LaunchError, UnsupportedOp
-from tests.distributed.text_models import MODELS, Reader
+from tests.distributed.text_models import MODELS, PLAN, Reader
 
 
 def test_a_mesh_has_places_and_groups() -> None:
@@ -104,3 +104,35 @@ def test_a_weight_of_two_layers_is_cut_once() -> None:
     tied = nn.MLP(4, inputs=4, bias=False)
     tied.down.weight = tied.up.variable("weight")  # which one would cut by rows, and one by columns
     assert make_layout(tied, 2).styles == {}
+
+
+@pytest.mark.parametrize("kind", sorted(MODELS))
+def test_the_sequence_of_each_model_can_be_split(kind: str) -> None:
+    plan = PLAN if kind == "layers" else {}
+    styles = make_layout(MODELS[kind](), 2, plan, splits_sequence=True).styles
+    assert styles.get("places") == ("sequence" if kind == "gpt2" else None)
+    assert "places" not in make_layout(MODELS[kind](), 2).styles
+
+
+def test_models_whose_sequence_cannot_be_split() -> None:
+    class Mixing(Reader):
+        def __init__(self) -> None:
+            super().__init__()
+            self.score = nn.Linear(5, 1)
+
+    def layout_of(model: Any, plan: dict[str, str]) -> Any:
+        return make_layout(model, 2, plan, splits_sequence=True)
+
+    with pytest.raises(ValueError, match="no layer of Reader makes it whole again"):
+        layout_of(Reader(), {"embedding": "vocabulary"})
+    with pytest.raises(ValueError, match="no layer of Reader begins to split"):
+        layout_of(Reader(), {"output": "sequence, gathered"})
+    with pytest.raises(ValueError, match=r"body.blocks.0.attention is not split"):
+        layout_of(Reader(), {**PLAN, "body.blocks.0.attention.*": "whole"})
+    with pytest.raises(ValueError, match="score stands behind output"):
+        layout_of(Mixing(), PLAN)
+    assert layout_of(Mixing(), {**PLAN, "score": "whole"}).styles["score"] == "whole"
+    model: Any = Reader()
+    model.body.norm = nn.BatchNorm(16)
+    with pytest.raises(ValueError, match=r"body.norm is of the class BatchNorm"):
+        layout_of(model, PLAN)

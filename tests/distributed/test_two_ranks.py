@@ -154,6 +154,13 @@ def test_two_processes_that_share_each_layer_are_one(backend: str) -> None:
     assert all(rank["bytes"] < 0.53 * alone["bytes"] for rank in ranks)
 
 
+@pytest.mark.parametrize("kind", ["layers", "gpt2"])
+def test_two_processes_that_share_the_sequence_are_one(backend: str, kind: str) -> None:
+    if backend == "jax":
+        pytest.skip("its steps are compiled, which is refused")
+    check_equal([rank["sequence"][kind] for rank in results(backend)], read_text(kind, None))
+
+
 def test_each_process_writes_its_pieces_and_any_number_reads_them(backend: str) -> None:
     if backend not in SHARDING:
         pytest.skip("parameters are split on PyTorch and JAX")

@@ -37,6 +37,7 @@ class Reader(nn.Module):
         return self.output(self.body(self.embedding(tokens)))
 
 
+PLAN = {"embedding": "vocabulary", "output": "sequence, gathered"}
 MODELS: dict[str, Any] = {
     "layers": Reader,
     "llama": lambda: CausalDecoder(Settings(LLAMA)),
@@ -53,13 +54,14 @@ def read_text(
     folder: str | None = None,
     is_saved: bool = False,
     dtype: str = "float32",
+    splits_sequence: bool = False,
 ) -> dict[str, Any]:
     """Train a model of texts so many steps, half of them before it is saved and restored where there is a folder.
 
     Where it ``is_saved`` already, only the other half.
     """
-    plan = {"embedding": "vocabulary"} if kind == "layers" else None
-    strategy = SingleProcess() if mesh is None else MeshStrategy(Mesh(**mesh), plan=plan)
+    plan = PLAN if kind == "layers" else None
+    strategy = SingleProcess() if mesh is None else MeshStrategy(Mesh(**mesh), None, plan, splits_sequence)
 
     def make() -> Trainer:
         ops.seed(distributed.rank())  # the first process's parameters are those of all

@@ -3,6 +3,10 @@
 Between the split layers all processes of the group have equal tensors, and compute the same loss. So where a whole
 tensor goes into split layers, its gradients are sums over the processes; where parts are summed or gathered, the
 gradients are already whole.
+
+Or they have parts of the sequence there, which are gathered before a column and summed and scattered behind a row: as
+many bytes are moved, and what is computed and kept between the layers is split as well (Korthikanti et al., 2022). The
+gradients of all parameters that are not cut are then sums over the processes.
 """
 
 from __future__ import annotations
@@ -37,13 +41,15 @@ class MeshSplit:
     share: int
     """The number of elements that this process has."""
 
-    def __init__(self, shape: tuple[int, ...], cut: Cut | None, group: Group, flat: Any = None) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], cut: Cut | None, group: Group, flat: Any = None, is_summed: bool = False
+    ) -> None:
         self.shape, self.size, self.cut, self._group = shape, prod(shape), cut, group
         self._flat = flat
         self.share = prod(local_shape(shape, cut, group)) if flat is None else flat.share
         self.is_local = False
         """Whether a layer that computes with a part reads now."""
-        self.is_summed = False
+        self.is_summed = is_summed
         """Whether the layer that reads now computes a part of the gradient."""
 
     def belong_to(self, parameter: Any) -> None:
@@ -59,7 +65,7 @@ class MeshSplit:
     def whole_of(self, part: Tensor) -> Tensor:
         """Return what is read of the parameter now."""
         local = part if self._flat is None else self._flat.whole_of(part)
-        if self.is_summed:
+        if self.is_summed and self.cut is None:
             return _copy_in(local, self._group)
         return local if self.cut is None or self.is_local else join_parts(local, self.cut, self._group)
 
@@ -118,31 +124,127 @@ def _copy_in(x: Tensor, group: Group) -> Tensor:
     return ops.custom_gradient(lambda given: (given, lambda gradient: collectives.all_reduce(gradient, group=group)))(x)
 
 
-def _sum_parts(x: Tensor, group: Group) -> Tensor:
-    """Return the sum of the processes' tensors, of which each is used by all: its gradient is that of the sum."""
-    if not is_recorded(x):
-        return collectives.all_reduce(x, group=group)
+class _Equal:
+    """Between split layers all processes have equal tensors."""
 
-    def forward(given: Tensor) -> tuple[Tensor, Callable[[Any], Any]]:
-        return collectives.all_reduce(ops.stop_gradient(given), group=group), lambda gradient: gradient
+    def __init__(self, group: Group) -> None:
+        self._group = group
 
-    return ops.custom_gradient(forward)(x)
+    def compute_column(self, module: Module, inner: Callable[..., Any], x: Tensor) -> Tensor:
+        return inner(_copy_in(x, self._group))
+
+    def compute_row(self, x: Tensor, weight: Tensor) -> Tensor:
+        return self.sum_parts(ops.linear(x, weight))
+
+    def sum_parts(self, x: Tensor) -> Tensor:
+        """Return the sum of the processes' tensors, of which each is used by all: its gradient is that of the sum."""
+
+        def total(given: Tensor) -> tuple[Tensor, Callable[[Any], Any]]:
+            return collectives.all_reduce(ops.stop_gradient(given), group=self._group), lambda gradient: gradient
+
+        return _run(total, x)
 
 
-def split_layers(model: Module, layout: Layout, splits: Mapping[int, MeshSplit], group: Group) -> None:
+class _AlongSequence:
+    """Between split layers each process has its part of the positions, along the last axis but one.
+
+    Nothing of the whole sequence is kept for the gradients but what lies between a column and a row: the input of a
+    column is gathered again, and the sum behind a row needs no input.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._gathered: tuple[Any, Any] = None, None
+        """The last part and the whole of it: queries, keys and values are computed from one."""
+
+    def compute_column(self, module: Module, inner: Callable[..., Any], x: Tensor) -> Tensor:
+        def multiply(part: Tensor, weight: Tensor) -> tuple[Tensor, Callable[[Any], Any]]:
+            def pull(gradient: Any) -> Any:
+                return self._scatter(ops.matmul(gradient, weight)), _gradient_of_weight(gradient, self._gather(part))
+
+            return ops.linear(self._gather(part), weight), pull
+
+        found = _run(multiply, x, module.weight)
+        return found if module.bias is None else ops.add(found, module.bias)
+
+    def compute_row(self, x: Tensor, weight: Tensor) -> Tensor:
+        self._gathered = None, None
+
+        def multiply(part: Tensor, weight: Tensor) -> tuple[Tensor, Callable[[Any], Any]]:
+            def pull(gradient: Any) -> Any:
+                whole = self._join(gradient)
+                return ops.matmul(whole, weight), _gradient_of_weight(whole, part)
+
+            return self._scatter(ops.linear(part, weight)), pull
+
+        return _run(multiply, x, weight)
+
+    def sum_parts(self, x: Tensor) -> Tensor:
+        return _run(lambda given: (self._scatter(given), self._join), x)
+
+    def _gather(self, x: Tensor) -> Tensor:
+        if self._gathered[0] is not x:
+            self._gathered = x, self._join(x)
+        return self._gathered[1]
+
+    def _join(self, x: Tensor) -> Tensor:
+        parts = collectives.all_gather(ops.stop_gradient(ops.moveaxis(x, -2, 0)), self._group)
+        return ops.moveaxis(parts, 0, -2)
+
+    def _scatter(self, x: Tensor) -> Tensor:
+        self._check_length(x)
+        rows = ops.stop_gradient(ops.moveaxis(x, -2, 0))
+        return ops.moveaxis(collectives.reduce_scatter(rows, group=self._group), 0, -2)
+
+    def take(self, x: Tensor) -> Tensor:
+        """Return this process's part of a tensor that all have."""
+        return take_part(x, self._cut(x, self._check_length(x)), self._group)
+
+    def join(self, x: Tensor) -> Tensor:
+        """Return the whole of which each process has a part, and with which all compute the same."""
+        return join_parts(x, self._cut(x, x.shape[-2] * self._group.size), self._group)
+
+    def _cut(self, x: Tensor, length: int) -> Cut:
+        return Cut(x.ndim - 2, (length,))
+
+    def _check_length(self, x: Tensor) -> int:
+        length = x.shape[-2]
+        if length % self._group.size:
+            raise ValueError(
+                f"a sequence of {length} positions does not split into {self._group.size} equal parts: pad the "
+                "sequences, or leave out splits_sequence"
+            )
+        return length
+
+
+def _run(function: Callable[..., Any], *args: Tensor) -> Tensor:
+    """Return what a function gives that gives its rule for gradients too."""
+    return ops.custom_gradient(function)(*args) if any(map(is_recorded, args)) else function(*args)[0]
+
+
+def _gradient_of_weight(gradient: Tensor, x: Tensor) -> Tensor:
+    """Return the gradient of the weight of a linear map from that of its result and its input."""
+    rows, inputs = (ops.reshape(y, (-1, y.shape[-1])) for y in (gradient, x))
+    return ops.matmul(ops.matrix_transpose(rows), inputs)
+
+
+def split_layers(
+    model: Module, layout: Layout, splits: Mapping[int, MeshSplit], group: Group, splits_sequence: bool = False
+) -> None:
     """Let the layers of ``layout`` compute with this process's part; ``splits`` are by the ``id`` of parameters."""
+    between = _AlongSequence(group) if splits_sequence else _Equal(group)
     for path, module in model.named_modules():
         style = layout.styles.get(path)
-        if style is not None:
+        if style is not None and style != "whole":
             own = [splits[id(x)] for _, x in module.own_variables() if id(x) in splits]
-            add_hook(module, "around", _Around(_WAYS[style], own, group))
+            add_hook(module, "around", _Around(_WAYS[style], own, group, between))
 
 
 class _Around:
     """The hook around a layer that is split."""
 
-    def __init__(self, way: Callable[..., Any], splits: Sequence[MeshSplit], group: Group) -> None:
-        self._way, self._splits, self._group = way, splits, group
+    def __init__(self, way: Callable[..., Any], splits: Sequence[MeshSplit], group: Group, between: Any) -> None:
+        self._way, self._splits, self._group, self._between = way, splits, group, between
 
     def __call__(self, module: Module, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self._way(self, module, inner, *args, **kwargs)
@@ -150,17 +252,18 @@ class _Around:
     @contextmanager
     def reading(self, attribute: str) -> Iterator[None]:
         """A block in which the layer's parameters are read in its way."""
+        before = [getattr(split, attribute) for split in self._splits]
         for split in self._splits:
             setattr(split, attribute, True)
         try:
             yield
         finally:
-            for split in self._splits:
-                setattr(split, attribute, False)
+            for split, value in zip(self._splits, before, strict=True):
+                setattr(split, attribute, value)
 
     def compute_column(self, module: Module, inner: Callable[..., Any], x: Any) -> Any:
         with self.reading("is_local"):
-            return inner(_copy_in(ops.asarray(x), self._group))
+            return self._between.compute_column(module, inner, ops.asarray(x))
 
     def compute_gathered(self, module: Module, inner: Callable[..., Any], x: Any) -> Any:
         part = self.compute_column(module, inner, x)
@@ -170,8 +273,7 @@ class _Around:
     def compute_row(self, module: Module, inner: Callable[..., Any], x: Any) -> Any:
         # without the bias, which is added once
         with self.reading("is_local"):
-            part = ops.linear(x, module.weight)
-        found = _sum_parts(part, self._group)
+            found = self._between.compute_row(ops.asarray(x), module.weight)
         return found if module.bias is None else ops.add(found, module.bias)
 
     def compute_vocabulary(self, module: Module, inner: Callable[..., Any], indices: Any) -> Any:
@@ -185,11 +287,17 @@ class _Around:
         with self.reading("is_local"):
             # what is not in the table is not in a part either, so that the same error is raised
             found = inner(ops.where(is_known, ops.where(is_here, local, 0), ops.add(wanted, rows)))
-        return _sum_parts(ops.where(ops.expand_dims(is_here, -1), found, 0.0), self._group)
+        return self._between.sum_parts(ops.where(ops.expand_dims(is_here, -1), found, 0.0))
 
     def compute_summed(self, module: Module, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         with self.reading("is_summed"):
             return inner(*args, **kwargs)
+
+    def compute_sequence(self, module: Module, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._between.take(inner(*args, **kwargs))
+
+    def compute_sequence_gathered(self, module: Module, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._between.join(inner(*args, **kwargs))
 
 
 _WAYS: dict[str, Callable[..., Any]] = {
@@ -198,4 +306,6 @@ _WAYS: dict[str, Callable[..., Any]] = {
     "row": _Around.compute_row,
     "vocabulary": _Around.compute_vocabulary,
     "summed": _Around.compute_summed,
+    "sequence": _Around.compute_sequence,
+    "sequence, gathered": _Around.compute_sequence_gathered,
 }

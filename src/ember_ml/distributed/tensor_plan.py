@@ -14,18 +14,26 @@ from typing import Any, NamedTuple
 
 from ember_ml.nn.layers.channel_mixing.embedding import Embedding
 from ember_ml.nn.layers.channel_mixing.linear import Linear
+from ember_ml.nn.layers.channel_mixing.normalization import LayerNorm, RMSNorm
 from ember_ml.nn.layers.sequence_mixing.heads import Heads
 from ember_ml.nn.modules.module import Module
 
 __all__ = ["PLAN", "STYLES", "Cut", "Layout", "make_layout"]
 
-STYLES: tuple[str, ...] = ("column", "column, gathered", "row", "vocabulary", "summed", "whole")
+STYLES: tuple[str, ...] = (
+    *("column", "column, gathered", "row", "vocabulary", "summed"),
+    *("sequence", "sequence, gathered", "whole"),
+)
 """What a plan may say of a layer.
 
 ``column``: a ``Linear`` that computes a part of its outputs; ``column, gathered``: and gathers them. ``row``: a
 ``Linear`` that gets such a part and sums. ``vocabulary``: an ``Embedding`` with a part of its vectors. ``summed``: any
 module between a column and a row, whose parameters are whole, and whose gradients are summed. ``whole``: as without
 a plan; said of a class alone, of everything in it.
+
+Where tensors between these layers are split along the sequence too: ``sequence``, any module of whose result each
+process keeps a part of the positions; ``sequence, gathered``, one that gets such a part, and whose results are
+gathered.
 """
 
 PLAN: Mapping[str, str] = {
@@ -50,6 +58,7 @@ PLAN: Mapping[str, str] = {
     "_FusedMLP.down": "row",
     "CausalModel.embedding": "vocabulary",
     "CausalModel.output": "column, gathered",
+    "GPT2.places": "sequence",
     "T5": "whole",  # its biases of positions have all heads
 }
 """How the layers of a module are split: by the name of its class, or of one that it derives from, and the layer's.
@@ -88,11 +97,14 @@ class Layout(NamedTuple):
     """By the names of the parameters; one of several layers has the first of its names."""
 
 
-def make_layout(model: Module, count: int, plan: Mapping[str, str] | None = None) -> Layout:
+def make_layout(
+    model: Module, count: int, plan: Mapping[str, str] | None = None, splits_sequence: bool = False
+) -> Layout:
     """Return how ``model`` is split in ``count`` parts; what no row names stays whole.
 
     The rows of ``plan`` come before those of :data:`PLAN`: patterns of names of layers in the model, as
-    ``"blocks.*.up"``, and a style each. A layer that they name and that cannot be split so is an error.
+    ``"blocks.*.up"``, and a style each. A layer that they name and that cannot be split so is an error. With
+    ``splits_sequence`` the layers that ``plan`` leaves whole are in the layout too.
     """
     own = dict(plan or {})
     for pattern, style in own.items():
@@ -110,7 +122,9 @@ def make_layout(model: Module, count: int, plan: Mapping[str, str] | None = None
             given = next((style for pattern, style in own.items() if fnmatchcase(path, pattern)), None)
             is_whole = any(not above or path.startswith(f"{above}.") for above in left_whole)
             style = given or (None if is_whole else _style_in(PLAN, parent, key))
-            if style is None or style == "whole":
+            if given == "whole" and splits_sequence:
+                layout.styles[path] = given
+            if style is None or style == "whole" or (style in _ALONG_SEQUENCE and not splits_sequence):
                 continue
             reason = _find_obstacle(parent, layer, style, count)
             if given is not None and reason:
@@ -120,7 +134,42 @@ def make_layout(model: Module, count: int, plan: Mapping[str, str] | None = None
                 break
             styled[path] = layer, style
         _add_layers(styled, parent, names, layout)
+    if splits_sequence:
+        _check_sequence(model, layout.styles)
     return layout
+
+
+_ALONG_SEQUENCE = ("sequence", "sequence, gathered")
+_WITHOUT_CUTS = ("summed", *_ALONG_SEQUENCE)
+_FIRST, _LAST = ("vocabulary", "sequence"), ("column, gathered", "sequence, gathered")
+_POSITIONWISE = (Linear, LayerNorm, RMSNorm)
+
+
+def _check_sequence(model: Module, styles: Mapping[str, str]) -> None:
+    """Raise unless ``model`` can compute with parts of the sequence, by all that is known of it."""
+    for wanted, does in ((_FIRST, "begins to split the sequence"), (_LAST, "makes it whole again")):
+        if not any(style in wanted for style in styles.values()):
+            names = " or ".join(map(repr, wanted))
+            raise ValueError(f"no layer of {type(model).__name__} {does}: the plan must say {names} of one")
+    whole = [f"{path}." for path, style in styles.items() if style == "whole"]
+    left = {path: module for path, module in model.named_modules() if not f"{path}.".startswith(tuple(whole))}
+    last = ""
+    for path, module in left.items():
+        has_parameters = any(True for _ in module.own_variables())
+        if isinstance(module, Heads):
+            if not any(styles.get(f"{path}.{key}".lstrip(".")) == "column" for key, _ in module.children()):
+                raise ValueError(f"{path} is not split, and computes with all positions: the sequence cannot be split")
+        elif last and has_parameters:
+            raise ValueError(
+                f"{path} stands behind {last}, where the sequence is whole again: if it computes with the whole, let "
+                "the plan say 'whole' of it; otherwise let it stand before"
+            )
+        elif has_parameters and path not in styles and type(module) not in _POSITIONWISE:
+            raise ValueError(
+                f"{path} is of the class {type(module).__name__}, which may compute with several positions: if it does "
+                "not, let the plan say 'summed' of it"
+            )
+        last = path if styles.get(path) in _LAST else last
 
 
 def _style_in(rows: Mapping[str, str], module: Module, key: str = "") -> str | None:
@@ -130,7 +179,7 @@ def _style_in(rows: Mapping[str, str], module: Module, key: str = "") -> str | N
 
 def _find_obstacle(parent: Module, layer: Module, style: str, count: int) -> str | None:
     """Return why a layer cannot be split so; None where it can."""
-    if style == "summed":
+    if style in _WITHOUT_CUTS:
         return None
     wanted = Embedding if style == "vocabulary" else Linear
     if type(layer) is not wanted:  # another class may compute in another way
@@ -145,7 +194,7 @@ def _find_obstacle(parent: Module, layer: Module, style: str, count: int) -> str
 
 def _cuts_of(parent: Module, layer: Module, style: str) -> dict[str, Cut]:
     """Return the cuts of a layer's own parameters."""
-    if style == "summed":
+    if style in _WITHOUT_CUTS:
         return {}
     rows, columns = layer.variable("weight").shape
     if style == "row":

@@ -54,14 +54,23 @@ class MeshStrategy(Strategy):
         devices: The names of the devices of one process; None: all of the kind of the default device.
         plan: Names of layers, or patterns as ``"blocks.*.up"``, with the style in which ``tensor`` splits each, before
             those of ``tensor_plan.PLAN``.
+        splits_sequence: Whether tensors between the layers that ``tensor`` splits, as in normalizations, are split
+            along the sequence, so that each process keeps its part alone. For processes, and for models of which the
+            plan says where the sequence begins to be split and is whole again. Dropout there draws the same for each
+            part.
     """
 
     mesh: Mesh
     plan: Mapping[str, str] | None
+    splits_sequence: bool
     _model: Module | None = None
 
     def __init__(
-        self, mesh: Mesh | None = None, devices: Sequence[str] | None = None, plan: Mapping[str, str] | None = None
+        self,
+        mesh: Mesh | None = None,
+        devices: Sequence[str] | None = None,
+        plan: Mapping[str, str] | None = None,
+        splits_sequence: bool = False,
     ) -> None:
         super().__init__()
         if mesh is not None and not isinstance(mesh, Mesh):
@@ -69,6 +78,7 @@ class MeshStrategy(Strategy):
         if devices is not None and (isinstance(devices, str) or not devices):
             raise ValueError(f"devices are several names, as ['cuda:0', 'cuda:1'], not {devices!r}")
         self.mesh, self.plan = Mesh() if mesh is None else mesh, plan
+        self.splits_sequence = splits_sequence
         self._devices = devices
         self._layout = Layout({}, {})
         self._splits: dict[str, MeshSplit] = {}
@@ -163,10 +173,15 @@ class MeshStrategy(Strategy):
     def prepare(self, model: Module, optimizer: Any = None) -> None:
         """Give each process or device its part of the parameters, buffers and state of the optimizer."""
         self._full()
-        self._layout = make_layout(model, self.mesh.tensor, self.plan)
+        self._layout = make_layout(model, self.mesh.tensor, self.plan, self.splits_sequence)
         if self.world_size > 1:
             self._prepare_process(model, optimizer)
             return
+        if self.splits_sequence and self.num_devices > 1:
+            raise ValueError(
+                "splits_sequence is for processes: over the devices of one process the compiler decides how the "
+                "tensors between layers are split"
+            )
         self._model = model
         self._spread(model.named_variables())
         if optimizer is not None:
@@ -190,20 +205,29 @@ class MeshStrategy(Strategy):
             locals_ = [local_shape(use.parameter.shape, cut, group) for use, cut in zip(unit, cuts, strict=True)]
             flats = [None] * len(unit) if engine is None else self._split_flat(engine, locals_)
             for use, cut, flat in zip(unit, cuts, flats, strict=True):
-                split = MeshSplit(use.parameter.shape, cut, group, flat)
+                split = MeshSplit(use.parameter.shape, cut, group, flat, self._is_always_summed(use))
                 recording = None if engine is None else engine.recording
                 use.replace(ShardedParameter(use.parameter, split, recording), type(self).__name__)
         named_now = model.named_parameters()
         sharded = {name: x for name, x in named_now.items() if isinstance(x, ShardedParameter)}
         self._splits = {name: x.split for name, x in sharded.items()}
-        split_layers(model, self._layout, {id(x): x.split for x in sharded.values()}, group)
+        splits = {id(x): x.split for x in sharded.values()}
+        split_layers(model, self._layout, splits, group, self.splits_sequence)
 
     def _split_flat(self, engine: Sharding, shapes: Sequence[tuple[int, ...]]) -> Sequence[Any]:
         """Return how tensors of these shapes, which this process has along ``tensor``, are split along ``shard``."""
         return engine.make_splits(shapes, self._group("shard"), collectives)
 
     def _is_summed(self, use: Use) -> bool:
-        return any(self._layout.styles.get(path) == "summed" for path, _, _ in use.places)
+        styles = [self._layout.styles.get(path) for path, _, _ in use.places]
+        return self._is_always_summed(use) or "summed" in styles
+
+    def _is_always_summed(self, use: Use) -> bool:
+        """Whether the parameter's layer computes with a part of the sequence."""
+        if not self.splits_sequence or self.mesh.tensor == 1:
+            return False
+        whole = [path for path, style in self._layout.styles.items() if style == "whole"]
+        return not any(f"{path}.".startswith(f"{above}.") for path, _, _ in use.places for above in whole)
 
     def _is_cut(self, name: str) -> bool:
         return name in self._layout.cuts
@@ -316,7 +340,8 @@ class MeshStrategy(Strategy):
         return _engine().put(x, self.devices, axes, parts)
 
     def __repr__(self) -> str:
-        return f"MeshStrategy({self.mesh!r}, devices={self._devices!r}, plan={self.plan!r})"
+        given = f"{self.mesh!r}, devices={self._devices!r}, plan={self.plan!r}"
+        return f"MeshStrategy({given}, splits_sequence={self.splits_sequence})"
 
 
 def _engine() -> DeviceMesh:
