@@ -18,6 +18,7 @@ from ember_ml.distributed.strategy import units
 from ember_ml.training import Trainer, checkpoints, optimizers
 from tests.distributed.collective_jobs import exchange, gradients
 from tests.distributed.comparing import plain, raised
+from tests.distributed.pipeline_jobs import pipeline
 from tests.distributed.text_models import read_text
 
 CURVES = ("loss", "mean_absolute_error", "val_loss", "val_mean_absolute_error")
@@ -287,7 +288,7 @@ def nbytes(tensors: dict[str, Any]) -> int:
 def everything(folder: str) -> dict[str, Any]:
     """All jobs of one test run, so that each backend starts its processes once."""
     found: dict[str, Any] = {"exchange": exchange(), "refused": {}, "fits": fits(folder), "overlap": overlap()}
-    found["gradients"] = gradients()
+    found["gradients"], found["pipeline"] = gradients(), pipeline()
     if get_backend() == "jax":  # which compiles the steps
         found["refused"]["tensor"] = raised(read_text, "layers", {"tensor": 2})
     else:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributed.comparing import check_equal
+from tests.distributed.comparing import check_equal, largest_difference
 from tests.distributed.jobs import SHARDING, train
+from tests.distributed.pipeline_jobs import gradients_alone
 from tests.distributed.ranks import run_ranks
 
 pytestmark = pytest.mark.long
@@ -42,6 +43,15 @@ def test_groups_of_ranks_exchange_apart_from_each_other(backend: str) -> None:
         assert found["weighted"] == pytest.approx([sum(x * (1 + x) for x in own) / sum(1 + x for x in own)])
         # the sum over the pair's ranks r of r + 1 times the square of the pair's sum
         assert found["gradient"] == [2.0 * sum(own) * sum(1 + x for x in own)]
+
+
+def test_pipelines_of_four_and_of_two_stages(backend: str) -> None:
+    expected = gradients_alone()
+    ranks = run_ranks("four_stages", backend, 4, module="tests.distributed.pipeline_jobs")
+    for rank, found in enumerate(ranks):
+        half = expected[0] + expected[1] if rank % 2 == 0 else expected[2] + expected[3]
+        assert largest_difference(found["four"], expected[rank]) < 1e-6
+        assert largest_difference(found["pairs"], half) < 1e-6
 
 
 def test_numpy_over_the_engine_of_pytorch() -> None:

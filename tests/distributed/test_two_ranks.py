@@ -13,6 +13,7 @@ import pytest
 from tests.distributed.collective_jobs import REDUCED
 from tests.distributed.comparing import check_equal, largest_difference
 from tests.distributed.jobs import CLIPPED, GROUPED, SHARDING, STRATEGIES, fit, train
+from tests.distributed.pipeline_jobs import alone
 from tests.distributed.ranks import run_ranks
 from tests.distributed.text_models import read_text
 
@@ -159,6 +160,19 @@ def test_two_processes_that_share_the_sequence_are_one(backend: str, kind: str) 
     if backend == "jax":
         pytest.skip("its steps are compiled, which is refused")
     check_equal([rank["sequence"][kind] for rank in results(backend)], read_text(kind, None))
+
+
+def test_two_stages_of_a_pipeline_are_one_model(backend: str) -> None:
+    expected, ranks = alone(), [rank["pipeline"] for rank in results(backend)]
+    for rank, variables in zip(ranks, expected["stages"], strict=True):
+        assert largest_difference(rank["losses"], expected["losses"]) < 1e-6
+        assert rank["variables"].keys() == variables.keys()
+        for name, values in variables.items():
+            assert largest_difference(rank["variables"][name], values) < 2e-6, name
+        assert rank["uneven"][0] == "ValueError"
+    first, last = (rank["drawn"] for rank in ranks)
+    assert first[:2] == first[2:]  # computed again with the same random numbers
+    assert len(last) == len(set(last)) == 2
 
 
 def test_each_process_writes_its_pieces_and_any_number_reads_them(backend: str) -> None:

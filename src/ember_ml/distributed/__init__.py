@@ -8,6 +8,7 @@ __getattr__, __dir__ = _lazy.attach(
     __name__,
     {
         "Mesh": "ember_ml.distributed.mesh:Mesh",
+        "PipelineStage": "ember_ml.distributed.pipeline:PipelineStage",
         "collectives": "ember_ml.distributed.collectives",
         "context_attention": "ember_ml.distributed.context:context_attention",
         "strategy": "ember_ml.distributed.strategy",

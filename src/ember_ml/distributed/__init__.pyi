@@ -10,9 +10,11 @@ from ember_ml.distributed.groups import rank as rank
 from ember_ml.distributed.groups import shutdown as shutdown
 from ember_ml.distributed.groups import world_size as world_size
 from ember_ml.distributed.mesh import Mesh as Mesh
+from ember_ml.distributed.pipeline import PipelineStage as PipelineStage
 
 __all__ = [
     "Mesh",
+    "PipelineStage",
     "collectives",
     "context_attention",
     "initialize",
