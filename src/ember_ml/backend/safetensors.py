@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import mmap
 import os
 import stat
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from ember_ml.backend.host_arrays import host_dtypes
+from ember_ml.backend.mapped_files import MappedFile
 from ember_ml.core import dtypes as dt
 from ember_ml.core.atomic_files import replaced
 from ember_ml.core.dtypes import EmberDType, as_dtype
@@ -51,7 +51,7 @@ _OWN = "ember_ml"
 _LONGEST_HEADER = 100_000_000  # as other readers have it
 _MOST_AXES = 64
 _LARGEST_SIZE = 2**63 - 1
-_SMALLEST_MAPPED = 1 << 16  # bytes; a mapping costs more than reading so little
+_SMALLEST_MAPPED = 1 << 16  # bytes; so little is read sooner than it is mapped and given back
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +142,9 @@ def read_tensors(path: str | os.PathLike[str]) -> Contents:
 class MappedTensors:
     """The tensors of a file, each read or mapped when it is asked for; the file stays open until ``close``.
 
-    Large tensors are private mappings: they fill no memory until they are used, what is written to one does not reach
-    the file, and each is unmapped when nothing refers to it. The file must not be overwritten in place as long as they
-    are used. Replacing it by another one, as :func:`write_tensors` does, changes nothing for them.
+    Large tensors are parts of a private mapping: they fill no memory until they are used, what is written to one does
+    not reach the file, and each leaves memory when nothing refers to it. The file must not be overwritten in place as
+    long as they are used. Replacing it by another one, as :func:`write_tensors` does, changes nothing for them.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -158,6 +158,7 @@ class MappedTensors:
             self._file.close()
             raise
         self._begin, self._places = header.begin, header.places
+        self._mapped = MappedFile(self._file)
         self.metadata: dict[str, str] = header.text
         """Texts by name."""
 
@@ -179,17 +180,13 @@ class MappedTensors:
         """Return a tensor, which may be changed: the file is not."""
         dtype, shape, start, end = self._places[key]
         first = self._begin + start
-        if end - start < _SMALLEST_MAPPED or first % dtype.itemsize:
+        if end - start < _SMALLEST_MAPPED or first % dtype.itemsize or self._mapped.is_taken(first):
             tensor = _read(self._path, key, self._file, self._begin, dtype, shape, start, end)
         else:
-            skipped = first % mmap.ALLOCATIONGRANULARITY
             try:
-                mapped = mmap.mmap(
-                    self._file.fileno(), end - start + skipped, access=mmap.ACCESS_COPY, offset=first - skipped
-                )
-            except ValueError as error:  # the file has become shorter since its header was read
+                tensor = self._mapped.take(first, self._begin + end, host_dtypes[dtype]).reshape(shape)
+            except EOFError as error:  # it has become shorter since its header was read
                 raise _damage_error(self._path, f"it ends within the tensor {key!r}") from error
-            tensor = np.frombuffer(mapped, host_dtypes[dtype], math.prod(shape), skipped).reshape(shape)
         _check_booleans(self._path, key, tensor)
         return tensor
 
