@@ -1,11 +1,15 @@
 """What opening a model costs beside reading the same file with safetensors: time, and peak memory over the weights.
 
 Writes a Llama of about ``--gigabytes`` of weights into a folder, then opens it in new processes in turns: by
-``models.load``, and by ``safetensors.safe_open``, which takes every tensor for the same library. Each process has
-opened a tiny model in the same way before, so that nothing is imported while the clock runs, and reads every byte of
-what it opened once: what is only mapped is not there yet. Both read from the system's cache of files. Peak memory is
-what the process holds at most, with pages of the file that are mapped, beyond what it held before. The best of each is
-shown. Linux only.
+``models.load``, and by ``safetensors.safe_open``, which takes every tensor for the same library, as
+``safetensors.torch.load_file`` and its like do. Ours has a model afterwards, theirs a list of tensors: what it takes to
+read the settings, to make the modules and to find the tensors in them again counts as ours.
+
+Both map the file, so that opening alone reads next to nothing. Therefore each process then reads every byte of what it
+opened once, within its time, and both must find the same: these are weights that one can compute with. Both read from
+the system's cache of files; a disk would take many times as long for either. Each process has opened a tiny model in
+the same way before, so that nothing is imported while the clock runs. Peak memory is what the process holds at most,
+with pages of the file that are mapped, beyond what it held before. The best of each is shown. Linux only.
 
     python benchmarks/loading.py [--backends torch mlx jax numpy] [--gigabytes 1] [--rounds 7] [--dtype float32]
 """
@@ -143,7 +147,7 @@ def main() -> None:
             assert len({row["total"] for found in rows.values() for row in found}) == 1, "they read different values"
             ours, theirs = ({key: min(row[key] for row in rows[how]) for key in rows[how][0]} for how in OPENERS)
             print(
-                f"{backend:8} {ours['s']:7.2f} {theirs['s']:13.2f} {ours['s'] / theirs['s']:6.2f} "
+                f"{backend:8} {ours['s']:7.3f} {theirs['s']:13.3f} {ours['s'] / theirs['s']:6.2f} "
                 f"{ours['cpu_s'] / theirs['cpu_s']:6.2f} {ours['bytes'] / size:6.2f} {theirs['bytes'] / size:11.2f}",
                 flush=True,
             )

@@ -283,7 +283,7 @@ def from_bytes(data: bytes, dtype: EmberDType, shape: tuple[int, ...]) -> np.nda
 
 def zeros_without_memory(dtype: EmberDType, shape: tuple[int, ...]) -> np.ndarray:
     """Return an array of zeros that are one and the same element, and so cannot be changed."""
-    return np.broadcast_to(np.zeros((), host_dtypes[dtype]), shape)
+    return np.ndarray(shape, host_dtypes[dtype], bytes(dtype.itemsize), strides=(0,) * len(shape))
 
 
 def to_python(array: np.ndarray) -> Any:

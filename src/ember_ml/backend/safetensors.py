@@ -279,7 +279,9 @@ def _place(path: str, key: str, entry: Any) -> tuple[EmberDType, tuple[int, ...]
 
 
 def _are_sizes(values: Any) -> bool:
-    return isinstance(values, list) and all(type(value) is int and 0 <= value <= _LARGEST_SIZE for value in values)
+    if not isinstance(values, list) or {*map(type, values)} - {int}:
+        return False
+    return not values or (min(values) >= 0 and max(values) <= _LARGEST_SIZE)
 
 
 def _check_places(path: str, places: Mapping[str, tuple[EmberDType, tuple[int, ...], int, int]], size: int) -> None:

@@ -49,6 +49,7 @@ class Names:
         self._table, self._prefix, self._transposed = dict(table), prefix, frozenset(transposed)
         self._ignored = re.compile("|".join(f"(?:{pattern})" for pattern in ignored) or r"(?!)")
         self._old = dict(old or {})
+        self._known: dict[str, tuple[str, bool]] = {}
 
     def without_prefix(self) -> Names:
         """Return the names of a model without a head."""
@@ -58,9 +59,16 @@ class Names:
 
     def find(self, name: str, count: int = 0) -> Stored:
         """Return how the parameter ``name`` is stored, whose first axis has ``count`` elements."""
-        name = name.replace(".base.", ".")  # of a linear map with an adapter
-        numbers = re.findall(r"(?<=\.)\d+(?=\.|$)", name)
-        key = re.sub(r"(?<=\.)\d+(?=\.|$)", "{}", name)
+        parts = name.replace(".base.", ".").split(".")  # a linear map with an adapter has a base
+        numbers = [part for part in parts[1:] if part.isdecimal()]
+        key = ".".join([parts[0], *["{}" if part.isdecimal() else part for part in parts[1:]]])
+        pattern, is_transposed = self._known.get(key) or self._look_up(key)
+        if pattern.count("{}") == len(numbers):
+            return Stored((pattern.format(*numbers),), is_transposed)
+        return Stored(tuple(pattern.format(*numbers, i) for i in range(count)), is_transposed)
+
+    def _look_up(self, key: str) -> tuple[str, bool]:
+        """Return the stored name of all parameters that a key stands for, and whether they are transposed."""
         module, _, last = key.rpartition(".")
         if key in self._table:
             pattern = self._table[key]
@@ -69,11 +77,9 @@ class Names:
         elif module in self._table:
             pattern = f"{self._table[module]}.{last}"
         else:
-            raise KeyError(f"the table of names has nothing for {name}")
-        is_transposed = last == "weight" and module in self._transposed
-        if pattern.count("{}") == len(numbers):
-            return Stored((pattern.format(*numbers),), is_transposed)
-        return Stored(tuple(pattern.format(*numbers, i) for i in range(count)), is_transposed)
+            raise KeyError(f"the table of names has nothing for {key}")
+        self._known[key] = pattern, last == "weight" and module in self._transposed
+        return self._known[key]
 
     def is_ignored(self, stored: str) -> bool:
         """Whether a tensor of that name in a file is left out."""

@@ -53,10 +53,11 @@ class Module(Hookable, Holder):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)  # set up here, so that a subclass need not call __init__ of this class
-        self.__dict__["_variables"] = {}
-        self.__dict__["training"] = True
-        self.__dict__["_serial"] = change_counter.count_change()
-        self.__dict__[ATTRIBUTE] = Origin(args, kwargs)  # for the configuration that describes it
+        attributes = self.__dict__
+        attributes["_variables"] = {}
+        attributes["training"] = True
+        attributes["_serial"] = change_counter.count_change()
+        attributes[ATTRIBUTE] = Origin(args, kwargs)  # for the configuration that describes it
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -78,7 +79,10 @@ class Module(Hookable, Holder):
 
     def __setattr__(self, name: str, value: Any) -> None:
         variables = self.__dict__["_variables"]
-        if isinstance(value, Variable):
+        if type(value) in _PLAIN and name not in variables and name not in _METHODS:  # most are
+            object.__setattr__(self, name, value)
+            change_counter.count_change()
+        elif isinstance(value, Variable):
             self.__dict__.pop(name, None)
             variables[name] = value
             change_counter.count_change()
@@ -124,24 +128,29 @@ class Module(Hookable, Holder):
 
     def children(self) -> Iterator[tuple[str, Module]]:
         """Yield the modules that are attributes, or in lists, tuples and dicts that are, with their names."""
-        for name, value in self._parts_that_may_be_modules().items():
+        return self._modules_in(self._parts_that_may_be_modules())
+
+    def own_variables(self) -> Iterator[tuple[str, Variable]]:
+        """Return the parameters and buffers that are attributes, or in lists, tuples and dicts that are."""
+        return self._variables_in(self._parts_that_may_be_modules())
+
+    def _modules_in(self, parts: dict[str, Any]) -> Iterator[tuple[str, Module]]:
+        for name, value in parts.items():
             if isinstance(value, Module):
                 yield name, value
             else:
                 yield from find_contained(name, value, Module)
 
-    def own_variables(self) -> Iterator[tuple[str, Variable]]:
-        """Return the parameters and buffers that are attributes, or in lists, tuples and dicts that are."""
+    def _variables_in(self, parts: dict[str, Any]) -> Iterator[tuple[str, Variable]]:
         yield from self._variables.items()
-        for name, value in self._parts_that_may_be_modules().items():
+        for name, value in parts.items():
             if not isinstance(value, Module):
                 yield from find_contained(name, value, Variable)
 
     def _parts_that_may_be_modules(self) -> dict[str, Any]:
-        if active().is_tracing():  # torch.compile cannot trace a walk through all attributes
-            known = self.__dict__.get("_walked_parts")
-            if known is not None:
-                return known
+        known = self.__dict__.get("_walked_parts")
+        if known is not None and active().is_tracing():  # torch.compile cannot trace a walk through all attributes
+            return known
         return {
             name: value
             for name, value in self.__dict__.items()
@@ -167,20 +176,27 @@ class Module(Hookable, Holder):
         """Return all parameters and buffers by name, each once."""
         found: dict[str, Variable] = {}
         seen: set[int] = set()
-        for prefix, module in self.named_modules():
-            for name, variable in module.own_variables():
-                if id(variable) not in seen:
-                    seen.add(id(variable))
-                    found[f"{prefix}.{name}" if prefix else name] = variable
+        for name, variable in self._all_names().items():
+            if id(variable) not in seen:
+                seen.add(id(variable))
+                found[name] = variable
         return found
 
     def _all_names(self) -> dict[str, Variable]:
         """Return the parameters and buffers by name; one that belongs to several modules has all its names."""
-        return {
-            f"{prefix}.{name}" if prefix else name: variable
-            for prefix, module in self.named_modules()
-            for name, variable in module.own_variables()
-        }
+        found: dict[str, Variable] = {}
+        seen: set[int] = set()
+        stack: list[tuple[str, Module]] = [("", self)]
+        while stack:  # as in named_modules, but each module's attributes are looked through once
+            prefix, module = stack.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            parts = module._parts_that_may_be_modules()
+            found.update({prefix + name: variable for name, variable in module._variables_in(parts)})
+            if parts:
+                stack += reversed([(f"{prefix}{name}.", child) for name, child in module._modules_in(parts)])
+        return found
 
     def named_parameters(self) -> dict[str, Parameter]:
         """Return all parameters by name, frozen ones included."""
@@ -434,7 +450,7 @@ def _are_equal(x: Any, y: Any) -> bool:
     return ops.item(ops.all(ops.equal(x, y)))
 
 
-_PLAIN = frozenset({bool, int, float, str, type(None), FunctionType})
+_PLAIN = frozenset({bool, int, float, str, type(None), FunctionType, Origin})
 """Types of attributes that hold no modules."""
 _OF_ONE_OBJECT = ("_serial", "_walk", "_walked_parts")
 """Attributes that a copy does not share."""

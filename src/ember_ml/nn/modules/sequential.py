@@ -25,7 +25,7 @@ class Sequential(Module):
                 raise TypeError(f"Sequential takes modules and functions, not {type(part).__name__}")
         self.parts = parts
 
-    def children(self) -> Iterator[tuple[str, Module]]:
+    def _modules_in(self, parts: dict[str, Any]) -> Iterator[tuple[str, Module]]:
         """Return the modules among the parts; their names are their places."""
         return ((str(place), part) for place, part in enumerate(self.parts) if isinstance(part, Module))
 

@@ -31,6 +31,8 @@ class _Rows(Layer):
         dtype: DTypeLike,
         device: DeviceLike | None,
     ) -> None:
+        if epsilon < 0:
+            raise ValueError(f"the epsilon of {type(self).__name__} is a number from 0 up, not {epsilon!r}")
         self.shape, self.epsilon, self._dtype, self._device = _as_shape(shape), epsilon, dtype, device
         self._has_weight, self._has_bias = weight, bias
         if self.shape is None:
@@ -289,11 +291,11 @@ def _as_shape(shape: int | Sequence[int] | None) -> tuple[int, ...] | None:
 
 
 def _make_affine(layer: Any, shape: tuple[int, ...], weight: bool, bias: bool) -> None:
-    layer.weight = layer.bias = None
-    if weight:
-        layer.add_parameter("weight", shape, "ones", layer._dtype)
-    if bias:
-        layer.add_parameter("bias", shape, "zeros", layer._dtype)
+    for name, has_it, initializer in (("weight", weight, "ones"), ("bias", bias, "zeros")):
+        if has_it:
+            layer.add_parameter(name, shape, initializer, layer._dtype)
+        else:
+            setattr(layer, name, None)
 
 
 def _move_towards(running: Tensor, found: Tensor, share: float, factor: float) -> Tensor:
