@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.errors import ConfigError
 from ember_ml.models.activations import ACTIVATIONS
 from ember_ml.models.bert_families import DECODER_BIASES, EMBEDDINGS, FAMILIES, IGNORED, Family
 from ember_ml.models.names import Names
@@ -64,6 +65,11 @@ class Encoder(PretrainedModel):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
+        if settings.flag("is_decoder", False):
+            raise ConfigError(
+                f"{settings.where} has is_decoder: its positions would see those before them alone; Ember ML has such "
+                "models as encoders, whose positions see all"
+            )
         self.family = settings.choice("model_type", FAMILIES)
         self.names = self._names()
         hidden, vocabulary = settings.integer(self.family.keys["hidden"], 768), settings.integer("vocab_size", 30522)

@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.errors import ConfigError
 from ember_ml.models.activations import ACTIVATIONS
 from ember_ml.models.causal import CausalModel, Positions
 from ember_ml.models.llama_variants import (
@@ -67,7 +68,7 @@ class _Block(Module):
             self.attention_post_norm, self.mlp_post_norm = norm(hidden), norm(hidden)
         has_bias = settings.flag("attention_bias", False) if variant.has_qkv_bias is None else variant.has_qkv_bias
         heads = settings.integer("num_attention_heads")
-        cap = settings.get("attn_logit_softcapping") if variant.is_gemma else None
+        cap = settings.get("attn_logit_softcapping") if variant.caps_scores else None
         under_root = None
         if variant.scale is not None:
             under_root = settings.number("query_pre_attn_scalar", variant.scale)
@@ -132,6 +133,12 @@ class CausalDecoder(CausalModel):
     def __init__(self, settings: Settings) -> None:
         variant = settings.choice("model_type", VARIANTS)
         super().__init__(settings)
+        settings.assume(variant.defaults)
+        if settings.flag("use_bidirectional_attention", False):
+            raise ConfigError(
+                f"{settings.where} has use_bidirectional_attention: each position would see those after it, and Ember "
+                "ML has such models only as writers of texts, whose positions see those before them"
+            )
         self.names = decoder_names(variant)
         hidden, vocabulary = settings.integer("hidden_size"), settings.integer("vocab_size")
         kinds = layer_kinds(settings, variant)
@@ -143,7 +150,7 @@ class CausalDecoder(CausalModel):
         self.output = Linear(hidden, vocabulary, bias=False)
         if settings.flag("tie_word_embeddings", variant.is_tied):
             self.output.weight = self.embedding.variable("weight")
-        self._rotary = _Rotary(settings, kinds)
+        self._rotary = _Rotary(settings, variant, kinds)
         self._scale = math.sqrt(hidden) if variant.is_gemma else None
         cap = settings.get("final_logit_softcapping") if variant.is_gemma else None
         self._cap = None if cap is None else settings.number("final_logit_softcapping")
@@ -167,8 +174,8 @@ class CausalDecoder(CausalModel):
 class _Rotary:
     """The rotary positions of each kind of layer."""
 
-    def __init__(self, settings: Settings, kinds: list[str]) -> None:
-        self._by_kind = {kind: read_rotary(settings, kind) for kind in dict.fromkeys(kinds)}
+    def __init__(self, settings: Settings, variant: Variant, kinds: list[str]) -> None:
+        self._by_kind = {kind: read_rotary(settings, variant, kind) for kind in dict.fromkeys(kinds)}
 
     def rotations(self, positions: Positions, x: Tensor) -> dict[str, Rotation]:
         found: dict[RotaryPositions, Rotation] = {}

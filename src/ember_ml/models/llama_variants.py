@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from ember_ml.errors import ConfigError
 from ember_ml.models.names import Names
@@ -50,17 +51,64 @@ class Variant:
     """What the experts of a layer are stored as, where it has some: "mixtral" or "qwen"."""
     scale: float | None = None
     """The number in place of the width of a head under the root, by default."""
+    caps_scores: bool = False
+    """Whether attn_logit_softcapping bounds the scores of the attention."""
+    turns_in_part: bool = False
+    """Whether partial_rotary_factor says how much of a head has rotary positions."""
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What keys mean that are not there, where that differs from Llama."""
 
 
 VARIANTS: dict[str, Variant] = {
     "llama": Variant(),
-    "mistral": Variant(has_qkv_bias=False, slides="always"),
-    "mixtral": Variant(has_qkv_bias=False, slides="always", mixture="mixtral"),
-    "qwen2": Variant(has_qkv_bias=True, slides="late"),
-    "qwen3": Variant(has_head_norms=True, slides="late"),
-    "qwen3_moe": Variant(has_head_norms=True, slides="sometimes", mixture="qwen"),
+    "mistral": Variant(
+        has_qkv_bias=False,
+        slides="always",
+        defaults={"num_key_value_heads": 8, "sliding_window": 4096, "max_position_embeddings": 131072},
+    ),
+    "mixtral": Variant(
+        has_qkv_bias=False,
+        slides="always",
+        mixture="mixtral",
+        defaults={
+            **{"num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e6, "max_position_embeddings": 131072},
+            **{"num_local_experts": 8, "num_experts_per_tok": 2},
+        },
+    ),
+    "qwen2": Variant(
+        has_qkv_bias=True,
+        slides="late",
+        defaults={"num_key_value_heads": 32, "sliding_window": 4096, "max_position_embeddings": 32768},
+    ),
+    "qwen3": Variant(
+        has_head_norms=True,
+        slides="late",
+        defaults={
+            **{"num_key_value_heads": 32, "head_dim": 128, "sliding_window": 4096},
+            "max_position_embeddings": 32768,
+        },
+    ),
+    "qwen3_moe": Variant(
+        has_head_norms=True,
+        slides="sometimes",
+        mixture="qwen",
+        defaults={
+            **{"num_key_value_heads": 4, "sliding_window": 4096, "max_position_embeddings": 32768},
+            **{"num_experts_per_tok": 8, "moe_intermediate_size": 768},
+        },
+    ),
     "gemma2": Variant(
-        is_gemma=True, slides="between", pattern=2, is_tied=True, activation="hidden_activation", scale=256
+        is_gemma=True,
+        slides="between",
+        pattern=2,
+        is_tied=True,
+        activation="hidden_activation",
+        scale=256,
+        caps_scores=True,
+        defaults={
+            **{"num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096, "max_position_embeddings": 8192},
+            **{"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
+        },
     ),
     "gemma3_text": Variant(
         has_head_norms=True,
@@ -70,9 +118,29 @@ VARIANTS: dict[str, Variant] = {
         is_tied=True,
         activation="hidden_activation",
         scale=256,
+        defaults={
+            **{"num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096, "max_position_embeddings": 131072},
+            **{"rope_theta": 1e6, "rope_local_base_freq": 1e4},
+        },
     ),
-    "phi3": Variant(has_qkv_bias=False, is_fused=True, slides="always"),
-    "smollm3": Variant(slides="late", is_tied=True),
+    "phi3": Variant(
+        has_qkv_bias=False,
+        is_fused=True,
+        slides="always",
+        turns_in_part=True,
+        defaults={
+            **{"rms_norm_eps": 1e-5, "max_position_embeddings": 4096},
+            "original_max_position_embeddings": 4096,
+        },
+    ),
+    "smollm3": Variant(
+        slides="late",
+        is_tied=True,
+        defaults={
+            **{"num_key_value_heads": 4, "rope_theta": 2e6, "max_position_embeddings": 32768},
+            "no_rope_layer_interval": 4,
+        },
+    ),
 }
 _LAYER = {
     "attention_norm": "input_layernorm",
@@ -123,7 +191,7 @@ def decoder_names(variant: Variant) -> Names:
     return Names(table, prefix="model.", ignored=[r"rotary_emb\.inv_freq$"])
 
 
-def read_rotary(settings: Settings, kind: str) -> RotaryPositions:
+def read_rotary(settings: Settings, variant: Variant, kind: str) -> RotaryPositions:
     """Return the rotary positions of the layers of a kind, from today's key rope_parameters or from the older ones."""
     longest = settings.integer("max_position_embeddings", 2048)
     base, scaling = settings.get("rope_theta", 10000.0), settings.table("rope_scaling")
@@ -134,7 +202,14 @@ def read_rotary(settings: Settings, kind: str) -> RotaryPositions:
     if today:
         base, scaling = today.get("rope_theta", base), today
     share = scaling.get("partial_rotary_factor", settings.get("partial_rotary_factor", 1.0))
-    trained = scaling.get("original_max_position_embeddings", settings.get("original_max_position_embeddings"))
+    if share != 1 and not variant.turns_in_part:
+        raise ConfigError(
+            f"{settings.where} has partial_rotary_factor = {share!r:.80}, which not all programs take notice of in a "
+            f"{settings.get('model_type')}; Ember ML has it in phi3, and elsewhere 1"
+        )
+    if variant.turns_in_part and scaling.get("rope_type", scaling.get("type")) == "yarn":
+        scaling = {**scaling, "rope_type": "longrope"}  # so the first files of Phi-3 call it
+    trained = settings.get("original_max_position_embeddings", scaling.get("original_max_position_embeddings"))
     try:
         width = int(head_width(settings) * share)
         return RotaryPositions(width, base, {**scaling, "original_max_position_embeddings": trained}, longest)

@@ -75,6 +75,18 @@ class Settings:
 
     def __init__(self, values: Mapping[str, Any], where: str = "config.json") -> None:
         self.values, self.where, self.sizes, self._prefix = dict(values), where, {}, ""
+        self._assumed: Mapping[str, Any] = {}
+
+    def assume(self, values: Mapping[str, Any]) -> None:
+        """Let keys that are not there have these values; ``null`` is there, and still means none.
+
+        >>> from ember_ml.models.settings import Settings
+        >>> settings = Settings({"sliding_window": None})
+        >>> settings.assume({"sliding_window": 4096, "head_dim": 256})
+        >>> settings.get("sliding_window"), settings.get("head_dim"), settings.values
+        (None, 256, {'sliding_window': None})
+        """
+        self._assumed = values
 
     def section(self, key: str, newer: str | None = None) -> Settings:
         """Return the settings in a table of these, and where there is one, what the table ``newer`` says instead.
@@ -92,7 +104,7 @@ class Settings:
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a setting of any type."""
-        value = self.values.get(key)
+        value = self.values.get(key) if key in self.values else self._assumed.get(key)
         return default if value is None else value
 
     def integer(self, key: str, default: int | None = None, least: int = 1, most: int = _LARGEST_INTEGER) -> int:

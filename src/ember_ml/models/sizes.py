@@ -37,6 +37,7 @@ def read_sizes(settings: Settings) -> Transformer:
     if variant is None:
         known = ", ".join(sorted(("gpt2", *VARIANTS)))
         raise ConfigError(f"{settings.where} is of a {kind!r:.80}; a plan is made for decoders: {known}")
+    settings.assume(variant.defaults)
     heads = settings.integer("num_attention_heads")
     experts = experts_of(settings, variant, settings.integer("num_hidden_layers") - 1)
     inner = settings.integer("intermediate_size")

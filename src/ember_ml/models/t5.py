@@ -34,6 +34,12 @@ _FORWARD = {
 """By feed_forward_proj: the activation, and whether it is of gates."""
 
 
+def _forward_part(settings: Settings) -> tuple[Any, bool]:
+    """Return the activation of the network of a layer, and whether it is of gates; two keys may say it as well."""
+    name, is_gated = settings.choice("feed_forward_proj", _FORWARD, "relu")
+    return settings.choice("dense_act_fn", ACTIVATIONS, name), settings.flag("is_gated_act", is_gated)
+
+
 def _names(is_gated: bool) -> Names:
     table = {"embedding": "shared", "output": "lm_head"}
     for stack, last in (("encoder", 1), ("decoder", 2)):
@@ -80,9 +86,9 @@ class _Block(Module):
         if is_decoder:
             self.context_norm, self.context = RMSNorm(hidden, epsilon), attention()
         self.mlp_norm = RMSNorm(hidden, epsilon)
-        activation, is_gated = settings.choice("feed_forward_proj", _FORWARD, "relu")
+        activation, is_gated = _forward_part(settings)
         kind, inner = GatedMLP if is_gated else MLP, settings.integer("d_ff", 2048)
-        self.mlp = kind(inner, inputs=hidden, activation=ACTIVATIONS[activation], bias=False, dropout=dropout)
+        self.mlp = kind(inner, inputs=hidden, activation=activation, bias=False, dropout=dropout)
         self.drop = Dropout(dropout)
 
     def forward(
@@ -157,7 +163,7 @@ class T5(TextGenerator):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         hidden, vocabulary = settings.integer("d_model", 512), settings.integer("vocab_size", 32128)
-        self.names = _names(settings.choice("feed_forward_proj", _FORWARD, "relu")[1])
+        self.names = _names(_forward_part(settings)[1])
         self.embedding = Embedding(vocabulary, hidden, normal(1.0))
         self.encoder, self.decoder = _Stack(settings, False), _Stack(settings, True)
         self.output = Linear(hidden, vocabulary, bias=False)

@@ -73,6 +73,8 @@ class RotaryPositions:
     ) -> None:
         if width < 2 or width % 2:
             raise ValueError(f"rotary positions turn pairs of elements: {width} is not an even number from 2 up")
+        if not 0 < base < math.inf:
+            raise ValueError(f"the base of rotary positions is a number above 0, not {base!r}")
         self._width, self._base, self._longest = width, float(base), longest
         self._scaling = dict(scaling or {})
         kind = self._scaling.get("rope_type", self._scaling.get("type", "default"))
