@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,3 +120,53 @@ def test_a_model_and_its_adapter_survive_pickle_and_copy(backend: str) -> None:
     for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert ops.to_numpy(other(ops.array([[1, 2, 3]]))).tolist() == wanted
         assert list(other.trainable()) == list(model.trainable())
+
+
+class _Ended(BaseException):
+    """Stands for the end of the process at one place."""
+
+
+@pytest.mark.parametrize("shard_bytes", [5_000_000_000, 20_000])
+def test_a_saving_that_is_ended_leaves_the_old_model_the_new_one_or_none(
+    shard_bytes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is ended at each step that changes the folder, in turn, as by a full disk or by a signal."""
+    config = {"model_type": "llama", "vocab_size": 50, "hidden_size": 32, "intermediate_size": 64}
+    config |= {"num_hidden_layers": 3, "num_attention_heads": 4}
+    ops.random.seed(1)
+    old, new = models.from_config(config), models.from_config({**config, "rms_norm_eps": 1e-3})
+    logits = [ops.to_numpy(model([[7, 3, 9]])).tolist() for model in (old, new)]
+    seen: set[str] = set()
+    is_ended = True
+    for last in range(100):
+        folder = tmp_path / str(last)
+        old.save(folder, shard_bytes)
+        left = iter(range(last))
+
+        def end(step: Callable[..., Any], *arguments: Any, left: Any = left, **options: Any) -> Any:
+            if next(left, None) is None:
+                raise _Ended
+            return step(*arguments, **options)
+
+        with monkeypatch.context() as changed:
+            for name in ("replace", "unlink", "fsync"):
+                changed.setattr(os, name, partial(end, getattr(os, name)))
+            changed.setattr(Path, "unlink", lambda path, missing_ok=False, end=end: end(_unlink, path, missing_ok))
+            try:
+                new.save(folder, shard_bytes)
+                is_ended = False
+            except _Ended:
+                is_ended = True
+        if (folder / "config.json").exists():
+            found = ops.to_numpy(models.load(folder)([[7, 3, 9]])).tolist()
+            seen.add(("old", "new")[logits.index(found)])
+        else:
+            with pytest.raises(FileNotFoundError, match=r"config\.json"):
+                models.load(folder)
+        if not is_ended:
+            break
+    assert seen >= {"old", "new"}
+    assert not is_ended
+
+
+_unlink = Path.unlink

@@ -8,11 +8,12 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.host_arrays import as_host
-from ember_ml.backend.safetensors import Contents, MappedTensors, write_tensors
+from ember_ml.backend.safetensors import Contents, MappedTensors, write_to
 from ember_ml.backend.selection import active
+from ember_ml.core.atomic_files import Replacements
 from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import ConfigError
-from ember_ml.models.folder import Folder, write_json
+from ember_ml.models.folder import Folder, holds, json_bytes
 from ember_ml.models.lora import AdaptedLinear, AdapterSettings, adapt, find_adapted, find_linear
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.models.quantization import dense_weight
@@ -59,7 +60,6 @@ def save_adapter(model: PretrainedModel, folder: str | PathLike[str]) -> None:
     hosts = {name: as_host(x.value, detach=True) for name, x in parameters.items()}
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    write_tensors(target / _WEIGHTS, Contents(hosts, {"format": "pt"}, False), follow_links=False)
     is_transposed = any(
         model.names.find(f"{name}.weight").is_transposed
         for name, module in model.named_modules()
@@ -79,7 +79,15 @@ def save_adapter(model: PretrainedModel, folder: str | PathLike[str]) -> None:
         "use_dora": settings.is_dora,
         "use_rslora": settings.is_rank_stabilized,
     }
-    write_json(target / _CONFIG, config)
+    contents = json_bytes(config)
+    with Replacements() as new:
+        with new.open(target / _WEIGHTS, follow_links=False) as file:
+            write_to(file, Contents(hosts, {"format": "pt"}, False))
+        with new.open(target / _CONFIG, follow_links=False) as file:
+            file.write(contents)
+        if not holds(target / _CONFIG, contents):  # which would describe other weights for a moment
+            (target / _CONFIG).unlink(missing_ok=True)
+        new.make()
 
 
 def _parameters(path: str, module: AdaptedLinear) -> dict[str, Parameter]:

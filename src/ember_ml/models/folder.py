@@ -16,7 +16,7 @@ from ember_ml.core.dtypes import EmberDType
 from ember_ml.errors import ConfigError
 from ember_ml.models.settings import parse_json
 
-__all__ = ["COMPANIONS", "INDEX", "WEIGHTS", "Folder", "StoredTensors", "write_json"]
+__all__ = ["COMPANIONS", "INDEX", "WEIGHTS", "Folder", "StoredTensors", "holds", "json_bytes", "write_json"]
 
 WEIGHTS: str = "model.safetensors"
 INDEX: str = "model.safetensors.index.json"
@@ -163,7 +163,17 @@ class StoredTensors:
         return self._owners[name].read(name)
 
 
+def holds(path: Path, contents: bytes) -> bool:
+    """Return whether a file is there and has these contents."""
+    return path.is_file() and path.stat().st_size == len(contents) and path.read_bytes() == contents
+
+
+def json_bytes(values: dict[str, Any]) -> bytes:
+    """Return settings as the contents of a file."""
+    return json.dumps(values, indent=2, sort_keys=True).encode() + b"\n"
+
+
 def write_json(path: Path, values: dict[str, Any]) -> None:
     """Write settings to a file, in one step."""
     with replaced(path, follow_links=False) as file:
-        file.write(json.dumps(values, indent=2, sort_keys=True).encode() + b"\n")
+        file.write(json_bytes(values))

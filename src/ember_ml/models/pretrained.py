@@ -13,12 +13,12 @@ from ember_ml import ops
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import resolve_device
 from ember_ml.backend.host_arrays import as_host
-from ember_ml.backend.safetensors import Contents, write_tensors
+from ember_ml.backend.safetensors import Contents, write_to
 from ember_ml.backend.selection import active
-from ember_ml.core.atomic_files import replaced
+from ember_ml.core.atomic_files import Replacements
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.errors import ConfigError, UnsupportedDType
-from ember_ml.models.folder import COMPANIONS, INDEX, WEIGHTS, Folder, StoredTensors, write_json
+from ember_ml.models.folder import COMPANIONS, INDEX, WEIGHTS, Folder, StoredTensors, holds, json_bytes
 from ember_ml.models.names import Names, Stored
 from ember_ml.models.settings import Settings
 from ember_ml.nn.model import Model
@@ -175,6 +175,9 @@ class PretrainedModel(Model):
         It gets the weights, in files of at most ``shard_bytes`` each with an index where one does not hold them all,
         the settings, and the files of the tokenizer where the model came with them. Weights of another model in the
         folder are removed. Links in it are replaced by files, so that nothing outside of it is written.
+
+        All is written beside what is there before anything is replaced, so that a full disk or a program that is ended
+        leaves the model that was there, and never parts of two.
         """
         if self.adapter is not None:
             raise ValueError(
@@ -189,20 +192,31 @@ class PretrainedModel(Model):
             if len(shards) == 1
             else [f"model-{i:05}-of-{len(shards):05}.safetensors" for i in range(1, len(shards) + 1)]
         )
-        total = 0
-        for file, shard in zip(files, shards, strict=True):
-            hosts = {name: as_host(_stored_part(x, stored, i), detach=True) for name, (x, stored, i) in shard.items()}
-            total += sum(host.nbytes for host in hosts.values())
-            write_tensors(folder / file, Contents(hosts, {"format": "pt"}, False), follow_links=False)
-        if len(shards) > 1:
-            weight_map = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
-            index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
-            write_json(folder / INDEX, index)
-        self._remove_old(folder, {*files, INDEX} if len(shards) > 1 else {*files})
-        write_json(folder / _CONFIG, self._config())
-        if self.generation:
-            write_json(folder / _GENERATION, self.generation)
-        self._copy_files(folder)
+        with Replacements() as new:
+            total = 0
+            for file, shard in zip(files, shards, strict=True):
+                hosts = {key: as_host(_stored_part(x, stored, i), detach=True) for key, (x, stored, i) in shard.items()}
+                total += sum(host.nbytes for host in hosts.values())
+                with new.open(folder / file, follow_links=False) as opened:
+                    write_to(opened, Contents(hosts, {"format": "pt"}, False))
+            others = self._companions(folder)
+            if len(shards) > 1:
+                weight_map = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
+                index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
+                others[INDEX] = json_bytes(index)
+            if self.generation:
+                others[_GENERATION] = json_bytes(self.generation)
+            config = others[_CONFIG] = json_bytes(self._config())  # the last
+            for name, contents in others.items():
+                with new.open(folder / name, follow_links=False) as opened:
+                    opened.write(contents)
+            # from here on it takes a moment, in which the folder, without settings, is no model rather than two halves
+            stale = _find_stale(folder, {*files, *others})
+            if stale or len(files) > 1 or not holds(folder / _CONFIG, config):
+                (folder / _CONFIG).unlink(missing_ok=True)
+            for entry in stale:
+                entry.unlink()
+            new.make()
 
     def _shards(self, limit: int) -> Iterator[dict[str, tuple[Variable, Stored, int]]]:
         """Yield what each file holds: variables by stored name, with the number of the slice."""
@@ -220,26 +234,26 @@ class PretrainedModel(Model):
             size += more
         yield shard
 
-    def _remove_old(self, folder: Path, kept: set[str]) -> None:
-        """Remove weights that were in the folder before: programs would take them for those of this model."""
-        for entry in folder.iterdir():
-            is_weights = entry.name in (WEIGHTS, INDEX) or _SHARD.fullmatch(entry.name)
-            if is_weights and entry.name not in kept:
-                entry.unlink()
-
     def _config(self) -> dict[str, Any]:
         """Return the settings with the dtype that the parameters have now."""
         dtypes = {slot.variable.dtype.name for slot in self._slots() if slot.variable.dtype.kind == "float"}
         key = "torch_dtype" if "torch_dtype" in self.settings.values else "dtype"
         return {**self.settings.values, **({key: dtypes.pop()} if len(dtypes) == 1 else {})}
 
-    def _copy_files(self, folder: Path) -> None:
+    def _companions(self, folder: Path) -> dict[str, bytes]:
+        """Return the files that go with the model, which are not in the folder yet."""
         if self.source is None or os.path.realpath(folder) == os.path.realpath(self.source.path):
-            return
-        for name in COMPANIONS:
-            if self.source.has(name):
-                with replaced(folder / name, follow_links=False) as file:
-                    file.write(self.source.read_bytes(name))
+            return {}
+        return {name: self.source.read_bytes(name) for name in COMPANIONS if self.source.has(name)}
+
+
+def _find_stale(folder: Path, kept: set[str]) -> list[Path]:
+    """Return weights that were in the folder before: programs would take them for those of this model."""
+    return [
+        entry
+        for entry in folder.iterdir()
+        if entry.name not in kept and (entry.name in (WEIGHTS, INDEX) or _SHARD.fullmatch(entry.name))
+    ]
 
 
 def _list(names: list[str]) -> str:

@@ -19,7 +19,7 @@ dtypes: dict[EmberDType, torch.dtype] = {dtype: getattr(torch, dtype.name) for d
 
 def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> torch.Tensor:
     # torch 2.13: refuses negative strides, and ignores that an array is read-only
-    if copy or not array.flags.writeable or any(stride < 0 for stride in array.strides):
+    if copy or not array.flags.writeable or min(array.strides, default=0) < 0:
         array = array.copy()
     if array.dtype == host_dtypes[dt.bfloat16]:
         tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)

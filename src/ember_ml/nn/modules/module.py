@@ -184,19 +184,25 @@ class Module(Hookable, Holder):
 
     def _all_names(self) -> dict[str, Variable]:
         """Return the parameters and buffers by name; one that belongs to several modules has all its names."""
-        found: dict[str, Variable] = {}
+        return {
+            prefix + name: variable
+            for prefix, module, parts in self._walk()
+            for name, variable in module._variables_in(parts)
+        }
+
+    def _walk(self) -> Iterator[tuple[str, Module, dict[str, Any]]]:
+        """Yield what :meth:`named_modules` does, with the names of parts begun, and the parts: looked for once."""
         seen: set[int] = set()
         stack: list[tuple[str, Module]] = [("", self)]
-        while stack:  # as in named_modules, but each module's attributes are looked through once
+        while stack:
             prefix, module = stack.pop()
             if id(module) in seen:
                 continue
             seen.add(id(module))
             parts = module._parts_that_may_be_modules()
-            found.update({prefix + name: variable for name, variable in module._variables_in(parts)})
+            yield prefix, module, parts
             if parts:
                 stack += reversed([(f"{prefix}{name}.", child) for name, child in module._modules_in(parts)])
-        return found
 
     def named_parameters(self) -> dict[str, Parameter]:
         """Return all parameters by name, frozen ones included."""
@@ -232,11 +238,10 @@ class Module(Hookable, Holder):
 
     def train(self, mode: bool = True) -> Self:
         """Set the module, and all in it, to be trained, or with False to be used; return the module itself."""
-        others = [module for _, module in self.named_modules() if module.training is not mode]
-        for module in others:
-            module.__dict__["training"] = mode
-        if others:
-            change_counter.count_change()
+        for _, module, _ in self._walk():
+            if module.training is not mode:
+                module.__dict__["training"] = mode
+                change_counter.count_change()
         return self
 
     def eval(self) -> Self:
