@@ -122,13 +122,43 @@ def test_a_model_and_its_adapter_survive_pickle_and_copy(backend: str) -> None:
         assert list(other.trainable()) == list(model.trainable())
 
 
+@pytest.mark.parametrize("named", ["bfloat16", "float32"])
+def test_weights_of_several_dtypes_get_the_one_that_is_named(
+    named: str, backend: str, written: Writing, tmp_path: Path
+) -> None:
+    case = written("llama")
+    pretrained.write_mixed(case.folder, tmp_path, named)
+    model = models.load(tmp_path)
+    assert {parameter.dtype.name for parameter in model.parameters()} == {named}
+    model.save(tmp_path / "again")
+    wanted = pretrained.open_folder("llama", tmp_path)  # by Transformers, which does the same
+    wanted.save_pretrained(tmp_path / "theirs")
+    assert pretrained.read_weights(tmp_path / "again") == pretrained.read_weights(tmp_path / "theirs")
+    assert ops.shape(model(case.tokens)) == case.result.shape
+
+
+def test_tied_weights_that_are_stored_twice_are_compared_by_their_bytes(
+    backend: str, written: Writing, tmp_path: Path
+) -> None:
+    model = models.load(written("llama-tied").folder)
+    model.embedding.weight = ops.full(ops.shape(model.embedding.weight), float("nan"))
+    model.save(tmp_path)
+    pretrained.store_twice(tmp_path, "model.embed_tokens.weight", "lm_head.weight")
+    assert ops.all(ops.isnan(models.load(tmp_path).output.weight))
+
+
+def test_a_path_of_a_file_is_named(written: Writing) -> None:
+    with pytest.raises(NotADirectoryError, match=r"config\.json is a file; models\.load takes the folder"):
+        models.load(written("llama").folder / "config.json")
+
+
 class _Ended(BaseException):
     """Stands for the end of the process at one place."""
 
 
-@pytest.mark.parametrize("shard_bytes", [5_000_000_000, 20_000])
+@pytest.mark.parametrize("sizes", [(10**9, 10**9), (20_000, 20_000), (20_000, 10**9), (10**9, 20_000)])
 def test_a_saving_that_is_ended_leaves_the_old_model_the_new_one_or_none(
-    shard_bytes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It is ended at each step that changes the folder, in turn, as by a full disk or by a signal."""
     config = {"model_type": "llama", "vocab_size": 50, "hidden_size": 32, "intermediate_size": 64}
@@ -140,7 +170,7 @@ def test_a_saving_that_is_ended_leaves_the_old_model_the_new_one_or_none(
     is_ended = True
     for last in range(100):
         folder = tmp_path / str(last)
-        old.save(folder, shard_bytes)
+        old.save(folder, sizes[0])
         left = iter(range(last))
 
         def end(step: Callable[..., Any], *arguments: Any, left: Any = left, **options: Any) -> Any:
@@ -153,7 +183,7 @@ def test_a_saving_that_is_ended_leaves_the_old_model_the_new_one_or_none(
                 changed.setattr(os, name, partial(end, getattr(os, name)))
             changed.setattr(Path, "unlink", lambda path, missing_ok=False, end=end: end(_unlink, path, missing_ok))
             try:
-                new.save(folder, shard_bytes)
+                new.save(folder, sizes[1])
                 is_ended = False
             except _Ended:
                 is_ended = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Callable
@@ -31,8 +32,10 @@ __all__ = [
     "quietly",
     "read_weights",
     "result_of_folder",
+    "store_twice",
     "transformers",
     "write",
+    "write_mixed",
     "write_weights",
 ]
 
@@ -425,3 +428,23 @@ def last_vectors(name: str, case: Written) -> np.ndarray:
     with torch.no_grad():
         found = quietly(open_folder(name, case.folder), **given, output_hidden_states=True)
     return found.hidden_states[-1].numpy()
+
+
+def write_mixed(source: Path, folder: Path, named: str) -> None:
+    """Copy a model with matrices in bfloat16, vectors in float32, and ``named`` as the dtype of its settings."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(source / "model.safetensors")
+    mixed = {key: x.to(torch.bfloat16) if x.ndim > 1 else x for key, x in weights.items()}
+    save_file(mixed, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((source / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "dtype": named}))
+
+
+def store_twice(folder: Path, name: str, other: str) -> None:
+    """Let the weights of a folder hold a tensor under another name as well."""
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    save_file({**weights, other: weights[name].clone()}, folder / "model.safetensors", {"format": "pt"})

@@ -41,6 +41,8 @@ class Folder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_dir():
+            if self.path.exists():
+                raise NotADirectoryError(f"{self.path} is a file; models.load takes the folder that it is in")
             raise FileNotFoundError(f"there is no folder {self.path}; models.load takes the folder of a model")
         self._root = self._find_root()
 

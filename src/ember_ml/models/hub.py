@@ -25,7 +25,7 @@ def open_folder(source: str | os.PathLike[str], revision: str | None = None, *, 
     apply: ``HF_HUB_OFFLINE=1`` takes the cache alone, ``HF_HUB_CACHE`` says where it is, ``HF_TOKEN`` who asks.
     ``revision`` is a branch, a tag or a commit. With ``has_folders`` the folders of sentence encoders come too.
     """
-    if isinstance(source, str) and _ID.fullmatch(source) and not os.path.isdir(source):
+    if isinstance(source, str) and _ID.fullmatch(source) and not os.path.exists(source):
         return Folder(_fetch(source, revision, has_folders))
     if revision is not None:
         raise ValueError(f"a revision is of a model on the Hub, and {os.fspath(source)!r} is a path; leave it out")

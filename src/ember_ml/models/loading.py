@@ -34,14 +34,15 @@ def load(
     """Return the model in a folder as Transformers writes it, for the active backend and in the mode of use.
 
     ``config.json`` says what the model is, the ``*.safetensors`` files hold its weights. They are mapped and brought to
-    ``device`` one after the other, in the dtype that they are stored in, or in ``dtype``. What does not fit
+    ``device`` one after the other, in the dtype that they are stored in, or in ``dtype``. Where they are stored in
+    several, which seldom compute with each other, they get the one that ``config.json`` names. What does not fit
     together raises ``ConfigError``, which names the tensor or the key. Nothing in the folder is executed: no pickle is
     opened, and settings that ask for code of the folder are refused.
 
     Args:
         folder: The path of a folder, or the id of a model on the Hub, as ``"organization/name"``. Such a model is
             taken from the cache of huggingface_hub, or downloaded to it; ``HF_HUB_OFFLINE=1`` forbids that.
-        dtype: The dtype of all parameters; None: each as it is stored.
+        dtype: The dtype of all parameters; None: that in which they are stored.
         device: Where the parameters are; None: the default device.
         revision: The branch, tag or commit of a model on the Hub; None: the newest.
         on_progress: Called after each parameter with the number of parameters that are there, and of all.

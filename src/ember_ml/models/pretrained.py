@@ -16,7 +16,7 @@ from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.safetensors import Contents, write_to
 from ember_ml.backend.selection import active
 from ember_ml.core.atomic_files import Replacements
-from ember_ml.core.dtypes import EmberDType, as_dtype
+from ember_ml.core.dtypes import EmberDType, as_dtype, find_dtype
 from ember_ml.errors import ConfigError, UnsupportedDType
 from ember_ml.models.folder import COMPANIONS, INDEX, WEIGHTS, Folder, StoredTensors, holds, json_bytes
 from ember_ml.models.names import Names, Stored
@@ -98,6 +98,9 @@ class PretrainedModel(Model):
             known = {name for slot in slots for name in (*slot.stored.names, *slot.other_names)}
             sources = self.names.match(tensors.shapes, known)
             self._check(folder, tensors, slots, sources)
+            found = {tensors.shapes[name][0] for name in sources.values()}
+            if wanted is None and len([x for x in found if x.kind == "float"]) > 1:
+                wanted = self._named_dtype(backend)
             for count, slot in enumerate(slots, 1):
                 parts = [tensors.read(sources[name]) for name in _choose_names(slot, sources)]
                 cast_to = wanted if slot.variable.dtype.kind == "float" else None
@@ -106,6 +109,12 @@ class PretrainedModel(Model):
                 if on_progress is not None:
                     on_progress(count, len(slots))
         return self
+
+    def _named_dtype(self, backend: Backend) -> EmberDType | None:
+        """Return the floating-point dtype that the settings name, None where they name none that the backend has."""
+        name = self.settings.get("dtype", self.settings.get("torch_dtype"))
+        found = find_dtype(name) if isinstance(name, str) else None
+        return found if found is not None and found.kind == "float" and found in backend.dtypes else None
 
     def _check(self, folder: Folder, tensors: StoredTensors, slots: list[_Slot], sources: dict[str, str]) -> None:
         """Raise where the files do not hold what the settings ask for."""
@@ -140,8 +149,11 @@ class PretrainedModel(Model):
 
     def _check_equal(self, folder: Folder, tensors: StoredTensors, first: str, second: str) -> None:
         """Raise where a parameter with two names is stored under both, with different values."""
-        is_same_kind = tensors.shapes[first] == tensors.shapes[second]
-        if not is_same_kind or not ops.item(ops.all(ops.equal(tensors.read(first), tensors.read(second)))):
+        is_same = tensors.shapes[first] == tensors.shapes[second]
+        if is_same:  # by their bytes: NaN is not equal to NaN
+            one, other = tensors.read(first).view("uint8"), tensors.read(second).view("uint8")
+            is_same = ops.item(ops.all(ops.equal(one, other)))
+        if not is_same:
             raise ConfigError(
                 f"{folder.path / _CONFIG} makes {first!r} and {second!r} one tensor (tie_word_embeddings), and the "
                 "weights differ"
