@@ -186,11 +186,11 @@ class Module(Hookable, Holder):
         """Return the parameters and buffers by name; one that belongs to several modules has all its names."""
         return {
             prefix + name: variable
-            for prefix, module, parts in self._walk()
+            for prefix, module, parts in self._modules_with_parts()
             for name, variable in module._variables_in(parts)
         }
 
-    def _walk(self) -> Iterator[tuple[str, Module, dict[str, Any]]]:
+    def _modules_with_parts(self) -> Iterator[tuple[str, Module, dict[str, Any]]]:
         """Yield what :meth:`named_modules` does, with the names of parts begun, and the parts: looked for once."""
         seen: set[int] = set()
         stack: list[tuple[str, Module]] = [("", self)]
@@ -238,7 +238,7 @@ class Module(Hookable, Holder):
 
     def train(self, mode: bool = True) -> Self:
         """Set the module, and all in it, to be trained, or with False to be used; return the module itself."""
-        for _, module, _ in self._walk():
+        for _, module, _ in self._modules_with_parts():
             if module.training is not mode:
                 module.__dict__["training"] = mode
                 change_counter.count_change()
