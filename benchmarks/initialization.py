@@ -1,8 +1,9 @@
-"""What making a layer with its first weights costs beside the same layer of PyTorch, with one thread.
+"""What making a layer with its first weights costs beside the same layer of PyTorch.
 
-The weights of one seed are the same on every backend, from the portable stream; PyTorch draws its own.
+The weights of one seed are the same on every backend, from the portable stream, whose large draws are shared by
+threads. PyTorch draws its own numbers, in one thread however many it has. ``OMP_NUM_THREADS=1`` gives us one too.
 
-    python benchmarks/initialization.py [--seconds 5] [--backends numpy torch mlx] [--cpu]
+    python benchmarks/initialization.py [--seconds 5] [--backends numpy torch mlx]
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))  # before training.py sets it to 1
 
 import torch
 
@@ -51,15 +52,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0, help="for each line")
     parser.add_argument("--backends", nargs="*", default=list(installed_backends()))
-    parser.add_argument("--cpu", action="store_true", help="CPU time, which neighbours on the machine change less")
     options = parser.parse_args()
-    torch.set_num_threads(1)
     print(f"{'backend':8} {'layer':22} {'ember ms':>9} {'PyTorch':>9} {'ratio':>6}")
     for backend in options.backends:
         ember_ml.set_backend(backend)
         for name, (kind, other, size) in SIZES.items():
             runs = {"ember": ours(kind, size), "PyTorch": lambda other=other, size=size: other(*size)}
-            best = best_times(runs, options.seconds, time.process_time if options.cpu else time.perf_counter)
+            best = best_times(runs, options.seconds, time.perf_counter)
             ember, theirs = best["ember"], best["PyTorch"]
             print(f"{backend:8} {name:22} {ember:9.3f} {theirs:9.3f} {ember / theirs:6.2f}", flush=True)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,8 @@ from ember_ml.backend.random.distributions import (
 )
 from ember_ml.backend.random.draw import host_draw
 from ember_ml.backend.random.generator import Generator
-from ember_ml.backend.random.threefry import CHUNK, block, fill, lane_block, lane_key, signed
+from ember_ml.backend.random.threads import thread_limit
+from ember_ml.backend.random.threefry import CHUNK, LARGE_CHUNK, SHARE, block, fill, lane_block, lane_key, signed
 from tests.reference.randomness import KNOWN_ANSWERS, key_of, threefry, ulps_apart, words_of
 
 COUNTS = [0, 1, 2, 3, 7, 1000, 2 * CHUNK - 1, 2 * CHUNK, 2 * CHUNK + 1, 5 * CHUNK + 3]
@@ -156,3 +160,56 @@ def _derived(name: str, words: tuple[int, ...], number: int) -> list[int]:
     found = [[int(word) & 0xFFFFFFFF for word in draws.derive(form, number).tolist()] for form in forms]
     assert found[0] == found[1]
     return found[0]
+
+
+@pytest.mark.parametrize("kind", [UNIFORM, NORMAL, EXPONENTIAL])
+@pytest.mark.parametrize("count", [2 * SHARE, 4 * SHARE - 1, 4 * SHARE, 6 * LARGE_CHUNK + 5])
+def test_any_number_of_threads_draws_the_same(kind: FloatVariate, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr("ember_ml.backend.random.threefry.thread_limit", lambda threads=threads: threads)
+        found.append(host_draw(kind.float32, (3, 4), count))
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+def test_an_error_in_a_thread_is_raised_and_no_thread_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ember_ml.backend.random.threefry.thread_limit", lambda: 2)
+    before, callers = threading.active_count(), set()
+
+    def refuse(piece: np.ndarray, words: np.ndarray) -> None:
+        callers.add(threading.current_thread())
+        if threading.current_thread() is not threading.main_thread():
+            raise ValueError("refused")
+        while len(callers) < 2:  # so that the other thread gets its piece
+            time.sleep(0.001)
+
+    with pytest.raises(ValueError, match="refused"):
+        fill(np.empty(4 * SHARE, dtype=np.uint32), (1, 2), refuse, False)
+    assert threading.active_count() == before
+
+
+def test_draws_go_on_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    want = host_draw(WORD, (1, 2), 4 * SHARE)
+    monkeypatch.setattr("ember_ml.backend.random.threefry.thread_limit", lambda: 2)
+
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    assert np.array_equal(host_draw(WORD, (1, 2), 4 * SHARE), want)
+
+
+@pytest.mark.parametrize(("setting", "limit"), [("1", 1), ("3", 3), ("2,4", 2), ("64", 4)])
+def test_threads_are_limited_by_the_environment(setting: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", setting)
+    assert thread_limit.__wrapped__() == limit
+
+
+@pytest.mark.parametrize("setting", [None, "", "0", "many"])
+def test_without_a_limit_threads_are_as_many_as_cores(setting: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", setting)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 5}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert thread_limit.__wrapped__() == 3

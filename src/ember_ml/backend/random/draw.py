@@ -149,7 +149,8 @@ def _write_bernoulli(variate: Variate, steps: Steps, out: np.ndarray, words: np.
 
 
 def _write_normal(variate: Variate, steps: Steps, out: np.ndarray, words: np.ndarray) -> None:
-    above, below, t = (np.empty_like(out) for _ in range(3))
+    t = np.empty_like(out)
+    quotient = np.empty((2, len(out)), dtype=out.dtype)  # its two polynomials in one call each step
     np.right_shift(words, _ONE_BIT, t.view(np.uint32))
     np.copyto(out, t.view(np.int32), casting="unsafe")
     np.add(out, np.float32(0.5), out)
@@ -157,15 +158,14 @@ def _write_normal(variate: Variate, steps: Steps, out: np.ndarray, words: np.nda
     others = np.flatnonzero(out > np.float32(0.425))
     np.multiply(out, out, t)
     np.subtract(np.float32(0.180625), t, t)
-    for coefficients, total in zip(NORMAL_CENTRE, (above, below), strict=True):
-        first, *middle, last = map(np.float32, coefficients)
-        np.multiply(t, first, total)
-        for coefficient in middle:
-            np.add(total, coefficient, total)
-            np.multiply(total, t, total)
-        np.add(total, last, total)
-    np.divide(above, below, above)
-    np.multiply(out, above, out)
+    first, *middle, last = _CENTRE
+    np.multiply(t, first, quotient)
+    for coefficients in middle:
+        np.add(quotient, coefficients, quotient)
+        np.multiply(quotient, t, quotient)
+    np.add(quotient, last, quotient)
+    np.divide(quotient[0], quotient[1], t)
+    np.multiply(out, t, out)
     out[others] = normal_beyond(HOST_LANES, (words.take(others) >> _ONE_BIT).view(np.int32))
     np.left_shift(words, _SIGN_PLACE, words)  # the lowest bit is the sign
     bits = out.view(np.uint32)
@@ -174,6 +174,7 @@ def _write_normal(variate: Variate, steps: Steps, out: np.ndarray, words: np.nda
 
 
 _ONE_BIT, _UPPER_BITS, _SIGN_PLACE = (np.array(places, dtype=np.uint32) for places in (1, 8, 31))
+_CENTRE = [np.array(pair, dtype=np.float32)[:, np.newaxis] for pair in zip(*NORMAL_CENTRE, strict=True)]
 _IN_PLACE = {"uniform": _write_uniform, "bernoulli": _write_bernoulli, "normal": _write_normal}
 """What is drawn most often, in fewer passes over memory than by its formula, with the same numbers."""
 

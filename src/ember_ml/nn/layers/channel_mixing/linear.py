@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.nn import initializers
 from ember_ml.nn.initializers import Initializer
 from ember_ml.nn.layers.base import Layer
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
@@ -58,9 +59,7 @@ class Linear(Layer):
         self.add_parameter("weight", (self.outputs, inputs), self._initializer, self._dtype)
         if self.has_bias:
             limit = inputs**-0.5
-            self.add_parameter(
-                "bias", (self.outputs,), lambda s, d: ops.random_uniform(s, -limit, limit, dtype=d), self._dtype
-            )
+            self.add_parameter("bias", (self.outputs,), initializers.uniform(-limit, limit), self._dtype)
         else:
             self.bias = None
 
