@@ -101,6 +101,36 @@ def _first(x: Any) -> Any:
     return ops.sum(x[0] if isinstance(x, list) else x)
 
 
+@pytest.mark.long_with("torch", "mlx")
+@pytest.mark.parametrize("start", [1.0, True], ids=["number", "truth"])
+def test_constants_are_told_from_tensors_after_a_call_with_tensors(backend: str, start: float) -> None:
+    def f(x: Any, y: Any) -> Any:
+        return (x * 2.0 if y else -x) if isinstance(y, bool | int | float) else ops.add(x, ops.cast(y, "float32"))
+
+    compiled = ember_ml.compile(f)
+    x, tensor = ops.array([1.0, 2.0]), ops.array(start)
+    others = [True, 1.0, 2, tensor, ops.array([3.0, 4.0]), ops.array(2), False, EmberTensor([5.0, 6.0]), tensor]
+    for y in (tensor, tensor, *others):
+        found = compiled(x, y)
+        assert type(found) is type(f(x, y))
+        assert ops.to_numpy(found).tolist() == ops.to_numpy(f(x, y)).tolist()
+
+
+@pytest.mark.long_with("torch", "mlx")
+def test_results_of_another_form_for_another_shape(backend: str) -> None:
+    def f(x: Any) -> Any:
+        return {"x": x + 1.0} if x.shape[0] == 3 else (x + 2.0, 7) if x.shape[0] == 4 else (x + 3.0,)
+
+    compiled = ember_ml.compile(f)
+    for length in (2, 2, 3, 2, 4, 4, 5, 2):
+        x = ops.zeros(length)
+        found, want = compiled(x), f(x)
+        assert type(found) is type(want)
+        (got, *rest), (first, *others) = (list(y.values() if isinstance(y, dict) else y) for y in (found, want))
+        assert ops.to_numpy(got).tolist() == ops.to_numpy(first).tolist()
+        assert rest == others
+
+
 def test_what_cannot_be_a_constant_is_named(backend: str) -> None:
     if backend == "numpy":
         pytest.skip("NumPy runs the function as it is")

@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import faulthandler
 import gc
+import os
 import resource
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ember_ml.backend.devices import host_memory
+from tests.reference import compiling
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 600
@@ -53,6 +55,7 @@ def watch(module: str, backend: str, count: int, seed: int, mode: str) -> list[s
                 subprocess.Popen(
                     [sys.executable, "-m", module, *arguments],
                     cwd=ROOT,
+                    env={**compiling.SETTINGS, **os.environ},
                     stdout=subprocess.PIPE,
                     stderr=stderr,
                     text=True,
@@ -74,6 +77,8 @@ def watch(module: str, backend: str, count: int, seed: int, mode: str) -> list[s
 def work(check: Check, count: int, seed: int, progress: Path) -> None:
     """Check cases one after the other, the number of each written to a file before it starts."""
     warnings.simplefilter("ignore")
+    if "jax" in sys.modules:
+        compiling.share_context()
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     readings: list[int] = []

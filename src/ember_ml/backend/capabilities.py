@@ -144,6 +144,10 @@ class TapeKernels(Protocol):
         ...
 
 
+class OtherForm(BaseException):  # which no handler of errors catches
+    """The arguments of a program are not in the containers, or not all tensors, as those that it was traced with."""
+
+
 class Compilation(Protocol):
     """A compiler of functions."""
 
@@ -158,6 +162,16 @@ class Compilation(Protocol):
         It returns a tree of tensors and other values, a list of further tensors, and a note; a call returns the three.
 
         With ``donates`` nobody needs the state after a call: the program may use its memory for its results.
+        """
+        ...
+
+    @property
+    def direct(self) -> Callable[[Program], tuple[Callable[..., Any], Any] | None] | None:
+        """Returns how a program that has run is called with the least work; None where no program can be called so.
+
+        It returns a function and the note. ``function(state, others, None)`` returns the rest of what the program does.
+        The others may then be in lists and tuples, as also for the program: it raises ``OtherForm`` or ``TypeError``
+        where they are not as before. It returns None where random numbers are drawn, or not all results are tensors.
         """
         ...
 

@@ -147,7 +147,7 @@ class State:
         return with_state
 
     # the fewer functions and objects a call touches, the sooner a short program begins: the caches hold its data
-    def run(self, program: Callable[..., Any], natives: list[Any], backend: Backend) -> tuple[Any, Any]:
+    def run(self, program: Callable[..., Any], natives: Sequence[Any], backend: Backend) -> tuple[Any, Any]:
         """Run a program built of a function of ``thread_state``: assign the changed variables, return the result."""
         variables = self.variables
         if not variables:
@@ -162,7 +162,7 @@ class State:
         for renewed in self.renewed:
             values += (renewed.take(backend),)
         try:
-            result, new, (portable, changed, done) = program(held, values + natives)
+            result, new, (portable, changed, done) = program(held, [*values, *natives])
         finally:  # during a trace the variables hold traced tensors
             if kept is not None:
                 put_back(kept)
@@ -180,8 +180,13 @@ class State:
             self.holders[place].after_run(what, new[start:end])
         return result, portable
 
-    def run_again(self, program: Callable[..., Any], natives: list[Any], backend: Backend) -> tuple[Any, Any]:
-        """Run a program that returns the tensors of all variables, which it has lent from then on."""
+    def run_again(
+        self, program: Callable[..., Any], natives: Sequence[Any], backend: Backend, direct: Any
+    ) -> tuple[Any, Any]:
+        """Run a program that returns the tensors of all variables, which it has lent from then on.
+
+        ``direct`` is how it is called with less work, if there is a way.
+        """
         loan = self._loan
         if loan is None or loan.values is None or selection.has_scopes:
             result = self.run(program, natives, backend)
@@ -193,7 +198,11 @@ class State:
         for renewed in self.renewed:
             values += (renewed.take(backend),)
         try:
-            result, new, (portable, _, done) = program(held, values + natives)
+            if direct is None:
+                result, new, (portable, _, done) = program(held, [*values, *natives])
+            else:
+                function, (portable, _, done) = direct
+                result, new = function(held, [*values, *natives], None)
         except BaseException:
             self._settle(loan, held, values)
             raise

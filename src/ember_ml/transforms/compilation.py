@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from ember_ml.backend import selection
-from ember_ml.backend.capabilities import Compilation
+from ember_ml.backend.capabilities import Compilation, OtherForm
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active, backend_of, half_here, recount_scopes, watcher_here
 from ember_ml.core import trees
@@ -49,7 +49,12 @@ class Compiled:
         self.function, self.replaces = function, replaces
         self.programs = {}
         self._last: tuple[Any, ...] | None = None
-        """The last call: its backend, dtype of ``autocast`` and kinds of arguments, its state, the program that ran."""
+        """The last call: its backend, dtype of ``autocast`` and kinds of arguments, its state, the program that ran.
+
+        Then whether that takes the arguments as they are, and how it is called directly, if there is a way.
+        """
+        self._calls_directly = True
+        """Whether arguments so far had one form, for which it pays to let the program tell whether they have it."""
         self.lock = threading.Lock()
         self.has_warned = False
         update_wrapper(self, function)
@@ -112,9 +117,13 @@ class Compiled:
             ) from error
         if program is None:
             program = self._program(key, backend, engine, structure, others, state, half)
-        if type(structure) is tuple:
-            self._last = (backend, half, _kinds_of(args), state, program)
-        return _finish(*state.run(program, natives, backend), backend)
+        is_simple = type(structure) is tuple
+        takes_trees = is_simple and engine.direct is not None and dict not in map(type, args)  # JAX sorts their keys
+        found = state.run(program, args if takes_trees else natives, backend)
+        if is_simple:
+            direct = engine.direct(program) if takes_trees and self._calls_directly and engine.direct else None
+            self._last = (backend, half, _kinds_of(args), state, program, takes_trees, direct)
+        return _finish(*found, backend)
 
     def repeat(self, args: Sequence[Any]) -> Any:
         """Return what the program of the last call gives for ``args``, by little work, as a step of training needs it.
@@ -124,39 +133,40 @@ class Compiled:
         last = self._last
         if last is None:
             return CHANGED
-        backend, half, kinds, state, program = last
+        backend, half, kinds, state, program, takes_trees, direct = last
         if selection.has_scopes:
             if backend is not active() or half is not half_here() or watcher_here() is not None:
                 return CHANGED
         elif backend is not selection._process or half is not None:
             return CHANGED
-        if len(args) != len(kinds) or backend.is_tracing():
+        # a program without variables that is called directly may be part of another
+        if (direct is None or state.version is not None) and backend.is_tracing():
             return CHANGED
-        natives: list[Any] = []
-        for arg, kind in zip(args, kinds, strict=False):
-            cls = type(arg)
-            if cls is kind:
-                natives += (arg,)
-            elif type(kind) is not tuple:
-                if arg is not kind:  # None
-                    return CHANGED
-            elif cls is dict and [*arg] == kind[2] and [*map(type, arg.values())] == kind[1]:
-                natives += arg.values()
-            elif cls is kind[0] and [*map(type, arg)] == kind[1]:
-                natives += arg
-            else:
-                return CHANGED
-        if state.version is None:
-            result, _, portable = program(natives[:0], natives)
-        else:
+        if state.version is not None:
             if state.version != change_counter.count:
                 return CHANGED
             for watched in state.uncounted:
                 if not watched.is_current():
                     return CHANGED
+        natives: Any = args
+        if direct is None:
+            natives = _natives_of(args, kinds)
+            if natives is None:
+                return CHANGED
+            natives = args if takes_trees else natives
+        try:
             # a lazy backend is asked for all variables after each call
-            run = state.run_again if self.replaces and backend.laziness is None else state.run
-            result, portable = run(program, natives, backend)
+            if self.replaces and backend.laziness is None:
+                result, portable = state.run_again(program, natives, backend, direct)
+            elif direct is not None and state.version is None:
+                result, portable = direct[0]([], args, None)[0], direct[1]
+            else:
+                result, portable = state.run(program, natives, backend)
+        except (OtherForm, TypeError):
+            if direct is None:
+                raise
+            self._calls_directly, self._last = False, None
+            return CHANGED
         return result if portable is None and not selection.has_scopes else _finish(result, portable, backend)
 
     def _program(
@@ -253,6 +263,27 @@ def _kinds_of(args: Sequence[Any]) -> list[Any]:
         else:
             kinds.append(None if arg is None else cls)
     return kinds
+
+
+def _natives_of(args: Sequence[Any], kinds: list[Any]) -> list[Any] | None:
+    """Return the tensors in arguments of such kinds; None where they are of others."""
+    if len(args) != len(kinds):
+        return None
+    natives: list[Any] = []
+    for arg, kind in zip(args, kinds, strict=True):
+        cls = type(arg)
+        if cls is kind:
+            natives += (arg,)
+        elif type(kind) is not tuple:
+            if arg is not kind:  # None
+                return None
+        elif cls is dict and [*arg] == kind[2] and [*map(type, arg.values())] == kind[1]:
+            natives += arg.values()
+        elif cls is kind[0] and [*map(type, arg)] == kind[1]:
+            natives += arg
+        else:
+            return None
+    return natives
 
 
 def _build_args(form: tuple[Any, ...], natives: Iterator[Any]) -> list[Any]:

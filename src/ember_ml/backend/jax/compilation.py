@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ember_ml.backend.capabilities import OtherForm
 from ember_ml.backend.common.programs import TracedProgram, follows_python, run_uncompiled
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.jax.host_transfer import from_host
@@ -22,6 +23,7 @@ __all__ = [
     "build",
     "compiles_steps",
     "differentiates_programs",
+    "direct",
     "follows_python",
     "from_python",
     "repeat",
@@ -54,7 +56,7 @@ def arguments(rows: list[list[float]], last: Any) -> list[np.ndarray]:
 _to_device = jax.jit(lambda arrays: arrays)  # so a program need not wait for a copy before it begins
 
 
-class _Draws(BaseException):  # which no handler of errors catches
+class _Draws(OtherForm):
     """A function draws random numbers, and was traced without the state of the stream."""
 
 
@@ -71,22 +73,30 @@ class _Program(TracedProgram):
     def __init__(self, function: Callable[..., Any], donates: bool) -> None:
         super().__init__(function)
         self.compiled = jax.jit(self._trace, donate_argnums=0 if donates else ())
-        self.draws = False
+        self.draws = self.is_direct = False
+        self.structure: Any = None
 
-    def _trace(
-        self, state: list[jax.Array], tensors: list[jax.Array], words: jax.Array | None
-    ) -> tuple[Any, list[jax.Array]]:
+    def _trace(self, state: list[jax.Array], others: Any, words: jax.Array | None) -> tuple[Any, list[jax.Array]]:
+        tensors, structure = jax.tree.flatten(others)
+        if self.is_direct and structure != self.structure:
+            raise OtherForm
         generator = _Undrawn(None) if words is None else TracedGenerator(words)
         try:
             with streaming(generator):
-                result, others, note = self.function(*state, *tensors)
+                result, new, note = self.function(*state, *tensors)
         except _READING as error:
             raise UnsupportedOp(
                 "a function that JAX compiles, vectorizes or computes again asked for the value of a tensor, which is "
                 "not known while it is traced: choose with ops.where or ops.cond, loop with ops.while_loop or "
                 "ops.scan, and take what decides about Python code as a Python value; a Trainer takes compile=False"
             ) from error
-        found = self.record([*state, *tensors], jax.Array, result, others, note, generator.drawn)
+        found = self.record([*state, *tensors], jax.Array, result, new, note, generator.drawn)
+        # JAX would take a number of Python for a tensor that is weak, and a truth value for any
+        is_sure = not any(x.weak_type or (x.ndim == 0 and x.dtype == bool) for x in map(jax.typeof, tensors))
+        is_direct = is_sure and self.only is not None and self.only.places is None and not self.draws
+        was_direct, self.is_direct, self.structure = self.is_direct, is_direct, structure
+        if was_direct and not is_direct:  # whoever called it directly does not know
+            raise OtherForm
         if self.traced == MANY:
             name = getattr(self.function, "__name__", "a function")
             what = f"{name} is compiled for the {MANY}th shape of its tensors; each costs a compilation"
@@ -94,24 +104,31 @@ class _Program(TracedProgram):
             warnings.warn(f"{what}, {advice}", stacklevel=2)
         return found
 
-    def __call__(self, state: list[jax.Array], tensors: list[jax.Array]) -> Any:
+    def __call__(self, state: list[jax.Array], others: Any) -> Any:
         while True:
             try:
                 words = np.array(default_generator().words(), np.uint32) if self.draws else None
-                found, others = self.compiled(state, tensors, words)
+                found, new = self.compiled(state, others, words)
                 break
             except _Draws:
                 self.draws = True
             except Gathers as error:
                 self.draws, self.compiled = True, over_ranks(self._trace, *error.args)
-        form = self.only or self.form_of([*state, *tensors])
+            except OtherForm:
+                if self.is_direct:
+                    raise
+        form = self.only or self.form_of([*state, *jax.tree.leaves(others)])
         if self.draws:
             default_generator().skip(form.drawn)
-        return (found, others, form.note) if form.places is None else form.fill(found, others)
+        return (found, new, form.note) if form.places is None else form.fill(found, new)
 
 
 def build(function: Callable[..., Any], donates: bool = False) -> Callable[..., Any]:
     return _Program(function, donates)
+
+
+def direct(program: Any) -> tuple[Callable[..., Any], Any] | None:
+    return (program.compiled, program.only.note) if program.is_direct else None
 
 
 def repeat(function: Callable[..., list[jax.Array]]) -> Callable[..., Callable[[], list[jax.Array]]]:

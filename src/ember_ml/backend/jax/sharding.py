@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax._src import core  # JAX 0.10: no public way to ask
 
+from ember_ml.backend.capabilities import OtherForm
 from ember_ml.backend.common.sharding import Shares
 from ember_ml.backend.jax.half_precision import widen
 from ember_ml.backend.jax.tracing import is_tracing
@@ -33,7 +34,7 @@ takes_unequal_parts: bool = False  # all ranks run one program, of one shape
 _drop_axes = jax.jit(lambda xs: [x[0] for x in xs])
 
 
-class Gathers(BaseException):  # which no handler of errors catches
+class Gathers(OtherForm):
     """A function gathers parameters, the first of which is in ``args``, and was traced as a program of one process."""
 
 

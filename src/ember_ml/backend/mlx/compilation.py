@@ -19,6 +19,7 @@ __all__ = [
     "build",
     "compiles_steps",
     "differentiates_programs",
+    "direct",
     "follows_python",
     "from_python",
     "is_tracing",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 compiles_steps = False
+direct = None
 differentiates_programs = False
 
 _state = threading.local()

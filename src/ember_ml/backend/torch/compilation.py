@@ -18,6 +18,7 @@ __all__ = [
     "build",
     "compiles_steps",
     "differentiates_programs",
+    "direct",
     "follows_python",
     "from_python",
     "repeat",
@@ -27,6 +28,7 @@ __all__ = [
 
 compiles_steps = False
 differentiates_programs = True
+direct = None
 _numbers = count(1)
 follows_python = torch.compiler.is_dynamo_compiling
 
