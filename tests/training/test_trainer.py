@@ -339,15 +339,24 @@ def test_a_compiled_step_goes_on_from_a_loaded_state_also_for_another_shape(back
     assert losses(True) == pytest.approx(losses(False), rel=1e-5)
 
 
-def test_a_compiled_step_in_float64_has_its_precision(backend: str) -> None:
+@pytest.mark.parametrize("kind", ["adamw", "sgd"])
+def test_a_compiled_step_in_float64_has_its_precision(backend: str, kind: str) -> None:
     x, y = (ops.random_normal((8, width), seed=width, dtype="float64") for width in (3, 1))
 
     def trained(compiled: bool) -> list[float]:
         ops.random.seed(0)
-        model = nn.Linear(3, 1).to_dtype("float64")
-        trainer = Trainer(model, optimizers.AdamW(0.1, weight_decay=0.1), compile=compiled, progress=False)
+        model = nn.Linear(3, 1)
+        optimizer = optimizers.SGD(0.1) if kind == "sgd" else optimizers.AdamW(0.1, weight_decay=0.1)
+        trainer = Trainer(model, optimizer, compile=compiled, progress=False)
+        trainer._step((ops.cast(x, "float32"), ops.cast(y, "float32")))
+        model.to_dtype("float64")
+        model.load_state_dict(
+            {"weight": ops.array([[0.1, 0.2, 0.3]], dtype="float64"), "bias": ops.zeros(1, "float64")}
+        )
+        optimizer.load_state_dict({}, 0)  # for slots of that dtype
         for _ in range(3):
             trainer._step((x, y))
+        assert ops.dtype(model.weight).name == "float64"
         return ops.to_numpy(model.weight).ravel().tolist()
 
     assert trained(True) == pytest.approx(trained(False), rel=1e-12)

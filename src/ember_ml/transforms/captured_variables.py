@@ -54,8 +54,8 @@ class Holder:
         """Return what may change without being counted, and must be asked before each call."""
         return ()
 
-    def renewed(self) -> Renewed | None:
-        """Return the variable that has another value at each call, if there is one."""
+    def renewed(self, variables: Sequence[Variable]) -> Renewed | None:
+        """Return the variable that has another value at each call of a function which uses ``variables``, if any."""
         return None
 
     def trained_variables(self) -> dict[str, Variable]:
@@ -97,9 +97,9 @@ class State:
     ) -> None:
         self.holders, self.version = holders, version
         self.uncounted = [watched for holder in holders for watched in holder.uncounted()]
-        self.renewed = [renewed for holder in holders if (renewed := holder.renewed()) is not None]
         # the same parameter may be found in several modules
         self.variables = list(dict.fromkeys([variable for variables, _ in found for variable in variables]))
+        self.renewed = [renewed for holder in holders if (renewed := holder.renewed(self.variables)) is not None]
         self._loan: Loan | None = None
         self.key = (tuple([key for _, key in found]), len(self.variables))
 

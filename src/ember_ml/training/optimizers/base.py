@@ -16,9 +16,10 @@ from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES
 from ember_ml.dispatch.autocast import autocast
 from ember_ml.nn.modules.module import Module
+from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.training.optimizers.groups import Group, check_groups, find_groups, find_rate, make_member
-from ember_ml.training.optimizers.next_scalars import NextScalars
+from ember_ml.training.optimizers.next_scalars import WIDE, NextScalars
 from ember_ml.transforms import change_counter
 from ember_ml.transforms.captured_variables import Holder
 from ember_ml.typing import Tensor
@@ -250,10 +251,11 @@ class Optimizer(Holder):
         self._held = None
         change_counter.count_change()
 
-    def renewed(self) -> NextScalars:
+    def renewed(self, variables: Sequence[Variable]) -> NextScalars:
         """Return the scalars of the next updates, which a compiled function takes as one tensor."""
         if self._next is None:
             self._next = NextScalars(self)
+        self._next.fit([x for x in variables if isinstance(x, Parameter) and x.is_trainable])
         return self._next
 
     def _read_scalars(self, parts: Sequence[tuple[tuple[int, ...], Optimizer, Any]]) -> list[Sequence[Any]]:
@@ -338,6 +340,9 @@ class Optimizer(Holder):
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
     ) -> list[Tensor]:
         dtype = active().dtype_of(parameter)
+        # those of a compiled step have one dtype, which may be wider than that of some parameters
+        width = "float64" if dtype in WIDE else "float32"
+        scalars = [x if isinstance(x, float | int) else ops.cast(x, width) for x in scalars]
         if dtype not in HALVES:
             return self.rule(parameter, gradient, state, scalars)
         wide = [ops.cast(x, "float32") for x in (parameter, gradient, *state)]

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.backend.contract import Backend
-from ember_ml.core.dtypes import float64
+from ember_ml.core.dtypes import complex128, float64
 from ember_ml.tensor.variable import Variable
 from ember_ml.training.optimizers.groups import find_rate
 
 if TYPE_CHECKING:
     from ember_ml.training.optimizers.base import Optimizer
 
-__all__ = ["NextScalars"]
+__all__ = ["WIDE", "NextScalars"]
 
 AHEAD = 32
 """The number of updates whose scalars are made together, once as many have followed each other at the same rate."""
 
 
-class NextScalars:
-    """The scalars of an optimizer's next updates, each a tensor of all its members' scalars.
+WIDE = (float64, complex128)
+"""The dtypes of parameters whose scalars must not be rounded to float32."""
 
-    It is as wide as the slots: the scalars of a model in float64 must not be rounded to float32.
-    """
+
+class NextScalars:
+    """The scalars of an optimizer's next updates, each a tensor of all its members' scalars."""
 
     __slots__ = ("_backend", "_code", "_end", "_optimizer", "_rate", "_rows", "_start", "variable")
 
@@ -32,13 +34,20 @@ class NextScalars:
 
     def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
-        self._code = "d" if any(x.dtype is float64 for x in optimizer.slot_variables()) else "f"
+        self._code = "f"
         numbers = [x for _, member in optimizer.members() for x in member.scalars(1, 0.0)]
         self.variable = Variable(array(self._code, numbers))
         self._backend: Backend | None = None
         self._rate: Any = None  # the number that the rate was when the rows were made; None where it may change unseen
         self._rows: list[Any] = []  # native tensors, that of the next update last
         self._start, self._end = 0, -1  # the updates since when the rate is the same, and up to which rows are made
+
+    def fit(self, parameters: Iterable[Variable]) -> None:
+        """Make the scalars wide enough for the parameters that they change."""
+        code = "d" if any(x.dtype in WIDE for x in parameters) else "f"
+        if code != self._code:
+            self._code, self._rows, self._end = code, [], -1
+            self.variable.assign(array(code, [0.0] * self.variable.shape[0]))
 
     def take(self, backend: Backend) -> Any:
         """Return the scalars of the next update."""
