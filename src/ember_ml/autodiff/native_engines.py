@@ -61,7 +61,9 @@ def with_rules(op: Op, body: Body | ByDType, backend: Backend, dtypes: frozenset
     held = op.rule.domain & backend.dtypes.keys()
     if held <= dtypes:
         others = {dtype: ruled(other) for dtype, other in given.others.items()}
-        return ByDType(ruled(given.native), others, given.general and ruled(given.general), given.when)
+        engine = backend.gradients
+        plain = given.native if engine is not None and engine.records_apart else None
+        return ByDType(ruled(given.native), others, given.general and ruled(given.general), given.when, plain)
     usual = given.general or given.native
     others = {**given.others, **{d: ruled(given.others.get(d, usual)) for d in held & dtypes}}
     return ByDType(given.native, others, given.general, given.when)
@@ -82,8 +84,6 @@ def _with_rules(op: Op, body: Body, backend: Backend) -> Body:
     }
 
     def ruled(*args: Any) -> Any:
-        if is_needed is not None and not is_needed():
-            return body(*args)
         form: Any = None
         given = [index for index in tensors if args[index] is not None]
         dtype = next(args[index].dtype for index in given if backend.is_native(args[index]))
@@ -117,7 +117,10 @@ def _with_rules(op: Op, body: Body, backend: Backend) -> Body:
         outputs = compute(outputs_of, pull, found)
         return outputs[0] if form is None else form(*outputs)
 
-    return ruled
+    if is_needed is None:
+        return ruled
+    # a function of its own: Python would make the variables of the inner functions at each call
+    return lambda *args: ruled(*args) if is_needed() else body(*args)
 
 
 def _native(x: Any) -> Any:

@@ -91,6 +91,11 @@ class Gradients(Engine, Protocol):
     """Whether a function with a gradient of its own may not close over arrays that are being differentiated."""
 
     @property
+    def records_apart(self) -> bool:
+        """Whether tensors that are differentiated are of other classes than the tensors of the library."""
+        ...
+
+    @property
     def ruled_inside_gradients(self) -> frozenset[str]:
         """Those of ``without_gradient`` whose rules are passed over while the engine ``is_differentiating`` nothing."""
         ...

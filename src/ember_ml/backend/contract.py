@@ -54,22 +54,29 @@ class ByDType:
     ``native`` is called straight from the hot path. ``others`` maps the dtypes for which it deviates from the contract
     to the body that corrects it. ``general`` is called in place of ``native`` on all ways but the hot path; it also
     takes the arguments that ``native`` refuses. ``when`` is a condition on the op's parameters, as source text, without
-    which the hot path leaves ``native`` alone.
+    which the hot path leaves ``native`` alone. ``plain`` is called in place of ``native`` for the library's own tensors
+    on the hot path, where those that are differentiated are of other classes.
     """
 
-    __slots__ = ("by_name", "general", "native", "others", "when")
+    __slots__ = ("by_name", "general", "native", "others", "plain", "when")
 
     native: Body
     others: Mapping[EmberDType, Body]
     general: Body | None
     when: str
+    plain: Body | None
     by_name: Mapping[str, Body]
     """``others`` by the names of the dtypes: torch.compile hashes no objects of ours."""
 
     def __init__(
-        self, native: Body, others: Mapping[EmberDType, Body] | None = None, general: Body | None = None, when: str = ""
+        self,
+        native: Body,
+        others: Mapping[EmberDType, Body] | None = None,
+        general: Body | None = None,
+        when: str = "",
+        plain: Body | None = None,
     ) -> None:
-        self.native, self.others, self.general, self.when = native, others or {}, general, when
+        self.native, self.others, self.general, self.when, self.plain = native, others or {}, general, when, plain
         self.by_name = {dtype.name: body for dtype, body in self.others.items()}
 
 
@@ -89,7 +96,7 @@ class FastPath(NamedTuple):
     tensor; ``pair`` comes before it, where ``{x}`` has two items of any type, _first and _second. ``takes_numbers``: a
     function of the library takes a Python number for ``{y}``; Python code never gets one.
     ``is_compiling`` is a condition, empty where it is never true: a compiler traces the Python code, and follows no
-    weak references.
+    weak references. ``dtype`` reads the dtype of a native tensor, in tests of further tensors.
     """
 
     unary: str = "if type({x}) is _NATIVE and {x}.dtype in _OK:\n    return _BODY({args})"
@@ -114,6 +121,7 @@ class FastPath(NamedTuple):
     pair: str = ""
     takes_numbers: bool = True
     is_compiling: str = ""
+    dtype: str = ".dtype"
 
 
 class Backend(Protocol):

@@ -197,9 +197,12 @@ def _hot_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
     else:
         x = tensors[0]
         beside = {name: role for name, role in roles.items() if name != x}
-        template = f"if type({x}) is _NATIVE:\n    if {_tests(op, x, beside)}:\n" + _indent(_indent(path.unary))
+        template = f"if type({x}) is _NATIVE:\n    if {_tests(op, x, beside, path.dtype)}:\n" + _indent(
+            _indent(path.unary)
+        )
         if TENSOR in beside.values():
-            template += f"    if {x}.dtype in _WEAK and {_tests(op, x, beside, numbers=True)}:\n"
+            numbers = _tests(op, x, beside, path.dtype, numbers=True)
+            template += f"    if {x}{path.dtype} in _WEAK and {numbers}:\n"
             template += _indent(_indent(path.unary.replace("{args}", "{number_args}")))
     fast = {dtype for dtype in op.rule.domain if dtype in backend.dtypes and dtype not in others}
     suffix = _suffix(selection.key_of(backend, is_half))
@@ -207,6 +210,7 @@ def _hot_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
     names = {
         "_NATIVE": backend.tensor_type,
         "_BODY": native,
+        "_PLAIN": body.plain if isinstance(body, ByDType) else None,
         "_OK": frozenset(backend.dtypes[dtype] for dtype in fast),
         "_KINDS": frozenset(kinds[dtype] for dtype in fast),
         "_WEAK": frozenset(backend.dtypes[dtype] for dtype in fast & backend.weak_dtypes),
@@ -228,6 +232,8 @@ def _hot_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
     made[y] = number.format(x=x, y=y)
     number_args = ", ".join(made.get(name, name) for name in op.parameters)
     source = template.format(x=x, y=y, args=", ".join(op.parameters), number_args=number_args)
+    if names["_PLAIN"] is not None:
+        source = source.replace("_BODY(", "_PLAIN(")
     if not sequences and not has_own_result:
         source = source.rstrip("\n") + "\n" + _portable_lines(op, x, y, beside, number, path)
     source = re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{suffix}", source)
@@ -275,18 +281,20 @@ def _is_optional(op: Op, parameter: str) -> bool:
     return op.declaration.__annotations__[parameter].endswith(" | None")
 
 
-def _tests(op: Op, x: str, beside: dict[str, str], portable: bool = False, numbers: bool = False) -> str:
+def _tests(op: Op, x: str, beside: dict[str, str], dtype: str = "", numbers: bool = False) -> str:
     """Return the condition that the tensors beside ``x`` are of its kind, indices integers and masks bools, or None.
 
-    With ``numbers`` a tensor may also be a Python number.
+    ``dtype`` reads the dtype of a native tensor; without it the tensors are portable. With ``numbers`` a tensor may
+    also be a Python number.
     """
-    if portable:
+    if not dtype:
         right = {TENSOR: "{p}._kind is _kind", INDEX: "{p}._kind in _INTEGER_KINDS", MASK: "{p}._kind is _kind.boolean"}
     else:
-        right = {TENSOR: "{p}.dtype == {x}.dtype", INDEX: "{p}.dtype in _INTEGERS", MASK: "{p}.dtype == _BOOL"}
+        same, integer, boolean = f"{{p}}{dtype} == {{x}}{dtype}", f"{{p}}{dtype} in _INTEGERS", f"{{p}}{dtype} == _BOOL"
+        right = {TENSOR: same, INDEX: integer, MASK: boolean}
     tests = []
     for p, role in beside.items():
-        test = f"type({p}) is {'_TENSOR' if portable else '_NATIVE'} and {right[role].format(p=p, x=x)}"
+        test = f"type({p}) is {'_NATIVE' if dtype else '_TENSOR'} and {right[role].format(p=p, x=x)}"
         if numbers and role is TENSOR:
             test = f"({test} or type({p}) is float or type({p}) is int)"
         tests.append(f"({p} is None or {test})" if _is_optional(op, p) else test)
@@ -321,7 +329,7 @@ def _portable_lines(op: Op, x: str, y: str, beside: dict[str, str], number: str,
     call = f"_result = _BODY({', '.join(unwrapped)})\n" + wrapped
     weak = f"_result = _BODY({', '.join(one_weak)})\n" + wrapped
     if beside:
-        inside = _indent(f"if {_tests(op, x, beside, portable=True)}:\n" + _indent(call))
+        inside = _indent(f"if {_tests(op, x, beside)}:\n" + _indent(call))
     elif not y:
         inside = _indent(call)
     else:

@@ -29,6 +29,7 @@ __all__ = [
     "pullback",
     "pushes_forward",
     "pushforward",
+    "records_apart",
     "refuses_captured",
     "ruled",
     "ruled_inside_gradients",
@@ -59,6 +60,7 @@ _OTHERS = "abs arctan2 fmax fmin hypot i0 logaddexp logsumexp power segment_prod
 without_gradient: dict[str, frozenset[dt.EmberDType]] = dict.fromkeys((_FACTORIZATIONS + _OTHERS).split(), dt.ALL)
 """The ops and dtypes of which JAX has no gradient, or a wrong one, or NaN where there is one."""
 
+records_apart = True
 ruled_inside_gradients = frozenset(without_gradient)
 
 Arrays = Sequence[jax.Array]

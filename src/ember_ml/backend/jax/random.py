@@ -14,8 +14,8 @@ import numpy as np
 from ember_ml.backend.jax.host_transfer import device_named, dtypes, from_host
 from ember_ml.backend.random.distributions import Variate
 from ember_ml.backend.random.generator import Key, next_key
+from ember_ml.backend.random.lanes import Lanes
 from ember_ml.backend.random.threefry import lane_block, lane_key, signed
-from ember_ml.core.dtypes import EmberDType
 
 __all__ = ["constant", "derive", "draw", "native", "next_key", "order", "takes"]
 
@@ -34,31 +34,7 @@ def takes(variate: Variate, key: Key, device: str | None) -> bool:
     return type(key) is not tuple or (device != "cpu" and variate.name not in _BY_THE_HOST)
 
 
-class _Lanes:
-    """JAX's functions for the formulas."""
-
-    def cast(self, x: jax.Array, dtype: EmberDType) -> jax.Array:
-        return x.astype(dtypes[dtype])
-
-    def view(self, x: jax.Array, dtype: EmberDType) -> jax.Array:
-        return x.view(dtypes[dtype])
-
-    def where(self, condition: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-        return jnp.where(condition, x, y)
-
-    def otherwise(
-        self, condition: jax.Array, x: jax.Array, compute: Callable[[jax.Array], jax.Array], source: jax.Array
-    ) -> jax.Array:
-        return self.where(condition, x, compute(source))
-
-    def keep(self, x: jax.Array) -> jax.Array:
-        return x
-
-    def sqrt(self, x: jax.Array) -> jax.Array:
-        return jnp.sqrt(x)
-
-
-_LANES = _Lanes()
+_LANES = Lanes(jnp, dtypes)
 
 
 def draw(variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> jax.Array:

@@ -18,6 +18,7 @@ __all__ = [
     "jacobian",
     "pullback",
     "pushforward",
+    "records_apart",
     "refuses_captured",
     "ruled",
     "ruled_inside_gradients",
@@ -56,6 +57,7 @@ without_gradient: dict[str, frozenset[dt.EmberDType]] = {
 }
 """The ops and dtypes of which MLX has no gradient, or a wrong one, or NaN at 0 where there is one."""
 
+records_apart = False
 ruled_inside_gradients = frozenset((*_NOT_EVERYWHERE.split(), *_OF_SHORT_NUMBERS_ONLY.split()))
 
 

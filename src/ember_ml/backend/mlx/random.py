@@ -13,8 +13,9 @@ from ember_ml.backend.mlx.bodies.sorting import argsort
 from ember_ml.backend.mlx.host_transfer import check_device, dtypes, from_host
 from ember_ml.backend.random.distributions import Variate
 from ember_ml.backend.random.generator import Key, next_key
+from ember_ml.backend.random.lanes import Lanes
 from ember_ml.backend.random.threefry import block, lane_block, lane_key, signed
-from ember_ml.core.dtypes import EmberDType, float64
+from ember_ml.core.dtypes import float64
 
 __all__ = ["constant", "derive", "draw", "native", "next_key", "order", "takes", "words_by_ops"]
 
@@ -33,31 +34,7 @@ def takes(variate: Variate, key: Key, device: str | None) -> bool:
     return type(key) is not tuple or device != "cpu" or variate.name not in _BY_HOST
 
 
-class _Lanes:
-    """MLX's functions for the formulas."""
-
-    def cast(self, x: mx.array, dtype: EmberDType) -> mx.array:
-        return x.astype(dtypes[dtype])
-
-    def view(self, x: mx.array, dtype: EmberDType) -> mx.array:
-        return mx.view(x, dtypes[dtype])
-
-    def where(self, condition: mx.array, x: mx.array, y: mx.array) -> mx.array:
-        return mx.where(condition, x, y)
-
-    def otherwise(
-        self, condition: mx.array, x: mx.array, compute: Callable[[mx.array], mx.array], source: mx.array
-    ) -> mx.array:
-        return self.where(condition, x, compute(source))
-
-    def keep(self, x: mx.array) -> mx.array:
-        return x
-
-    def sqrt(self, x: mx.array) -> mx.array:
-        return mx.sqrt(x)
-
-
-_LANES = _Lanes()
+_LANES = Lanes(mx, dtypes)
 
 
 def draw(variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> mx.array:

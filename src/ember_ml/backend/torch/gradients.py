@@ -25,6 +25,7 @@ __all__ = [
     "jacobian",
     "pullback",
     "pushforward",
+    "records_apart",
     "refuses_captured",
     "ruled",
     "ruled_inside_gradients",
@@ -45,6 +46,7 @@ refuses_captured = False
 # NaN and float64; so is its second derivative
 _WRONG = dt.FLOATS | dt.COMPLEX
 without_gradient: dict[str, frozenset[dt.EmberDType]] = dict.fromkeys(("arctan2", "lstsq", "segment_prod"), _WRONG)
+records_apart = False
 ruled_inside_gradients = frozenset(without_gradient)
 
 _nesting = threading.local()

@@ -223,8 +223,9 @@ def _take(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
 
 
 def take_along_axis(x: jax.Array, indices: jax.Array, axis: int) -> jax.Array:
-    is_long = indices.size > _FEW and x.size and type(indices) is ArrayImpl  # then the program runs while we check
-    found = _take_along(x, indices, axis) if is_long else None
+    is_new = indices is not _last[0] and type(indices) is ArrayImpl
+    # while a program runs, the many indices are checked
+    found = _take_along(x, indices, axis) if is_new and indices.size > _FEW and x.size else None
     within = in_range(indices, x.shape[axis])
     return found if found is not None and within is indices else _take_along(x, within, axis)
 

@@ -9,14 +9,19 @@ import jax.numpy as jnp
 from jax import lax
 
 from ember_ml.backend.jax.half_precision import narrow_as, widen
-from ember_ml.backend.jax.jitting import static
+from ember_ml.backend.jax.jitting import jitted, static
 from ember_ml.typing import AxisLike
 
 _FEW = 1024  # elements, for which double precision, in which no square overflows, takes no longer
 
 
 def vector_norm(x: jax.Array, axis: AxisLike | None, keepdims: bool, ord: float) -> jax.Array:
+    if axis is None and keepdims is False and ord == 2:  # the usual case, for which constants take longer to compare
+        return _length(x)
     return _vector_norm(x, tuple(axis) if type(axis) is list else axis, keepdims, ord)
+
+
+_length = jitted(lambda x: _vector_norm(x, None, False, 2))
 
 
 @static(1, 2, 3)
