@@ -127,6 +127,7 @@ class Job:
         self.begun = 0  # the step of the checkpoint that may still be written
         self.saved = [0]  # the steps of the checkpoints that are written
         self.floor = 0  # the step from which the next start has to go on at least
+        self.least = 0  # that of this start: one rank's first step may be told before from where another goes on
         self.due: tuple[str, int] | None = None  # the next fault, and after which step
         self.under_way: list[threading.Thread] = []
         self.is_relaunched = False
@@ -179,7 +180,7 @@ class Job:
 
     def _take(self, event: dict[str, Any]) -> None:
         if event["event"] == "start":
-            self.pids = {}
+            self.pids, self.least = {}, self.floor
         elif event["event"] == "failure":
             self.failures.append(str(event.get("why", event)))
             self.machine.clear()
@@ -193,8 +194,8 @@ class Job:
             self.pids[rank] = own, agent
             self.all_pids += [own, agent]
         elif word == "from":
-            if int(rest) < self.floor:
-                self.outcome.wrong = f"rank {rank} goes on from step {rest}, and {self.floor} was saved"
+            if int(rest) < min(self.least, self.floor):  # damage lowers the floor
+                self.outcome.wrong = f"rank {rank} goes on from step {rest}, and {self.least} was saved"
             if rank == 0:
                 self.begun = int(rest)
                 self._arm(int(rest))
