@@ -11,6 +11,7 @@ import pytest
 
 from ember_ml.backend.safetensors import Contents, write_tensors
 from ember_ml.backend.tensor_pieces import JoinedTensors, Region, write_pieces
+from ember_ml.core.dtypes import as_dtype
 
 WHOLE = np.arange(6 * 5 * 2, dtype=np.float32).reshape(6, 5, 2)
 
@@ -48,6 +49,41 @@ def test_pieces_make_the_whole(tmp_path: Path, pieces: list[tuple[Any, Region]])
     assert len(joined) == 1
     assert joined["x"].dtype == WHOLE.dtype
     np.testing.assert_array_equal(joined["x"], WHOLE)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [cut(0, (0, 6), end=23), cut(0, (0, 6), start=23)],
+        [cut(1, (3, 5)), cut(1, (0, 3), end=7), cut(1, (0, 3), start=7)],
+    ],
+)
+def test_stretches_of_tensors_make_a_vector(tmp_path: Path, pieces: list[tuple[Any, Region]]) -> None:
+    joined = JoinedTensors(write(tmp_path, *pieces))
+    flat = WHOLE.reshape(-1)
+    for low, high in [(0, 60), (0, 23), (20, 30), (23, 24), (30, 30), (59, 60)]:
+        expected = np.concatenate([flat[low:high], np.zeros(3, np.float32)])
+        np.testing.assert_array_equal(joined.read_vector({"x": (low, high)}, high - low + 3), expected)
+
+
+def test_whole_tensors_are_read_one_by_one(tmp_path: Path) -> None:
+    values = {"x": WHOLE, "z": np.array([1 + 2j, 3j]), "b": np.array([True, False]), "n": np.array(2.0)}
+    write_tensors(tmp_path / "x", Contents(values, {}, False))
+    joined = JoinedTensors([tmp_path / "x"], are_whole=True)
+    (tmp_path / "x").unlink()
+    for name, value in values.items():
+        assert joined.shapes[name] == (as_dtype(value.dtype), value.shape)
+        np.testing.assert_array_equal(joined[name], value, strict=True)
+    np.testing.assert_array_equal(joined.read_vector({"z": (1, 2)}, 1), [3j])
+    with pytest.raises(ValueError, match="x, z have the dtypes complex128, float32, not one"):
+        joined.read_vector({"x": (0, 1), "z": (0, 1)}, 2)
+
+
+def test_pieces_of_complex_numbers(tmp_path: Path) -> None:
+    value = np.arange(6) * (1 + 2j)
+    region = Region((6,), 0, ((0, 6),), 0)
+    joined = JoinedTensors(write(tmp_path, (value[:4], region), (value[4:], region._replace(start=4))))
+    np.testing.assert_array_equal(joined["x"], value, strict=True)
 
 
 def test_tensors_without_axes_or_elements(tmp_path: Path) -> None:

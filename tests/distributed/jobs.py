@@ -161,6 +161,17 @@ def overlap() -> dict[str, Any]:
         collectives.finish([*early, *later, loss])
         shifts.append([early, later])
 
+    held = []
+    for number in range(6):
+        with made.overlapping():
+            left = list(gradients_of(x)[1].values())
+        if number % 2:  # otherwise nobody asks for the averages
+            left = made.average(left)
+            collectives.finish(left)
+            del left
+            gc.collect()
+            held.append(sum(type(value) is type(loss) for value in gc.get_objects()))
+
     def distance(xs: Any, ys: Any, factor: float) -> float:
         pairs = zip(xs, ys, strict=True)
         return max(float(ops.item(ops.max(ops.abs(ops.subtract(x, ops.multiply(y, factor)))))) for x, y in pairs)
@@ -173,6 +184,7 @@ def overlap() -> dict[str, Any]:
         "unused": plain(found[list(model.trainable()).index("unused")]),
         "shifted": [distance(early, later, 1.0) for early, later in shifts],
         "kept": _kept_by(loss),
+        "held": held,
     }
 
 
@@ -226,7 +238,7 @@ def memory(strategy: str, layers: int = 16, width: int = 1024) -> dict[str, int]
 def checkpoint_memory(strategy: str, folder: str, layers: int = 16, width: int = 1024) -> dict[str, float]:
     """The peaks of memory, in sizes of all parameters, while a model is prepared, trained, saved and restored.
 
-    The model has no values before: none of the processes has all of it at any time.
+    Also what it takes between. The model has no values before, so that each process need only have its part.
     """
     assert "MALLOC_MMAP_THRESHOLD_" in os.environ
     x = ops.ones((4 * distributed.world_size(), width))
@@ -253,12 +265,16 @@ def checkpoint_memory(strategy: str, folder: str, layers: int = 16, width: int =
     note("made")
     fit(made)
     note("trained")
+    note("before save")
     made.save(folder)
     note("saved")
     del made
     gc.collect()  # it refers to itself
-    make(layers).restore(folder)
+    note("let go")
+    made = make(layers)
+    made.restore(folder)
     note("restored")
+    note("after restore")
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.distributed.comparing import check_equal, largest_difference
-from tests.distributed.jobs import SHARDING, train
+from tests.distributed.jobs import SHARDING, STRATEGIES, train
 from tests.distributed.pipeline_jobs import gradients_alone
 from tests.distributed.ranks import run_ranks
 
@@ -67,13 +67,19 @@ def test_the_optimizer_state_of_a_model_is_split_to_at_most_27_percent(backend: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
-def test_checkpoints_of_split_parameters_need_no_whole_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_checkpoints_need_hardly_more_memory_than_what_they_hold(strategy: str, tmp_path: Path) -> None:
     pytest.importorskip("ember_ml.backend.torch")
-    given = {"strategy": "FullShardStrategy", "folder": str(tmp_path / "saved")}
+    given = {"strategy": strategy, "folder": str(tmp_path / "saved")}
     for rank in run_ranks("checkpoint_memory", "torch", 4, variables={"MALLOC_MMAP_THRESHOLD_": "65536"}, **given):
-        assert rank["made"] <= 0.5
-        assert rank["saved"] <= 1.2
-        assert rank["restored"] <= 1.2
+        assert rank["saved"] <= rank["before save"] + 0.2
+        assert rank["restored"] <= rank["after restore"] + 0.2
+        # parameters, and two slots of Adam; the figures are above a peak of before, so they may be a little less
+        kept = {"DataParallelStrategy": 3.0, "ZeroStrategy": 1.5, "FullShardStrategy": 0.75}[strategy]
+        assert kept - 0.25 <= rank["after restore"] <= kept + 0.1
+        if strategy == "FullShardStrategy":
+            assert rank["made"] <= 0.5
+            assert max(rank["saved"], rank["restored"]) <= 1.2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")

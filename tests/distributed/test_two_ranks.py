@@ -200,6 +200,7 @@ def test_averages_that_begin_early_are_the_same(backend: str) -> None:
         assert found["unused"] == [0.0, 0.0]
         assert max(found["shifted"]) <= 1e-6 * found["size"]
         assert found["kept"] <= 8
+        assert len({*found["held"]}) == 1, "the tensors of each step stay in memory"
 
 
 def test_the_trainer_gives_what_one_process_gives(backend: str, tmp_path: Path) -> None:

@@ -26,8 +26,10 @@ import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
 from ember_ml.backend import safetensors as safetensors_file
+from ember_ml.backend.tensor_pieces import JoinedTensors
 from ember_ml.core import atomic_files as files
 from ember_ml.core import folder_lock
+from ember_ml.distributed.strategy import SingleProcess
 from ember_ml.errors import CheckpointError
 from ember_ml.training import Trainer, callbacks, checkpoint_stores, checkpoints, optimizers
 from ember_ml.training import trainer_state as resuming
@@ -485,6 +487,49 @@ def test_sizes_that_were_inferred_are_kept(backend: str, tmp_path: Path) -> None
     with pytest.raises(CheckpointError, match="has shape"):
         unused.restore(tmp_path / "run")
     assert not unused.model[0].is_built
+
+
+class Refusing(callbacks.Callback):
+    def state(self) -> dict[str, Any]:
+        return {"key": 1}
+
+    def restore(self, state: dict[str, Any], tensors: dict[str, Any]) -> None:
+        raise ValueError("not this one")
+
+
+@pytest.mark.parametrize("strategy", [None, SingleProcess])
+def test_what_is_refused_last_has_changed_nothing(backend: str, strategy: Any, tmp_path: Path) -> None:
+    def made() -> Trainer:
+        return trainer(callbacks=[Refusing()], strategy=strategy and strategy())
+
+    old, new = made(), made()
+    for each, epochs in ((old, 1), (new, 2)):
+        each.fit(*data(), epochs=epochs, batch_size=8)
+    new.save(tmp_path)
+    before = weights(old), [ops.to_numpy(x).tolist() for x in old.optimizer.current_tensors().values()]
+    with pytest.raises(CheckpointError, match="does not fit this trainer: not this one"):
+        old.restore(tmp_path)
+    assert (weights(old), [ops.to_numpy(x).tolist() for x in old.optimizer.current_tensors().values()]) == before
+    assert old.steps == new.steps // 2
+
+
+def test_a_disk_that_fails_after_the_checksums(backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, again = trainer(), trainer()
+    made.fit(*data(), batch_size=8)
+    made.save(tmp_path)
+    steps, read = again.steps, JoinedTensors.__getitem__
+
+    def fail(self: JoinedTensors, name: str) -> Any:
+        if name == list(made.model.named_variables())[-1]:
+            raise OSError("the disk is gone")
+        return read(self, name)
+
+    monkeypatch.setattr(JoinedTensors, "__getitem__", fail)
+    with pytest.raises(CheckpointError, match=r"the disk is gone\. Some parameters are those of the checkpoint"):
+        again.restore(tmp_path)
+    assert again.steps == steps
+    monkeypatch.undo()
+    assert weights(again.restore(tmp_path)) == weights(made)
 
 
 @pytest.mark.parametrize("order", [0, 1])

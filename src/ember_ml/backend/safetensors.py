@@ -15,7 +15,7 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, TypeAlias
 
 import numpy as np
 
@@ -52,6 +52,9 @@ _LONGEST_HEADER = 100_000_000  # as other readers have it
 _MOST_AXES = 64
 _LARGEST_SIZE = 2**63 - 1
 _SMALLEST_MAPPED = 1 << 16  # bytes; so little is read sooner than it is mapped and given back
+
+_Place: TypeAlias = tuple[EmberDType, tuple[int, ...], int, int]
+"""Dtype and shape of a tensor, and where its bytes begin and end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +137,10 @@ def read_tensors(path: str | os.PathLike[str]) -> Contents:
     name = os.fspath(path)
     with _open(name) as file:
         header = _read_header(name, file)
-        tensors = {key: _read(name, key, file, header.begin, *place) for key, place in header.places.items()}
+        tensors = {key: _read(name, key, file, header.begin, place) for key, place in header.places.items()}
     for key, tensor in tensors.items():
         _check_booleans(name, key, tensor)
-    for key in header.notes["complex128"]:
-        tensors[key] = _join_parts(name, key, tensors.get(key))
-    if header.notes["single"] and len(tensors) != 1:
-        raise _damage_error(name, "it says that it holds one tensor without a name")
-    return Contents(tensors, header.text, header.notes["single"])
+    return Contents(tensors, header.text, header.is_single)
 
 
 class MappedTensors:
@@ -157,8 +156,6 @@ class MappedTensors:
         self._file = _open(self._path)
         try:
             header = _read_header(self._path, self._file)
-            if header.notes["complex128"]:
-                raise _damage_error(self._path, "complex128 is not read from it tensor by tensor")
         except BaseException:
             self._file.close()
             raise
@@ -166,6 +163,8 @@ class MappedTensors:
         self._mapped = MappedFile(self._file)
         self.metadata: dict[str, str] = header.text
         """Texts by name."""
+        self.is_single: bool = header.is_single
+        """Whether it holds one tensor without a name."""
 
     def __enter__(self) -> Self:
         return self
@@ -177,16 +176,20 @@ class MappedTensors:
         """Close the file; what has been read from it stays."""
         self._file.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):  # it could be opened
+            self.close()
+
     def shapes(self) -> dict[str, tuple[EmberDType, tuple[int, ...]]]:
         """Return the dtype and shape of each tensor by name."""
         return {key: (dtype, shape) for key, (dtype, shape, _, _) in self._places.items()}
 
     def read(self, key: str) -> np.ndarray:
         """Return a tensor, which may be changed: the file is not."""
-        dtype, shape, start, end = self._places[key]
+        place = dtype, shape, start, end = self._places[key]
         first = self._begin + start
         if end - start < _SMALLEST_MAPPED or first % dtype.itemsize or self._mapped.is_taken(first):
-            tensor = _read(self._path, key, self._file, self._begin, dtype, shape, start, end)
+            tensor = _read(self._path, key, self._file, self._begin, place)
         else:
             try:
                 tensor = self._mapped.take(first, self._begin + end, host_dtypes[dtype]).reshape(shape)
@@ -195,14 +198,20 @@ class MappedTensors:
         _check_booleans(self._path, key, tensor)
         return tensor
 
+    def read_into(self, key: str, first: int, vector: np.ndarray) -> None:
+        """Read elements of a tensor, from the place ``first`` on, into a vector of its dtype; nothing is mapped."""
+        dtype, _, start, _ = self._places[key]
+        _fill(self._path, key, self._file, self._begin + start + first * dtype.itemsize, vector)
+        _check_booleans(self._path, key, vector)
+
 
 @dataclass(frozen=True, slots=True)
 class _Header:
     begin: int
     """The byte of the file at which the first tensor begins."""
-    places: dict[str, tuple[EmberDType, tuple[int, ...], int, int]]
+    places: dict[str, _Place]
     text: dict[str, str]
-    notes: dict[str, Any]
+    is_single: bool
 
 
 def _open(path: str) -> BinaryIO:
@@ -225,7 +234,11 @@ def _read_header(path: str, file: BinaryIO) -> _Header:
     notes = _notes(path, text.pop(_OWN, "{}"))
     places = {key: _place(path, key, entry) for key, entry in header.items()}
     _check_places(path, places, size - 8 - length)
-    return _Header(8 + length, places, text, notes)
+    for key in notes["complex128"]:
+        places[key] = _join_parts(path, key, places.get(key))
+    if notes["single"] and len(places) != 1:
+        raise _damage_error(path, "it says that it holds one tensor without a name")
+    return _Header(8 + length, places, text, notes["single"])
 
 
 def _check_booleans(path: str, key: str, tensor: np.ndarray) -> None:
@@ -266,7 +279,7 @@ def _notes(path: str, encoded: str) -> dict[str, Any]:
     return notes
 
 
-def _place(path: str, key: str, entry: Any) -> tuple[EmberDType, tuple[int, ...], int, int]:
+def _place(path: str, key: str, entry: Any) -> _Place:
     """Dtype, shape, start and end of a tensor, as the header says them."""
     if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
         raise _damage_error(path, f"the header does not describe the tensor {key!r}")
@@ -292,7 +305,7 @@ def _are_sizes(values: Any) -> bool:
     return True
 
 
-def _check_places(path: str, places: Mapping[str, tuple[EmberDType, tuple[int, ...], int, int]], size: int) -> None:
+def _check_places(path: str, places: Mapping[str, _Place], size: int) -> None:
     """Check that the tensors follow each other and fill the file."""
     end = 0
     for key, (_, _, start, stop) in sorted(places.items(), key=lambda item: item[1][2:]):
@@ -303,22 +316,26 @@ def _check_places(path: str, places: Mapping[str, tuple[EmberDType, tuple[int, .
         raise _damage_error(path, f"its tensors have {end} bytes, and {size} follow its header")
 
 
-def _read(
-    path: str, key: str, file: BinaryIO, begin: int, dtype: EmberDType, shape: tuple[int, ...], start: int, end: int
-) -> np.ndarray:
+def _read(path: str, key: str, file: BinaryIO, begin: int, place: _Place) -> np.ndarray:
+    dtype, shape, start, _ = place
     try:
         tensor = np.empty(shape, host_dtypes[dtype])
     except ValueError as error:  # an empty tensor can have axes that are too long for an array
         raise _damage_error(path, f"it has a tensor that no array can hold ({error})") from error
-    if tensor.size:
-        file.seek(begin + start)
-        if file.readinto(tensor.reshape(-1).view(np.uint8).data) != end - start:  # type: ignore[attr-defined]
-            raise _damage_error(path, f"it ends within the tensor {key!r}")
+    _fill(path, key, file, begin + start, tensor.reshape(-1))
     return tensor
 
 
-def _join_parts(path: str, key: Any, parts: np.ndarray | None) -> np.ndarray:
-    """Join real and imaginary parts that were saved as a last axis of two."""
-    if parts is None or parts.dtype != np.float64 or not parts.ndim or parts.shape[-1] != 2:
+def _fill(path: str, key: str, file: BinaryIO, place: int, vector: np.ndarray) -> None:
+    """Read the bytes of a vector from a place in the file on."""
+    if vector.size:
+        file.seek(place)
+        if file.readinto(vector.view(np.uint8).data) != vector.nbytes:  # type: ignore[attr-defined]
+            raise _damage_error(path, f"it ends within the tensor {key!r}")
+
+
+def _join_parts(path: str, key: str, place: _Place | None) -> _Place:
+    """Return the place of complex numbers, whose real and imaginary parts were saved as a last axis of two."""
+    if place is None or place[0] is not dt.float64 or not place[1] or place[1][-1] != 2:
         raise _damage_error(path, f"{key!r} is no tensor of the parts of complex numbers")
-    return parts.view(np.complex128).reshape(parts.shape[:-1])
+    return dt.complex128, place[1][:-1], *place[2:]

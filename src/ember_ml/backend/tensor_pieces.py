@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ember_ml.backend.host_arrays import host_dtypes
 from ember_ml.backend.safetensors import Contents, MappedTensors, write_tensors
+from ember_ml.core.dtypes import EmberDType
 
 __all__ = ["JoinedTensors", "Region", "write_pieces"]
 
@@ -50,44 +52,74 @@ class JoinedTensors(Mapping[str, np.ndarray]):
 
     The files stay open, so that removing or replacing them changes nothing. Pieces that do not make whole tensors raise
     ``ValueError``.
+
+    Args:
+        paths: The files.
+        are_whole: Whether they have whole tensors, and no pieces.
     """
 
-    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
+    shapes: dict[str, tuple[EmberDType, tuple[int, ...]]]
+    """The dtype and shape of each tensor."""
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]], are_whole: bool = False) -> None:
         self._pieces: dict[str, list[_Stored]] = {}
-        self._files: list[MappedTensors] = []
         for path in paths:
             file = MappedTensors(path)
-            self._files.append(file)
-            index, shapes = _read_index(path, file.metadata), file.shapes()
+            if file.is_single:
+                raise ValueError(f"{os.fspath(path)} holds a tensor without a name")
+            shapes = file.shapes()
+            index = _index_whole(shapes) if are_whole else _read_index(path, file.metadata)
             if index.keys() != shapes.keys():
                 raise ValueError(f"{os.fspath(path)} does not say where each of its pieces lies")
             for name, region in index.items():
                 dtype, shape = shapes[name]
                 self._pieces.setdefault(name, []).append(_Stored(file, region, dtype, prod(shape)))
+        self.shapes = {}
         for name, pieces in self._pieces.items():
             _check_cover(name, pieces)
+            self.shapes[name] = pieces[0].dtype, pieces[0].region.shape
 
     def __getitem__(self, name: str) -> np.ndarray:
-        groups: dict[Region, list[_Stored]] = {}
-        for piece in self._pieces[name]:
-            groups.setdefault(piece.region._replace(start=0), []).append(piece)
-        whole: np.ndarray | None = None
-        for region, pieces in groups.items():
-            parts = [piece.file.read(name).reshape(-1) for piece in sorted(pieces, key=lambda x: x.region.start)]
-            local = np.concatenate(parts).reshape(region.local_shape)
-            if local.shape == region.shape:
-                return local
-            whole = np.empty(region.shape, local.dtype) if whole is None else whole
+        dtype, shape = self.shapes[name]
+        whole = np.empty(shape, host_dtypes[dtype])
+        for region, pieces in self._regions(name).items():
+            if region.local_shape == shape:
+                _join(name, pieces, 0, whole.reshape(-1))
+                continue
+            local = np.empty(region.local_shape, whole.dtype)
+            _join(name, pieces, 0, local.reshape(-1))
             before, first = (slice(None),) * region.axis, 0
             for begin, end in region.bounds:
                 whole[(*before, slice(begin, end))] = local[(*before, slice(first, first + end - begin))]
                 first += end - begin
-        assert whole is not None
         return whole
 
-    def __del__(self) -> None:
-        for file in self._files:
-            file.close()
+    def read_vector(self, spans: Mapping[str, tuple[int, int]], length: int) -> np.ndarray:
+        """Return stretches of tensors of one dtype one after another, and zeros up to ``length`` elements.
+
+        ``spans`` has the places at which the stretches begin and end, among all elements of a tensor in order. Nothing
+        else is read where the pieces themselves are such stretches.
+        """
+        dtypes = {self.shapes[name][0] for name in spans}
+        if len(dtypes) != 1:
+            raise ValueError(f"{', '.join(spans)} have the dtypes {', '.join(sorted(map(str, dtypes)))}, not one")
+        vector, place = np.zeros(length, host_dtypes[dtypes.pop()]), 0
+        for name, (low, high) in spans.items():
+            regions = self._regions(name)
+            part = vector[place : place + high - low]
+            if {region.local_shape for region in regions} == {self.shapes[name][1]}:
+                _join(name, [piece for pieces in regions.values() for piece in pieces], low, part)
+            elif low < high:
+                part[:] = self[name].reshape(-1)[low:high]
+            place += high - low
+        return vector
+
+    def _regions(self, name: str) -> dict[Region, list[_Stored]]:
+        """Return the pieces of a tensor that are parts of the same vector."""
+        found: dict[Region, list[_Stored]] = {}
+        for piece in self._pieces[name]:
+            found.setdefault(piece.region._replace(start=0), []).append(piece)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._pieces)
@@ -96,13 +128,27 @@ class JoinedTensors(Mapping[str, np.ndarray]):
         return len(self._pieces)
 
 
+def _join(name: str, pieces: Sequence[_Stored], low: int, vector: np.ndarray) -> None:
+    """Fill ``vector`` from its pieces of a vector, of which it has the elements from the place ``low`` on."""
+    high = low + vector.size
+    for piece in pieces:
+        start, end = piece.region.start, piece.region.start + piece.size
+        begin, stop = max(start, low), min(end, high)
+        if begin < stop:
+            piece.file.read_into(name, begin - start, vector[begin - low : stop - low])
+
+
 class _Stored(NamedTuple):
     """A piece in a file."""
 
     file: MappedTensors
     region: Region
-    dtype: Any
+    dtype: EmberDType
     size: int
+
+
+def _index_whole(shapes: Mapping[str, tuple[EmberDType, tuple[int, ...]]]) -> dict[str, Region]:
+    return {name: Region(shape, 0, ((0, shape[0]),) if shape else (), 0) for name, (_, shape) in shapes.items()}
 
 
 def _read_index(path: str | os.PathLike[str], metadata: Mapping[str, str]) -> dict[str, Region]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ember_ml.backend.tensor_pieces import Region
+from ember_ml.backend.devices import resolve_device
+from ember_ml.backend.selection import active
+from ember_ml.backend.tensor_pieces import JoinedTensors, Region
+from ember_ml.core.dtypes import EmberDType
+from ember_ml.core.lazy_tensors import LazyTensors
 from ember_ml.typing import Tensor
 
-__all__ = ["LazyTensors", "Piece", "vector_piece", "whole_piece"]
+__all__ = ["Piece", "SavedTensors", "vector_piece", "whole_piece"]
 
 
 class Piece(NamedTuple):
@@ -19,22 +23,24 @@ class Piece(NamedTuple):
     region: Region
 
 
-class LazyTensors(Mapping[str, Any]):
-    """Tensors by name, each made by ``make`` when it is asked for, so that few are in memory at once."""
+class SavedTensors(LazyTensors):
+    """The tensors of files, native to the active backend, each read when it is asked for."""
 
-    def __init__(self, names: Collection[str], make: Callable[[str], Any]) -> None:
-        self._names, self._make = names, make
+    shapes: Mapping[str, tuple[EmberDType, tuple[int, ...]]]
+    """The dtype and shape of each tensor."""
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._make(name)
+    def __init__(self, files: JoinedTensors) -> None:
+        super().__init__(files, lambda name: _make_native(files[name]))
+        self.shapes, self._files = files.shapes, files
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+    def read_vector(self, spans: Mapping[str, tuple[int, int]], length: int) -> Tensor:
+        """Return stretches of tensors one after another, as :meth:`JoinedTensors.read_vector` does."""
+        return _make_native(self._files.read_vector(spans, length))
 
-    def __len__(self) -> int:
-        return len(self._names)
+
+def _make_native(host: Any) -> Tensor:
+    backend = active()
+    return backend.from_host(host, resolve_device(backend, None))
 
 
 def vector_piece(x: Any, shape: tuple[int, ...], span: tuple[int, int]) -> Piece:

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ember_ml import ops
 from ember_ml.backend import tensor_pieces
-from ember_ml.distributed.pieces import LazyTensors
+from ember_ml.backend.selection import active
+from ember_ml.distributed.pieces import SavedTensors
 from ember_ml.errors import CheckpointError
 from ember_ml.training.checkpoint_stores import FolderStore, ObjectStore, open_store
 from ember_ml.typing import Tensor
@@ -229,10 +230,10 @@ def _names_in(document: Mapping[str, Any]) -> set[str]:
     return {entry["name"] for found in document["files"].values() for entry in found.get("pieces", [found])}
 
 
-def read(path: str | PathLike[str]) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
+def read(path: str | PathLike[str]) -> tuple[dict[str, SavedTensors], dict[str, Any]]:
     """Return the parts of tensors and the plain state of the checkpoint in the folder ``path``.
 
-    The tensors of a part in pieces are put together one by one, when they are asked for.
+    The tensors are read one by one, when they are asked for; their files stay open.
     One that is damaged gives way to the latest older one that is whole, with a warning. A folder without any raises
     ``CheckpointError``; nothing in it is ever executed. Where another process replaces the checkpoint meanwhile, it is
     the new one.
@@ -252,7 +253,7 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Mapping[str, Tensor]], di
     raise damage
 
 
-def _read_newest(store: Store) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
+def _read_newest(store: Store) -> tuple[dict[str, SavedTensors], dict[str, Any]]:
     for _ in range(_TRIES):
         document = _document(store, _STATE)
         try:
@@ -264,7 +265,7 @@ def _read_newest(store: Store) -> tuple[dict[str, Mapping[str, Tensor]], dict[st
     raise CheckpointError(f"{store} cannot be read: its checkpoint is replaced all the time")
 
 
-def _read_state(store: Store, document: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
+def _read_state(store: Store, document: Mapping[str, Any]) -> tuple[dict[str, SavedTensors], dict[str, Any]]:
     return {part: _tensors(store, entry) for part, entry in document["files"].items()}, document["state"]
 
 
@@ -304,18 +305,19 @@ def _is_file(part: str, entry: Any) -> bool:
     return found is not None and found[1] == part and isinstance(entry.get("sha256"), str)
 
 
-def _tensors(store: Store, entry: Mapping[str, Any]) -> Mapping[str, Tensor]:
+def _tensors(store: Store, entry: Mapping[str, Any]) -> SavedTensors:
     files = {found["name"]: found["sha256"] for found in entry.get("pieces", [entry])}
     try:
         with store.reading(files) as paths:
-            if "pieces" in entry:
-                joined = tensor_pieces.JoinedTensors(paths)
-                return LazyTensors(joined, lambda name: ops.asarray(joined[name]))
-            loaded = ops.load(paths[0])
+            found = tensor_pieces.JoinedTensors(paths, are_whole="pieces" not in entry)
     except (CheckpointError, ConnectionError):
         raise
     except (OSError, ValueError, TypeError) as error:
         raise CheckpointError(f"{store} cannot be read: {error}") from error
-    if not isinstance(loaded, dict):
-        raise CheckpointError(f"{store.path_of(entry['name'])} holds a tensor without a name")
-    return loaded
+    backend = active()
+    for name, (dtype, _) in found.shapes.items():
+        if dtype not in backend.dtypes:
+            raise CheckpointError(
+                f"{store} cannot be read: its {name!r} is {dtype}, which {backend.name} does not have"
+            )
+    return SavedTensors(found)

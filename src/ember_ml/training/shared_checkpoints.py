@@ -18,7 +18,7 @@ from typing import Any
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.host_copies import HostCopies
 from ember_ml.distributed import heartbeat
-from ember_ml.distributed.pieces import Piece
+from ember_ml.distributed.pieces import Piece, SavedTensors
 from ember_ml.errors import CheckpointError
 from ember_ml.training import checkpoints
 from ember_ml.training.checkpoint_stores import open_store
@@ -227,7 +227,7 @@ class Saving:
             heartbeat.progress()
 
 
-def read(strategy: Any, path: str | PathLike[str]) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
+def read(strategy: Any, path: str | PathLike[str]) -> tuple[dict[str, SavedTensors], dict[str, Any]]:
     """Read the checkpoint in the folder ``path``; processes that do not all find the same one all raise."""
     if strategy is None or strategy.world_size == 1:
         return checkpoints.read(path)

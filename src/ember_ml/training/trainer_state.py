@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 from ember_ml import ops
 from ember_ml.backend.random.generator import Generator, default_generator, streaming
 from ember_ml.backend.selection import active
+from ember_ml.backend.tensor_pieces import JoinedTensors
 from ember_ml.config import registry
-from ember_ml.distributed.pieces import Piece
+from ember_ml.core.lazy_tensors import LazyTensors
+from ember_ml.distributed.pieces import Piece, SavedTensors
 from ember_ml.errors import CheckpointError, ConfigError
 from ember_ml.nn.layers.base import Layer
+from ember_ml.nn.modules.loading import load_in_turn, match_saved
 from ember_ml.nn.modules.module import Module
-from ember_ml.tensor.variable import values_of
+from ember_ml.tensor.variable import Variable, values_of
 from ember_ml.training.history import History
 from ember_ml.training.metrics.base import Measure
 from ember_ml.training.optimizers.base import Optimizer
@@ -51,7 +54,7 @@ def tensors_of(trainer: Trainer) -> dict[str, dict[str, Tensor]]:
         more["gradients"] = _collected(trainer)
     if strategy is None or strategy.state_pieces(trainer.optimizer) is None:
         optimizer = trainer.optimizer
-        found["optimizer"] = optimizer.state_dict() if strategy is None else strategy.gather_state(optimizer)
+        found["optimizer"] = optimizer.saved_tensors() if strategy is None else strategy.gather_state(optimizer)
     return found | {name: part for name, part in more.items() if part}
 
 
@@ -138,62 +141,75 @@ def _describe(thing: Any) -> Any:
 
 
 def restore(
-    trainer: Trainer, path: str | PathLike[str], tensors: Mapping[str, Mapping[str, Tensor]], state: dict[str, Any]
+    trainer: Trainer, path: str | PathLike[str], tensors: Mapping[str, SavedTensors], state: dict[str, Any]
 ) -> None:
     """Restore a trainer from a checkpoint; one that does not fit changes nothing."""
     undo = _make_undo(trainer)
     try:
         streams = [Generator.from_state(x).state() for x in state.get("streams", [])]
-        generator = _take_state(trainer, tensors, check_table(state, "its state", *_KEYS))
+        matched, generator = _take_state(trainer, tensors, check_table(state, "its state", *_KEYS))
     except BaseException as error:
         undo()
         if not isinstance(error, Exception):
             raise
         reason = str(error) or type(error).__name__
         raise CheckpointError(f"the checkpoint in {path} does not fit this trainer: {reason}") from error
+    try:
+        load_in_turn(matched, tensors["model"])
+    except (OSError, ValueError) as error:
+        undo()
+        raise CheckpointError(
+            f"the checkpoint in {path}, whose checksums were right a moment ago, can no longer be read: {error}. Some "
+            "parameters are those of the checkpoint and some are not: restore another one, or make a new trainer"
+        ) from error
     ops.random.seed(generator)
     if trainer.strategy is not None:
+        trainer.strategy.lay_out(trainer.model)
         trainer.strategy.restore_streams(streams)
 
 
 def _make_undo(trainer: Trainer) -> Callable[[], None]:
-    """Return a function that resets everything that a checkpoint changes to its present state."""
+    """Return a function that resets everything that a checkpoint changes, but the values of the model."""
     objects = [trainer, trainer.optimizer, trainer._step, trainer.precision, *trainer.metrics.values()]
     modules = [module for _, module in trainer.model.named_modules()]
     tables = [x.__dict__ for x in (*objects, *trainer.callbacks, *modules) if hasattr(x, "__dict__")]
     tables += [module._variables for module in modules]
     before = [(x, dict(x)) for x in tables]
-    variables = [(x, x.held, x.home) for x in trainer.model.named_variables().values()]
 
     def undo() -> None:
         for held, old in before:
             held.clear()
             held.update(old)
-        for variable, native, home in variables:
-            variable.held, variable.home = native, home
         change_counter.count_change()  # none of these assignments did
 
     return undo
 
 
-def _take_state(trainer: Trainer, tensors: Mapping[str, Mapping[str, Tensor]], state: dict[str, Any]) -> Generator:
-    """Restore everything but the default random generator, which is returned."""
+def _take_state(
+    trainer: Trainer, tensors: Mapping[str, SavedTensors], state: dict[str, Any]
+) -> tuple[dict[Variable, str], Generator]:
+    """Restore everything but the values of the model and the default random generator; return what these need.
+
+    The model's come last, in place of the old ones, so that two of each never exist at once: nothing may refuse the
+    checkpoint after them.
+    """
+    nothing = SavedTensors(JoinedTensors([]))
     numbers = {name: check_count(state, name) for name in _COUNTS}
     trainer.seed, trainer.should_stop = check_count(state, "seed", 2**64 - 1), state["should_stop"] is True
-    trainer.history = History.from_state(state["history"], tensors.get("history", {}))
+    trainer.history = History.from_state(state["history"], tensors.get("history", nothing))
     trainer.position = _check_position(state["data"])
     trainer.steps, trainer.epoch, trainer.steps_in_epoch = (numbers[name] for name in _COUNTS[:3])
     _build(trainer.model, state["shapes"])
     trainer._step.prepare()
-    _take_model(trainer, tensors["model"])
+    matched = match_saved(trainer.model, tensors["model"], tensors["model"].shapes)
     _take_slots(trainer, tensors["optimizer"], numbers["updates"])
     _take_rate(trainer.optimizer, state)
-    _take_gradients(trainer, tensors.get("gradients", {}), numbers["accumulated"])
+    _take_gradients(trainer, tensors.get("gradients", nothing), numbers["accumulated"])
     _take_metrics(trainer, check_table(state["metrics"], "metrics"))
-    _take_callbacks(trainer, state["callbacks"], tensors.get("callbacks", {}))
+    _take_callbacks(trainer, state["callbacks"], tensors.get("callbacks", nothing))
     if trainer.precision is not None and state["precision"] is not None:
         trainer.precision.restore(state["precision"])
-    return Generator.from_state(state["random"])
+    return matched, Generator.from_state(state["random"])
 
 
 def _check_position(data: Any) -> dict[str, Any] | None:
@@ -219,42 +235,44 @@ def _build(model: Module, shapes: Any) -> None:
         raise ValueError(f"the sizes of {', '.join(unknown)} are unknown: call the model once before")
 
 
-def _take_model(trainer: Trainer, values: Mapping[str, Tensor]) -> None:
-    if trainer.strategy is None or not trainer.strategy.splits_parameters:
-        trainer.model.load_state_dict(values)
-        return
-    names = trainer.model.named_variables()
-    if names.keys() != values.keys():
-        strange = sorted(names.keys() ^ values.keys())
-        raise ValueError(f"the model and the checkpoint do not both have {strange[0]!r:.80}")
-    for name in names:  # one after another, so that one is whole at a time
-        trainer.model.load_state_dict({name: values[name]}, strict=False)
-
-
-def _take_slots(trainer: Trainer, slots: Mapping[str, Tensor], updates: int) -> None:
-    optimizer = trainer.optimizer
-    if trainer.strategy is not None:
-        trainer.strategy.load_state(optimizer, slots, updates)
-        return
-    if type(optimizer).load_state_dict is not Optimizer.load_state_dict:  # the subclass checks its own state
+def _take_slots(trainer: Trainer, slots: SavedTensors, updates: int) -> None:
+    optimizer, strategy = trainer.optimizer, trainer.strategy
+    is_plain = type(optimizer).load_state_dict is Optimizer.load_state_dict  # a subclass checks its own state
+    devices = _check_slots(trainer, slots) if is_plain else {}
+    if strategy is not None:
+        strategy.load_state(optimizer, slots, updates)
+    elif devices:
+        optimizer.load_state_dict(LazyTensors(slots, lambda key: ops.to_device(slots[key], devices[key])), updates)
+    else:
         optimizer.load_state_dict(slots, updates)
-        return
-    named, dtype_of = trainer.model.named_parameters(), active().dtype_of
-    placed: dict[str, Tensor] = {}
-    for key, value in slots.items():
+
+
+def _check_slots(trainer: Trainer, slots: SavedTensors) -> dict[str, str]:
+    """Raise where the optimizer does not keep such tensors; return the devices on which it keeps them.
+
+    Where parameters are split, it keeps parts of them, of which only the whole shapes are known here, and no devices.
+    """
+    optimizer, named = trainer.optimizer, trainer.model.named_parameters()
+    is_split = trainer.strategy is not None and trainer.strategy.splits_parameters
+    devices: dict[str, str] = {}
+    for key, (dtype, shape) in slots.shapes.items():
         slot, _, name = key.partition("/")
         member = optimizer.member_of(name, named[name]) if name in named else None
         if member is None or slot not in member.slots:
             raise ValueError(f"the optimizer keeps no {key!r:.80}")
-        wanted = member.fresh(slot, named[name].value)
-        if tuple(wanted.shape) != tuple(value.shape) or dtype_of(wanted) is not dtype_of(value):
+        if is_split:
+            fits = shape == named[name].shape or not member.is_elementwise
+        else:
+            wanted = member.fresh(slot, named[name].value)
+            fits = (tuple(wanted.shape), active().dtype_of(wanted)) == (shape, dtype)
+            devices[key] = active().device_of(wanted)
+        if not fits:
             raise ValueError(f"the optimizer's {key!r:.80} has the wrong shape or dtype")
-        placed[key] = _move_beside(value, wanted)
     for name in {key.partition("/")[2] for key in slots}:
         member = optimizer.member_of(name, named[name])
         if member is not None and any(f"{slot}/{name}" not in slots for slot in member.slots):
             raise ValueError(f"the optimizer's state of {name!r:.80} is not whole")
-    optimizer.load_state_dict(placed, updates)
+    return devices
 
 
 def _take_rate(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
@@ -276,24 +294,23 @@ def _check_rate(value: Any) -> float:
     return rate
 
 
-def _move_beside(value: Tensor, other: Tensor) -> Tensor:
-    """Return ``value`` on the device where ``other`` is."""
-    return ops.to_device(value, active().device_of(other))
-
-
-def _take_gradients(trainer: Trainer, gradients: Mapping[str, Tensor], accumulated: int) -> None:
+def _take_gradients(trainer: Trainer, gradients: SavedTensors, accumulated: int) -> None:
     step, named = trainer._step, trainer.model.trainable()
     step.count, step.collected = accumulated, None
     if bool(gradients) != bool(accumulated) or accumulated >= trainer.accumulate:
         raise ValueError(f"it has the gradients of {accumulated} batches, and {trainer.accumulate} make an update")
     if not gradients:
         return
-    if gradients.keys() != named.keys() or any(tuple(x.shape) != named[name].shape for name, x in gradients.items()):
+    shapes = {name: shape for name, (_, shape) in gradients.shapes.items()}
+    if shapes != {name: x.shape for name, x in named.items()}:
         raise ValueError("its gradients are not those of the model's parameters")
-    own = gradients
-    if trainer.strategy is not None:
-        own = {name: trainer.strategy.part_of(name, gradients[name]) for name in named}
-    step.collected = [ops.copy(_move_beside(own[name], values_of([x])[0])) for name, x in named.items()]
+    step.collected = []
+    for name, parameter in named.items():
+        own = gradients[name]
+        if trainer.strategy is not None:
+            own = trainer.strategy.part_of(name, own)
+        (value,) = values_of([parameter])
+        step.collected.append(ops.to_device(own, active().device_of(value)))
 
 
 def _take_metrics(trainer: Trainer, states: Mapping[str, Any]) -> None:
@@ -315,7 +332,7 @@ def _take_callbacks(trainer: Trainer, states: Any, tensors: Mapping[str, Tensor]
         if found is not None:
             left.remove(found)
             place, (_, state) = found
-            own = {key.partition("/")[2]: x for key, x in tensors.items() if key.partition("/")[0] == str(place)}
+            own = {key.partition("/")[2]: tensors[key] for key in tensors if key.partition("/")[0] == str(place)}
             callback.restore(check_table(state, "the state of a callback"), own)
 
 

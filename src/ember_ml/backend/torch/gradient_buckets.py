@@ -204,6 +204,10 @@ class Overlap:
         sums = [(bucket, made.parts()) for bucket, made in self._sums]
         return merge_buckets(len(self._variables) + 1, sums)[: len(xs)]
 
+    def forget(self) -> None:
+        """Let go of the variables, which hold this object by their hooks: Python's collector does not see that."""
+        self._variables, self._sums = (), []
+
     def _start_all(self, xs: Sequence[torch.Tensor]) -> None:
         while self._error is None and len(self._sums) < len(self._buckets):
             self._start([xs[place] for place in self._buckets[len(self._sums)]])

@@ -122,9 +122,12 @@ class TorchGroup(Group):
         return made
 
     def mean(self, xs: Sequence[torch.Tensor], weight: float | None) -> list[torch.Tensor]:
-        begun, self._begun = self._begun, None
-        if begun is not None and begun.weight == weight and begun.is_of(xs):
-            return begun.wait_for_means(xs)
+        begun = self._begun
+        try:
+            if begun is not None and begun.weight == weight and begun.is_of(xs):
+                return begun.wait_for_means(xs)
+        finally:
+            self._forget_begun()
         places = buckets(xs)
         # start all before waiting for the first: one is prepared while others are sent
         if weight is None:
@@ -140,6 +143,7 @@ class TorchGroup(Group):
         """Average gradients while others are still being computed inside the block."""
         if self._shares is None:
             self._shares = Shares(self._handle, torch.device("cpu") if "gloo" in self.engine else self._device())
+        self._forget_begun()
         self._begun = Overlap(self._handle, weight, self._shares)
         before = watch(self._begun)
         try:
@@ -147,12 +151,19 @@ class TorchGroup(Group):
         finally:
             watch(before)
 
+    def _forget_begun(self) -> None:
+        """Let go of gradients that nobody asked for."""
+        if self._begun is not None:
+            self._begun.forget()
+            self._begun = None
+
     def barrier(self) -> None:
         dist.barrier(self._handle)
 
     def close(self) -> None:
         # Its threads end with its last reference; before Python 3.14 one that runs at Python's end aborts the process.
-        self._handle = self._begun = self._shares = None
+        self._forget_begun()
+        self._handle = self._shares = None
         if dist.is_initialized():
             dist.destroy_process_group()
 

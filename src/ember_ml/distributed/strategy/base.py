@@ -271,12 +271,18 @@ class Strategy:
         return self.mean(list(gradients))
 
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
-        """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""
-        return optimizer.state_dict()
+        """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process.
+
+        It is not copied: updates may change it.
+        """
+        return optimizer.saved_tensors()
 
     def load_state(self, optimizer: Any, state: Mapping[str, Tensor], step: int) -> None:
         """Let the optimizer go on from a whole state after ``step`` updates, saved by whatever number of processes."""
         optimizer.load_state_dict(state, step)
+
+    def lay_out(self, model: Module) -> None:
+        """Put the tensors of a model, after those of a checkpoint have taken their places, to where they are used."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'' if self._wanted is None else f'num_devices={self._wanted}'})"

@@ -10,9 +10,10 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.backend.capabilities import Sharding
 from ember_ml.backend.selection import active
+from ember_ml.core.lazy_tensors import LazyTensors
 from ember_ml.distributed import collectives
 from ember_ml.distributed.groups import group
-from ember_ml.distributed.pieces import LazyTensors, Piece, vector_piece
+from ember_ml.distributed.pieces import Piece, vector_piece
 from ember_ml.distributed.strategy.base import Strategy, check_built, give_all
 from ember_ml.distributed.strategy.units import ShardedParameter, find_uses, plan_units
 from ember_ml.distributed.strategy.zero import check_elementwise, global_square

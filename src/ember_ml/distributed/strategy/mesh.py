@@ -13,10 +13,11 @@ from ember_ml.backend.processes.group import Group
 from ember_ml.backend.random.generator import Generator, default_generator, streaming
 from ember_ml.backend.selection import active
 from ember_ml.core import trees
+from ember_ml.core.lazy_tensors import LazyTensors
 from ember_ml.dispatch.arguments import bring
 from ember_ml.distributed import collectives
 from ember_ml.distributed.mesh import AXES, Mesh, Place
-from ember_ml.distributed.pieces import LazyTensors, Piece
+from ember_ml.distributed.pieces import Piece
 from ember_ml.distributed.strategy.base import Parts, Strategy, check_built, give_all
 from ember_ml.distributed.strategy.full_shard import check_equal_weights, find_share, sharding_engine
 from ember_ml.distributed.strategy.units import ShardedParameter, Use, find_uses, plan_units
@@ -313,6 +314,10 @@ class MeshStrategy(Strategy):
         super().load_state(optimizer, parts, step)
         if self._model is not None:
             self.prepare(self._model, optimizer)
+
+    def lay_out(self, model: Module) -> None:
+        if self.world_size == 1:
+            self._spread(model.named_variables())
 
     # devices of one process
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.backend.selection import active
+from ember_ml.core.lazy_tensors import LazyTensors
 from ember_ml.distributed import collectives
-from ember_ml.distributed.pieces import LazyTensors, Piece, vector_piece
+from ember_ml.distributed.pieces import Piece, SavedTensors, vector_piece
 from ember_ml.distributed.strategy.base import Strategy
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable, assign_all, values_of
@@ -102,16 +103,24 @@ class ZeroStrategy(Strategy):
         if self.world_size == 1:
             optimizer.load_state_dict(state, step)
             return
-        parts: dict[str, Tensor] = {}
+        slots = dict.fromkeys(key.partition("/")[0] for key in state)
+        parts: dict[str, tuple[str, _Vector]] = {}
         for key, vector in self._vectors.items():
-            for slot in dict.fromkeys(key.partition("/")[0] for key in state):
+            for slot in slots:
                 missing = [f"{slot}/{name}" for name in vector.shapes if f"{slot}/{name}" not in state]
-                if not missing:  # one tensor after another is whole
-                    held = LazyTensors(vector.shapes, lambda name, slot=slot: ops.asarray(state[f"{slot}/{name}"]))
-                    parts[f"{slot}/{key}"] = vector.part_of(held)
+                if not missing:
+                    parts[f"{slot}/{key}"] = slot, vector
                 elif slot in optimizer.slots_of(key):
                     raise ValueError(f"the state of the optimizer lacks {', '.join(missing)}")
-        optimizer.load_state_dict(parts, step)
+        optimizer.load_state_dict(LazyTensors(parts, lambda key: _read_part(state, *parts[key])), step)
+
+
+def _read_part(state: Mapping[str, Tensor], slot: str, vector: _Vector) -> Tensor:
+    """Return this rank's part of one slot of a state; of a saved one nothing else is read."""
+    if isinstance(state, SavedTensors):
+        spans = {f"{slot}/{name}": span for name, span in vector.spans().items()}
+        return state.read_vector(spans, vector.end - vector.start)
+    return vector.part_of({name: ops.asarray(state[f"{slot}/{name}"]) for name in vector.shapes})
 
 
 class _Vector:
@@ -135,14 +144,14 @@ class _Vector:
 
     def part_of(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """This rank's part of the vector of ``tensors``, which is not made as a whole."""
-        spans = self._spans()
+        spans = self.spans()
         pieces = [ops.reshape(tensors[name], (-1,))[low:high] for name, (low, high) in spans.items() if low < high]
         held = sum(piece.shape[0] for piece in pieces)
         if not pieces:
             return ops.zeros((self.end - self.start,), dtype=active().dtype_of(next(iter(tensors.values()))))
         return self._fill(pieces, self.end - self.start - held)
 
-    def _spans(self) -> dict[str, tuple[int, int]]:
+    def spans(self) -> dict[str, tuple[int, int]]:
         """Return where this rank's part begins and ends in each tensor; of those that it has nothing of, both alike."""
         found, begin = {}, 0
         for name, size in self.sizes.items():
@@ -154,7 +163,7 @@ class _Vector:
     def pieces(self, part: Tensor) -> dict[str, Piece]:
         """Return what this rank's ``part`` of the vector has of each tensor; of an empty one the first rank has all."""
         found, place = {}, 0
-        for name, (low, high) in self._spans().items():
+        for name, (low, high) in self.spans().items():
             if low < high or (not self.sizes[name] and self.start == 0):
                 found[name] = vector_piece(part[place : place + high - low], self.shapes[name], (low, high - low))
             place += high - low

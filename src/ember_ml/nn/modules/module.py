@@ -14,6 +14,7 @@ from ember_ml.nn.modules import summary
 from ember_ml.nn.modules.containers import CONTAINERS, Contents, check_is_ours, find_contained
 from ember_ml.nn.modules.error_paths import name_module
 from ember_ml.nn.modules.hooks import Hookable, without_hooks
+from ember_ml.nn.modules.loading import are_equal, fit, match_names
 from ember_ml.nn.modules.parameter import Buffer, Parameter
 from ember_ml.nn.modules.trained_state import TrainedState
 from ember_ml.tensor.variable import Variable
@@ -305,20 +306,10 @@ class Module(Hookable, Holder):
         A parameter that belongs to several modules is found under any of its names; under several, they must be equal.
         Nothing is changed where a shape differs or, unless ``strict`` is False, where names are missing or unknown.
         """
-        names = self._all_names()
-        given = {name: variable for name, variable in names.items() if name in state}
-        loaded = {id(variable) for variable in given.values()}
-        missing = [name for name, variable in self.named_variables().items() if id(variable) not in loaded]
-        unknown = [name for name in state if name not in names and not self._ignores(name)]
-        if strict and (missing or unknown):
-            parts = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has unknown {', '.join(unknown)}"] * bool(
-                unknown
-            )
-            raise ValueError(f"the state for {type(self).__name__} {' and '.join(parts)}")
         fitting: dict[Variable, tuple[str, Any]] = {}
-        for name, variable in given.items():
-            first, native = fitting.setdefault(variable, (name, _fit(variable, name, state[name])))
-            if first != name and not _are_equal(native, _fit(variable, name, state[name])):
+        for name, variable in match_names(self, state, strict).items():
+            first, native = fitting.setdefault(variable, (name, fit(variable, name, state[name])))
+            if first != name and not are_equal(native, fit(variable, name, state[name])):
                 raise ValueError(f"{first} and {name} are one parameter here, and differ in the state")
         for variable, (_, native) in fitting.items():
             variable.hold(native)
@@ -441,18 +432,6 @@ def _replace(variable: Variable, name: str, value: Any, module: Module) -> None:
         raise ValueError(f"{type(module).__name__}.{name} has shape {variable.shape}, not {tuple(value.shape)}")
     # a module assigns to its buffers while it is being differentiated: keep the value without its graph
     variable.assign(ops.stop_gradient(value) if isinstance(variable, Buffer) else value)
-
-
-def _fit(variable: Variable, name: str, value: Any) -> Any:
-    """Return a copy of ``value`` with the dtype and on the device of ``variable``."""
-    native = ops.copy(ops.asarray(value))
-    if tuple(native.shape) != variable.shape:
-        raise ValueError(f"{name} has shape {variable.shape}, and the state has {tuple(native.shape)} for it")
-    return ops.to_device(ops.cast(native, variable.dtype), variable.device)
-
-
-def _are_equal(x: Any, y: Any) -> bool:
-    return ops.item(ops.all(ops.equal(x, y)))
 
 
 _PLAIN = frozenset({bool, int, float, str, type(None), FunctionType, Origin})

@@ -14,6 +14,7 @@ from ember_ml.backend.capabilities import OptimizerKernels
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES
+from ember_ml.core.lazy_tensors import LazyTensors
 from ember_ml.dispatch.autocast import autocast
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
@@ -383,8 +384,16 @@ class Optimizer(Holder):
         """Return the tensors that the optimizer keeps, not copied: updates may change them."""
         return {f"{slot}/{name}": x.value for slot, held in self._state.items() for name, x in held.items()}
 
+    def saved_tensors(self) -> dict[str, Tensor]:
+        """Return what :meth:`state_dict` gives, which a subclass may have changed, not copied where it has not."""
+        return self.current_tensors() if type(self).state_dict is Optimizer.state_dict else self.state_dict()
+
     def load_state_dict(self, state: Mapping[str, Tensor], step: int) -> None:
-        """Continue from a state that :meth:`state_dict` returned after ``step`` updates."""
+        """Continue from a state that :meth:`state_dict` returned after ``step`` updates.
+
+        The tensors are copied, except those of ``LazyTensors``, which nobody else has.
+        """
+        make = Variable.holding if isinstance(state, LazyTensors) else Variable
         others = [self, *(group["optimizer"] for group in self.groups if "optimizer" in group)]
         made: dict[str, dict[str, Variable]] = {slot: {} for other in others for slot in other.slots}
         for key, value in state.items():
@@ -395,7 +404,7 @@ class Optimizer(Holder):
                 raise ValueError(
                     f"{type(self).__name__} keeps no {key!r}; it keeps {', '.join(self.slots) or 'nothing'}"
                 )
-            made[slot][name] = Variable(value)
+            made[slot][name] = make(value)
         self._state, self.step = made, step
         self._forget_held()
 
