@@ -121,6 +121,9 @@ class JoinedTensors(Mapping[str, np.ndarray]):
             found.setdefault(piece.region._replace(start=0), []).append(piece)
         return found
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._pieces  # that of Mapping would read the tensor
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._pieces)
 

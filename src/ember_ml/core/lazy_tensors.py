@@ -22,6 +22,9 @@ class LazyTensors(Mapping[str, Any]):
             raise KeyError(name)
         return self._make(name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._names  # that of Mapping would make the tensor
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
