@@ -23,6 +23,7 @@ _HOW = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp
 # torch 2.12: both have other names
 _reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+_LEAST_BROADCAST = 2**18  # bytes of each rank, from which on a message for each rank is no loss
 # torch 2.13: gloo does not reduce these dtypes; wider ones hold all values, and their sums wrap in the same way
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.int16: torch.int32}
 
@@ -95,14 +96,46 @@ class TorchGroup(Group):
     def begin_all_gather(self, x: torch.Tensor) -> Wait:
         joined = x.new_empty((self.size * x.shape[0], *x.shape[1:]) if x.dim() else (self.size,))
         sent = _bytes(x.contiguous())
+        if x.device.type == "cpu" and sent.numel() >= _LEAST_BROADCAST:
+            return self._begin_broadcasts(joined, sent)
         return _wait(_all_gather(_bytes(joined), sent, self._handle, async_op=True), joined, sent)
 
     def begin_reduce_scatter(self, x: torch.Tensor) -> Wait:
         if x.dtype in _WIDER or x.dtype is torch.uint64:
             return super().begin_reduce_scatter(x)
+        if x.device.type == "cpu":
+            return self._begin_exchange(x)
         part = x.new_empty((x.shape[0] // self.size, *x.shape[1:]))
         sent = real(x.contiguous())
         return _wait(_reduce_scatter(real(part), sent, group=self._handle, async_op=True), part, sent)
+
+    def _begin_broadcasts(self, joined: torch.Tensor, sent: torch.Tensor) -> Wait:
+        """Gather the bytes of all ranks, each from its own rank: torch 2.13: gloo's own way copies them once more."""
+        parts = _bytes(joined).view(self.size, -1)
+        parts[self.rank].copy_(sent)
+        begun = [
+            dist.broadcast(part, group=self._handle, group_src=rank, async_op=True) for rank, part in enumerate(parts)
+        ]
+
+        def wait() -> torch.Tensor:
+            for work in begun:
+                work.wait()
+            return joined
+
+        return wait
+
+    def _begin_exchange(self, x: torch.Tensor) -> Wait:
+        """Sum this rank's parts, which all send it: torch 2.13: gloo's own way sums everything on every rank."""
+        wait = self.begin_all_to_all(x)
+
+        def add() -> torch.Tensor:
+            first, *others = wait().view(self.size, x.shape[0] // self.size, *x.shape[1:])
+            found = torch.add(first, others[0])
+            for other in others[1:]:
+                found.add_(other)
+            return found
+
+        return add
 
     def begin_all_to_all(self, x: torch.Tensor) -> Wait:
         made = torch.empty_like(x, memory_format=torch.contiguous_format)

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.processes.group import BUCKET_BYTES, buckets_of
 from ember_ml.backend.selection import active
 from ember_ml.core.lazy_tensors import LazyTensors
 from ember_ml.distributed import collectives
@@ -22,7 +23,7 @@ __all__ = ["ZeroStrategy", "check_elementwise"]
 class ZeroStrategy(Strategy):
     """Data-parallel training in which each of n processes keeps an n-th of the optimizer's state (ZeRO, stage 1).
 
-    The parameters of one dtype are one long vector, of which each rank has a part: it gets the averaged gradients of
+    The parameters of one dtype are long vectors, of which each rank has a part: it gets the averaged gradients of
     that part, updates it, and the parts are gathered. As many bytes travel as in :class:`DataParallelStrategy`, but on
     MLX's ring, which can only sum whole vectors. The optimizer must be elementwise: Adafactor and Muon look at whole
     matrices.
@@ -43,11 +44,16 @@ class ZeroStrategy(Strategy):
         for name, variable in named.items():
             places = () if optimizer is None else optimizer.places_of(name, variable)
             groups.setdefault("-".join(["part/" + variable.dtype.name, *map(str, places)]), {})[name] = variable
-        self._vectors = {key: _Vector(group, self.rank, self.world_size) for key, group in groups.items()}
-        self._names = list(named)
-        if optimizer is not None:
-            for key, group in groups.items():
-                optimizer.place(key, group)
+        self._vectors, self._names = {}, list(named)
+        for key, group in groups.items():
+            sizes = [x.size * x.dtype.itemsize for x in group.values()]
+            names = list(group)
+            for number, bucket in enumerate(buckets_of([None] * len(group), sizes, BUCKET_BYTES)):
+                part = {names[place]: group[names[place]] for place in bucket}
+                vector = f"{key}.{number}" if number else key
+                self._vectors[vector] = _Vector(part, self.rank, self.world_size)
+                if optimizer is not None:
+                    optimizer.place(vector, part)
 
     def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
         """A block around the computation of gradients; nothing is averaged before all are known."""
@@ -58,13 +64,18 @@ class ZeroStrategy(Strategy):
         if self.world_size == 1:
             return gradients
         by_name = dict(zip(self._names, gradients, strict=True))
-        vectors = [vector.joined(by_name) for vector in self._vectors.values()]
+        pending = []  # one vector is made while others travel
+        for vector in self._vectors.values():
+            x = vector.joined(by_name)
+            if weight is None:
+                pending.append(collectives.begin(collectives.reduce_scatter, x, "mean"))
+            else:
+                scaled = ops.multiply(x, weight) if weight else ops.zeros_like(x)
+                pending.append(collectives.begin(collectives.reduce_scatter, scaled))
         if weight is None:
-            return [collectives.reduce_scatter(x, "mean") for x in vectors]
-        scaled = [ops.multiply(x, weight) if weight else ops.zeros_like(x) for x in vectors]
+            return [x.wait() for x in pending]
         total = collectives.all_reduce(ops.asarray(float(weight), dtype="float32"))
-        summed = [collectives.reduce_scatter(x) for x in scaled]
-        return [ops.divide(x, ops.cast(total, active().dtype_of(x))) for x in summed]
+        return [ops.divide(x, ops.cast(total, active().dtype_of(x))) for x in (x.wait() for x in pending)]
 
     def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
         """Update this rank's part of the parameters, and give every rank all of them."""
@@ -75,8 +86,9 @@ class ZeroStrategy(Strategy):
             raise ValueError("other parameters are trained than when the strategy prepared the model: prepare it again")
         parts = {key: _hold(vector.part(named)) for key, vector in self._vectors.items()}
         optimizer.apply(parts, gradients, global_square(optimizer, parts, gradients))
-        for part, vector in zip(parts.values(), self._vectors.values(), strict=True):
-            vector.assign(named, collectives.all_gather(part.value))
+        pending = [collectives.begin(collectives.all_gather, part.value) for part in parts.values()]
+        for whole, vector in zip(pending, self._vectors.values(), strict=True):
+            vector.assign(named, whole.wait())
 
     def state_pieces(self, optimizer: Any) -> dict[str, Piece] | None:
         if self.world_size == 1:
