@@ -38,6 +38,9 @@ def exchange() -> dict[str, Any]:
     found["strided"] = plain(collectives.all_reduce(ops.transpose(wide)))
     found["empty"] = list(collectives.all_gather(ops.zeros((3, 0))).shape)
     found["bits"] = plain(collectives.broadcast(ops.divide(1.0, ops.asarray([-0.0, 0.0]))))
+    long = ops.add(ops.arange(100_000, dtype="float32"), 100_000.0 * rank)  # which travels in another way on gloo
+    are_right = ops.all(ops.equal(collectives.all_gather(long), ops.arange(100_000 * count, dtype="float32")))
+    found["long"] = bool(ops.item(are_right))
     portable = collectives.all_reduce(tensor.array([1.0]))
     found["portable"] = isinstance(portable, tensor.EmberTensor), float(portable.item())
     found["average"] = [plain(x) for x in collectives.average([wide, ops.asarray([float(rank)])])]

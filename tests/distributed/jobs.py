@@ -14,7 +14,7 @@ import pytest
 from ember_ml import compile, distributed, get_backend, get_backend_module, nn, ops, use_backend
 from ember_ml.distributed import Mesh, collectives
 from ember_ml.distributed import strategy as strategies
-from ember_ml.distributed.strategy import units
+from ember_ml.distributed.strategy import units, zero
 from ember_ml.training import Trainer, checkpoints, optimizers
 from tests.distributed.collective_jobs import exchange, gradients
 from tests.distributed.comparing import plain, raised
@@ -324,6 +324,9 @@ def everything(folder: str) -> dict[str, Any]:
             patch.setattr(units, "UNIT_BYTES", 64)
             found["in units"] = train("FullShardStrategy", last=10)
         found["refused"]["uneven"] = raised(lambda: train("FullShardStrategy", rows=7, last=1))
+    with pytest.MonkeyPatch.context() as patch:  # and of ZeroStrategy more than one vector
+        patch.setattr(zero, "BUCKET_BYTES", 64)
+        found["in vectors"] = train("ZeroStrategy", last=10)
     found["refused"]["matrices"] = raised(strategies.ZeroStrategy().prepare, model_and_data()[0], optimizers.Muon())
     return found
 

@@ -58,6 +58,7 @@ def test_other_forms(exchanged: list[Any]) -> None:
         assert found["0-d"] == [0.0, 1.0]
         assert found["strided"] == [list(column) for column in zip(*plus(*BASES), strict=True)]
         assert found["empty"] == [6, 0]
+        assert found["long"]
         assert found["bits"] == [float("-inf"), float("inf")]
         assert found["portable"] == [True, 2.0]
         assert found["average"] == [mean, [0.5]]
@@ -189,6 +190,10 @@ def test_parameters_in_several_units_train_as_in_one_process(backend: str) -> No
     if backend not in SHARDING:
         pytest.skip("parameters are split on PyTorch and JAX")
     check_equal([rank["in units"] for rank in results(backend)], train("SingleProcess", last=10))
+
+
+def test_states_in_several_vectors_train_as_in_one_process(backend: str) -> None:
+    check_equal([rank["in vectors"] for rank in results(backend)], train("SingleProcess", last=10))
 
 
 def test_averages_that_begin_early_are_the_same(backend: str) -> None:
