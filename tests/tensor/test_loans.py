@@ -131,3 +131,9 @@ def test_few_write_the_tensor_of_a_variable_themselves() -> None:
         "transforms/gradients.py",
         "transforms/repetition.py",
     ]
+
+
+def test_variables_are_made_by_their_own_functions() -> None:
+    """Whoever writes one that holds nothing, and was never lent, asks for a loan that is not there, as ZeRO did."""
+    source = Path(ember_ml.__file__).parent
+    assert [path.name for path in source.rglob("*.py") if "Variable.__new__(" in path.read_text()] == []

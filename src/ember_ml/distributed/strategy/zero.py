@@ -84,7 +84,7 @@ class ZeroStrategy(Strategy):
             return
         if list(named) != self._names:
             raise ValueError("other parameters are trained than when the strategy prepared the model: prepare it again")
-        parts = {key: _hold(vector.part(named)) for key, vector in self._vectors.items()}
+        parts = {key: Variable.holding(vector.part(named)) for key, vector in self._vectors.items()}
         optimizer.apply(parts, gradients, global_square(optimizer, parts, gradients))
         pending = [collectives.begin(collectives.all_gather, part.value) for part in parts.values()]
         for whole, vector in zip(pending, self._vectors.values(), strict=True):
@@ -198,13 +198,6 @@ class _Vector:
     def assign(self, named: Mapping[str, Variable], whole: Tensor) -> None:
         found = self.apart(whole)
         assign_all([named[name] for name in found], list(found.values()))
-
-
-def _hold(native: Tensor) -> Variable:
-    """A variable that holds ``native`` itself, not a copy."""
-    variable = Variable.__new__(Variable)
-    assign_all([variable], [native])
-    return variable
 
 
 def check_elementwise(optimizer: Any, named: Mapping[str, Variable], strategy: str) -> None:
