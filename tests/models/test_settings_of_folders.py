@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ember_ml import models, ops
@@ -42,13 +41,11 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def changed(
-    written: Writing, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], tuple[Path, Any, np.ndarray]]:
+def changed(written: Writing, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Any, Any]]:
     """Change a folder; return it, tokens, and what Transformers computes, once for all backends."""
     root = tmp_path_factory.mktemp("changed")
 
-    def change(name: str) -> tuple[Path, Any, np.ndarray]:
+    def change(name: str) -> tuple[Path, Any, Any]:
         case, changes = CHANGES[name]
         source, folder = written(case), root / name
         shutil.copytree(source.folder, folder)

@@ -286,6 +286,11 @@ def zeros_without_memory(dtype: EmberDType, shape: tuple[int, ...]) -> np.ndarra
     return np.ndarray(shape, host_dtypes[dtype], bytes(dtype.itemsize), strides=(0,) * len(shape))
 
 
+def have_same_bytes(x: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether two arrays of one shape and dtype hold the same bytes, so that NaN is the same as NaN."""
+    return np.array_equal(x.reshape(-1).view(np.uint8), y.reshape(-1).view(np.uint8))
+
+
 def to_python(array: np.ndarray) -> Any:
     """Return the elements as nested lists of Python numbers; of a 0-d array, the number."""
     return (array.astype(np.float32) if array.dtype == host_dtypes[dt.bfloat16] else array).tolist()

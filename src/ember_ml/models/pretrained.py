@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from ember_ml import ops
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.devices import resolve_device
-from ember_ml.backend.host_arrays import as_host
+from ember_ml.backend.host_arrays import as_host, have_same_bytes
 from ember_ml.backend.safetensors import Contents, write_to
 from ember_ml.backend.selection import active
 from ember_ml.core.atomic_files import Replacements
@@ -149,11 +149,8 @@ class PretrainedModel(Model):
 
     def _check_equal(self, folder: Folder, tensors: StoredTensors, first: str, second: str) -> None:
         """Raise where a parameter with two names is stored under both, with different values."""
-        is_same = tensors.shapes[first] == tensors.shapes[second]
-        if is_same:  # by their bytes: NaN is not equal to NaN
-            one, other = tensors.read(first).view("uint8"), tensors.read(second).view("uint8")
-            is_same = ops.item(ops.all(ops.equal(one, other)))
-        if not is_same:
+        is_same_kind = tensors.shapes[first] == tensors.shapes[second]
+        if not is_same_kind or not have_same_bytes(tensors.read(first), tensors.read(second)):
             raise ConfigError(
                 f"{folder.path / _CONFIG} makes {first!r} and {second!r} one tensor (tie_word_embeddings), and the "
                 "weights differ"
