@@ -163,7 +163,13 @@ def _layer_norm(
 
 
 _layer_normalization = _along_last(_layer_norm, "gamma", "beta")
-rms_normalization = _along_last(F.rms_norm, "scale")
+_rms_normalization = _along_last(F.rms_norm, "scale")
+
+
+def rms_normalization(x: torch.Tensor, scale: torch.Tensor | None, axis: Any, epsilon: float) -> torch.Tensor:
+    if axis == -1 and scale is not None and x.ndim and scale.shape == x.shape[-1:]:  # as layers call it
+        return torch.rms_norm(x, scale.shape, scale, epsilon)
+    return _rms_normalization(x, scale, axis, epsilon)
 
 
 def layer_normalization(
