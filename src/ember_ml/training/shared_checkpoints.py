@@ -7,10 +7,12 @@ import contextvars
 import errno
 import hashlib
 import json
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +29,7 @@ from ember_ml.typing import Tensor
 __all__ = ["Saving", "begin", "exists", "read", "write"]
 
 _PAUSE = 1.0  # seconds between two meetings of the processes
+_NICENESS = 19  # of the threads that write; while the processes wait for them, they have the processor all the same
 _PATIENCE = 3600.0  # seconds for a checkpoint; a file system may hang for ever
 _DELAY = 10.0  # seconds until a file of another host is seen at the latest; network file systems cache names
 
@@ -154,6 +157,9 @@ class Saving:
         return type(None), ()  # a copy of a trainer has nothing to wait for
 
     def _run(self, work: Callable[[Saving], Any]) -> None:
+        if sys.platform == "linux":  # where each thread has a priority: training goes before
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         try:
             self._result = work(self)
         except BaseException as error:  # raised where the caller waits
