@@ -113,7 +113,7 @@ class TorchGroup(Group):
         """Gather the bytes of all ranks, each from its own rank: torch 2.13: gloo's own way copies them once more."""
         parts = _bytes(joined).view(self.size, -1)
         parts[self.rank].copy_(sent)
-        begun = [
+        begun: list[Any] = [
             dist.broadcast(part, group=self._handle, group_src=rank, async_op=True) for rank, part in enumerate(parts)
         ]
 
