@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
@@ -95,6 +96,8 @@ class _Hosts:
     """The tensors of a checkpoint in memory of the host: whole ones by part, and the pieces of this process."""
 
     def __init__(self, tensors: Parts, pieces: Pieces, copies: HostCopies | None) -> None:
+        self.are_copies = copies is not None
+        """Whether training goes on meanwhile."""
         named = {f"{part}/{name}": x for part, found in tensors.items() for name, x in found.items()}
         named |= {f"{part}/{name}": x.values for part, found in pieces.items() for name, x in found.items()}
         # here: MLX 0.32: an array that is not evaluated can be read only in the thread that computed it
@@ -109,9 +112,10 @@ class _Hosts:
 def _start(strategy: Any, path: str | PathLike[str], hosts: _Hosts, state: dict[str, Any], keep: int) -> Saving:
     """Start the threads that write a checkpoint."""
     if strategy is None or strategy.world_size == 1:
-        return Saving(None, lambda _: checkpoints.write(path, hosts.tensors, state, keep))
+        return Saving(None, lambda _: checkpoints.write(path, hosts.tensors, state, keep), gives_way=hosts.are_copies)
     if not hosts.pieces:
-        return Saving(strategy, lambda _: checkpoints.write(path, hosts.tensors, state, keep), strategy.is_main)
+        write_all = partial(checkpoints.write, path, hosts.tensors, state, keep)
+        return Saving(strategy, lambda _: write_all(), strategy.is_main, hosts.are_copies)
     ending = ExitStack()
 
     def open_folder(_: Saving) -> checkpoints.Stems:
@@ -128,7 +132,7 @@ def _start(strategy: Any, path: str | PathLike[str], hosts: _Hosts, state: dict[
                 entries = {part: [found[part] for found in notes if part in found] for part in hosts.pieces}
                 checkpoints.finish(open_store(path), hosts.tensors, state, keep, entries)
 
-    return Saving(strategy, write_part)
+    return Saving(strategy, write_part, gives_way=hosts.are_copies)
 
 
 class Saving:
@@ -137,8 +141,10 @@ class Saving:
     The threads exchange nothing by the processes' engine, which is in use: what one needs of another is in files.
     """
 
-    def __init__(self, strategy: Any, work: Callable[[Saving], Any], does: bool = True) -> None:
-        self._strategy = strategy
+    def __init__(
+        self, strategy: Any, work: Callable[[Saving], Any], does: bool = True, gives_way: bool = False
+    ) -> None:
+        self._strategy, self._gives_way = strategy, gives_way
         self._error: BaseException | None = None
         self._result: Any = None
         self._until, self._limit = time.monotonic() + _PATIENCE, _PATIENCE
@@ -157,7 +163,7 @@ class Saving:
         return type(None), ()  # a copy of a trainer has nothing to wait for
 
     def _run(self, work: Callable[[Saving], Any]) -> None:
-        if sys.platform == "linux":  # where each thread has a priority: training goes before
+        if self._gives_way and sys.platform == "linux":  # where each thread has a priority: training goes before
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         try:
