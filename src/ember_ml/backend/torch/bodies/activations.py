@@ -39,13 +39,32 @@ def relu(x: torch.Tensor) -> torch.Tensor:
 def _gelu(x: torch.Tensor, approximate: bool) -> torch.Tensor:
     if approximate:
         return F.gelu(x, approximate="tanh")
-    # One kernel, four times as fast, where it is trained, and on CUDA.
-    # torch 2.13: below 0 it is right to 1e-7 only, and NaN for minus infinity (pytorch#185770)
-    if x.is_cuda or is_recorded_once(x):
+    if x.is_cuda:  # one kernel; torch 2.11 on CUDA: right to 1e-7 only below 0, NaN for minus infinity (pytorch#185770)
         return F.gelu(x)
+    # torch 2.13: cancels digits below 0, and returns NaN for infinity (pytorch#185770)
+    if is_recorded_once(x):
+        return _ExactGelu.apply(x)
     if x.requires_grad or is_inside_transform():
         return 0.5 * x * torch.erfc(x * -math.sqrt(0.5))
+    return _compute_exact_gelu(x)
+
+
+def _compute_exact_gelu(x: torch.Tensor) -> torch.Tensor:
     return (x * -math.sqrt(0.5)).erfc_().mul_(0.5).mul_(x)  # halved first: twice the largest number is infinite
+
+
+class _ExactGelu(torch.autograd.Function):
+    """Our forward pass with PyTorch's own backward pass, which is one kernel."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return _compute_exact_gelu(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        return torch.ops.aten.gelu_backward(gradients[0], x)
 
 
 gelu = ByDType(_gelu, in_float32(_gelu))
