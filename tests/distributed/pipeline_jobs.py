@@ -70,16 +70,18 @@ def pipeline(parts: int = 3, steps: int = 3) -> dict[str, Any]:
     module = stages()[distributed.rank()]
     stage, optimizer, losses = PipelineStage(module, loss_of, parts), optimizers.Adam(0.01, epsilon=1e-3), []
     for _ in range(steps):
-        loss, gradients = stage.value_and_grad(*batch())
-        optimizer.apply(module.trainable(), list(gradients.values()))
+        loss, gradients = stage.loss_and_gradients(*batch())
+        optimizer.update(module, gradients)
         losses.append(float(ops.to_numpy(loss)))
     noisy = Noisy()
-    PipelineStage(nn.Sequential(nn.Linear(1, 1), noisy), loss_of, 2).value_and_grad(ops.ones((4, 1)), ops.ones((4,)))
+    PipelineStage(nn.Sequential(nn.Linear(1, 1), noisy), loss_of, 2).loss_and_gradients(
+        ops.ones((4, 1)), ops.ones((4,))
+    )
     return {
         "losses": losses,
         "variables": _variables(module),
         "drawn": noisy.drawn,
-        "uneven": raised(lambda: stage.value_and_grad(ops.arange(7), ops.ones((7,)))),
+        "uneven": raised(lambda: stage.loss_and_gradients(ops.arange(7), ops.ones((7,)))),
     }
 
 
@@ -87,11 +89,11 @@ def four_stages() -> dict[str, Any]:
     """The gradients of a model of four stages; then of two pipelines of two stages, each with half of the batch."""
     rank, (inputs, targets) = distributed.rank(), batch()
     module = quarters()[rank]
-    _, four = PipelineStage(module, loss_of, 3).value_and_grad(inputs, targets)
+    _, four = PipelineStage(module, loss_of, 3).loss_and_gradients(inputs, targets)
     half = rank // 2
     ranks, rows = [2 * half, 2 * half + 1], slice(6 * half, 6 * half + 6)
     pair = PipelineStage(halves()[rank % 2], loss_of, 2, ranks)
-    _, found = pair.value_and_grad(inputs[rows], targets[rows])
+    _, found = pair.loss_and_gradients(inputs[rows], targets[rows])
     group = collectives.make_group([[0, 2], [1, 3]])
     averaged = collectives.average(list(found.values()), group=group)
     return {"four": [plain(x) for x in four.values()], "pairs": [plain(x) for x in averaged]}

@@ -35,7 +35,7 @@ def test_parameters_are_those_that_were_published(model: Transformer, parameters
         {"model_type": "llama", **SMALL, "num_key_value_heads": 2},
         {"model_type": "llama", **SMALL, "tie_word_embeddings": True},
         {"model_type": "mistral", **SMALL, "num_key_value_heads": 1, "head_dim": 6},
-        {"model_type": "mixtral", **SMALL, "num_local_experts": 4, "num_experts_per_tok": 2},
+        {"model_type": "mixtral", **SMALL, "num_key_value_heads": 4, "num_local_experts": 4, "num_experts_per_tok": 2},
     ],
 )
 def test_parameters_are_those_of_the_model_that_is_built(settings: dict[str, Any]) -> None:

@@ -126,7 +126,6 @@ def test_few_write_the_tensor_of_a_variable_themselves() -> None:
         "nn/modules/deferred.py",  # before anybody has its value
         "tensor/variable.py",
         "training/interrupts.py",  # of another kind
-        "training/trainer_state.py",
         "transforms/captured_variables.py",
         "transforms/gradients.py",
         "transforms/repetition.py",

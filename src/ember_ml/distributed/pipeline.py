@@ -32,8 +32,8 @@ class PipelineStage:
     rank waits (s - 1) / (n + s - 1) of the time. A stage keeps the inputs of the parts alone, and computes its layers
     again for the gradients, with the same random numbers; the last stage computes once.
 
-    The optimizer of each rank updates its own layers: ``optimizer.apply(stage.module.trainable(), gradients)``. A limit
-    of the norm of gradients is one for each stage.
+    The optimizer of each rank updates its own layers: ``optimizer.update(stage.module, gradients)``. A limit of the
+    norm of gradients is one for each stage.
 
     Args:
         module: The layers of this rank. The first stage gets the inputs, each other what the one before gives: one
@@ -46,7 +46,7 @@ class PipelineStage:
     >>> from ember_ml import nn, ops
     >>> from ember_ml.distributed import PipelineStage
     >>> stage = PipelineStage(nn.Linear(2, 1), ops.mean_squared_error, parts=2)
-    >>> loss, gradients = stage.value_and_grad(ops.ones((4, 2)), ops.ones((4, 1)))
+    >>> loss, gradients = stage.loss_and_gradients(ops.ones((4, 2)), ops.ones((4, 1)))
     >>> ops.shape(loss), sorted(gradients)
     ((), ['bias', 'weight'])
     """
@@ -78,7 +78,7 @@ class PipelineStage:
         """Whether this stage computes the loss."""
         return self._place == len(self.ranks) - 1
 
-    def value_and_grad(self, inputs: Any, targets: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    def loss_and_gradients(self, inputs: Any, targets: Any) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the loss of a batch, and the gradients of this rank's trainable parameters by name.
 
         Every rank makes the call. The first uses ``inputs``, a tensor or a tree of them, the last ``targets``; others

@@ -341,9 +341,9 @@ class Optimizer(Holder):
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
     ) -> list[Tensor]:
         dtype = active().dtype_of(parameter)
-        # those of a compiled step have one dtype, which may be wider than that of some parameters
-        width = "float64" if dtype in WIDE else "float32"
-        scalars = [x if isinstance(x, float | int) else ops.cast(x, width) for x in scalars]
+        if scalars and not isinstance(scalars[0], float | int):
+            # those of a compiled step are tensors of one dtype, which may be wider than that of some parameters
+            scalars = [ops.cast(x, "float64" if dtype in WIDE else "float32") for x in scalars]
         if dtype not in HALVES:
             return self.rule(parameter, gradient, state, scalars)
         wide = [ops.cast(x, "float32") for x in (parameter, gradient, *state)]

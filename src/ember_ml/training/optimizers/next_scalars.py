@@ -20,7 +20,7 @@ AHEAD = 32
 """The number of updates whose scalars are made together, once as many have followed each other at the same rate."""
 
 
-WIDE = (float64, complex128)
+WIDE = frozenset({float64, complex128})
 """The dtypes of parameters whose scalars must not be rounded to float32."""
 
 
