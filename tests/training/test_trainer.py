@@ -58,6 +58,7 @@ def test_the_backend_changes_in_the_midst_of_a_run() -> None:
         def after_step(self, trainer: Trainer) -> None:
             ember_ml.set_backend(installed_backends()[trainer.steps // 4 % len(installed_backends())])
 
+    ember_ml.set_backend("numpy")
     wanted = trainer().fit(*data(), epochs=3, batch_size=8)
     found = trainer(callbacks=[Switch()]).fit(*data(), epochs=3, batch_size=8)
     ember_ml.set_backend("numpy")
