@@ -28,11 +28,11 @@ def collectives_of_one() -> dict[str, Any]:
     for dtype in (*_DTYPES, *_WIDE):
         x = torch.arange(12, device="cuda").reshape(4, 3).to(dtype)
         found = {
-            "all_reduce": group.all_reduce(x, "sum"),
+            "all_reduce": group.begin_all_reduce(x, "sum")(),
             "all_gather": group.all_gather(x),
-            "reduce_scatter": group.reduce_scatter(x),
-            "all_to_all": group.all_to_all(x),
-            "broadcast": group.broadcast(x, 0),
+            "reduce_scatter": group.begin_reduce_scatter(x)(),
+            "all_to_all": group.begin_all_to_all(x)(),
+            "broadcast": group.begin_broadcast(x, 0)(),
             "strided": group.all_gather(x.T).T,
         }
         wrong += [f"{name} of {dtype}" for name, y in found.items() if not (y.is_cuda and torch.equal(x, y))]
@@ -42,7 +42,7 @@ def collectives_of_one() -> dict[str, Any]:
         means = group.mean(large, weight)
         wrong += [f"mean by {weight}" for x, y in zip(large, means, strict=True) if not torch.equal(x, y)]
     part = group.subgroup([[0]])
-    wrong += [] if torch.equal(part.all_reduce(few[1], "max"), few[1]) else ["subgroup"]
+    wrong += [] if torch.equal(part.begin_all_reduce(few[1], "max")(), few[1]) else ["subgroup"]
     group.barrier()
     engine = group.engine
     group.close()

@@ -10,7 +10,9 @@ from ember_ml.backend.contract import Body
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 
-__all__ = ["in_float32"]
+__all__ = ["HALVES", "in_float32"]
+
+HALVES = (torch.float16, torch.bfloat16)
 
 
 def in_float32(native: Body) -> dict[EmberDType, Body]:

@@ -12,7 +12,7 @@ from ember_ml.backend.common.activations import check_threshold
 from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.gradients import is_inside_transform, is_recorded_once
-from ember_ml.backend.torch.half_precision import in_float32
+from ember_ml.backend.torch.half_precision import HALVES, in_float32
 from ember_ml.backend.torch.unsigned import UNSIGNED
 
 leaky_relu = F.leaky_relu
@@ -36,12 +36,16 @@ def relu(x: torch.Tensor) -> torch.Tensor:
     return torch.positive(x) if x.dtype in UNSIGNED else torch.relu(x)
 
 
-def _gelu(x: torch.Tensor, approximate: bool) -> torch.Tensor:
+def gelu(x: torch.Tensor, approximate: bool) -> torch.Tensor:
     if approximate:
         return F.gelu(x, approximate="tanh")
     if x.is_cuda:  # one kernel; torch 2.11 on CUDA: right to 1e-7 only below 0, NaN for minus infinity (pytorch#185770)
         return F.gelu(x)
     # torch 2.13: cancels digits below 0, and returns NaN for infinity (pytorch#185770)
+    return _exact_gelu(x.to(torch.float32)).to(x.dtype) if x.dtype in HALVES else _exact_gelu(x)
+
+
+def _exact_gelu(x: torch.Tensor) -> torch.Tensor:
     if is_recorded_once(x):
         return _ExactGelu.apply(x)
     if x.requires_grad or is_inside_transform():
@@ -65,9 +69,6 @@ class _ExactGelu(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
         (x,) = ctx.saved_tensors
         return torch.ops.aten.gelu_backward(gradients[0], x)
-
-
-gelu = ByDType(_gelu, in_float32(_gelu))
 
 
 def softplus(x: torch.Tensor) -> torch.Tensor:

@@ -13,9 +13,8 @@ from ember_ml.backend.common.normalization import channel_axis, spread_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.bodies.reductions import mean as average
 from ember_ml.backend.torch.gradients import is_inside_transform, is_recorded_once
-from ember_ml.backend.torch.half_precision import in_float32
+from ember_ml.backend.torch.half_precision import HALVES, in_float32
 
-_HALVES = (torch.float16, torch.bfloat16)
 # torch 2.13: the CPU kernel adds up channels that come last one row after the other, which is exact enough for so many
 _MOST_ROWS = 4096
 _LEAST_PARTS, _MOST_PARTS = 8, 64
@@ -67,7 +66,7 @@ def _moments_by_kernel(
 def moments_normalization(
     x: torch.Tensor, axis: int, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
 ) -> tuple[torch.Tensor, ...]:
-    if x.dtype in _HALVES:
+    if x.dtype in HALVES:
         wide_offset, wide_scale = (y if y is None else y.float() for y in (offset, scale))
         wide = moments_normalization(x.float(), axis, wide_offset, wide_scale, epsilon)
         return tuple(part.to(x.dtype) for part in wide)

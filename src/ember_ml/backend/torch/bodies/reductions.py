@@ -12,13 +12,14 @@ import torch
 from ember_ml.backend.common.axes import axes_of, check_initial, check_scalar_axis, count_along, reduced_shape
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.gradients import is_inside_transform
+from ember_ml.backend.torch.half_precision import HALVES
 from ember_ml.backend.torch.host_transfer import cast
 from ember_ml.backend.torch.unsigned import ordered
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 
 Tensor = torch.Tensor
-_HALVES = (torch.float16, torch.bfloat16)
+
 _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 
 
@@ -38,7 +39,7 @@ def accumulating(native: Body) -> ByDType:
     def body(x: Tensor, axis: Any, dtype: torch.dtype | None, *rest: Any) -> Tensor:
         if dtype is not None:
             x = cast(x, dtype)
-        if x.dtype in _HALVES:
+        if x.dtype in HALVES:
             result = native(x.to(torch.float32), axis, None, *rest).to(x.dtype)
         elif x.dtype in _UNSIGNED:
             signed = x.view(torch.int64) if x.dtype is torch.uint64 else x.to(torch.int64)
@@ -94,7 +95,7 @@ def mean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
         check_scalar_axis(axis)
     if type(axis) is int or (axis is None and x.is_contiguous()):
         return torch.mean(x, axis, keepdims)
-    if x.dtype in _HALVES:
+    if x.dtype in HALVES:
         return mean(x.to(torch.float32), axis, keepdims).to(x.dtype)
     return total(x, axis, keepdims) / count_along(x.shape, axis)
 

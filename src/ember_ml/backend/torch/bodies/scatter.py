@@ -9,10 +9,9 @@ import torch
 from ember_ml.backend import value_checks as checks
 from ember_ml.backend.common.scatter import cells, check_shapes, partial_sums
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.torch.half_precision import HALVES
 from ember_ml.backend.torch.readable_values import is_mapped
 from ember_ml.backend.torch.unsigned import UNSIGNED, from_ordered, to_ordered, unsigned
-
-_HALVES = (torch.float16, torch.bfloat16)
 
 
 def _check_ids(data: torch.Tensor, ids: torch.Tensor, count: int | None) -> tuple[torch.Tensor, int]:
@@ -39,7 +38,7 @@ def _sum(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None
 
 
 def _sum_rows(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
-    wide = data.to(torch.float32) if data.dtype in _HALVES else data
+    wide = data.to(torch.float32) if data.dtype in HALVES else data
     is_exact = not (wide.dtype.is_floating_point or wide.dtype.is_complex)
     parts = 1 if is_exact else partial_sums(len(ids), count)
     if is_mapped(ids) or is_mapped(wide):  # torch 2.13: adds no mapped rows to what is not mapped
@@ -63,7 +62,7 @@ segment_sum = ByDType(_sum, unsigned(_sum))
 
 def segment_mean(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None, sorted: bool) -> torch.Tensor:
     ids, count = _check_ids(data, segment_ids, num_segments)
-    sums = _sum_rows(data.to(torch.float32) if data.dtype in _HALVES else data, ids, count)
+    sums = _sum_rows(data.to(torch.float32) if data.dtype in HALVES else data, ids, count)
     return (sums / _sizes(ids, count, data.ndim).clamp(min=1)).to(data.dtype)
 
 
@@ -101,7 +100,7 @@ def _sizes(ids: torch.Tensor, count: int, ndim: int) -> torch.Tensor:
 
 def _prod(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None, sorted: bool) -> torch.Tensor:
     ids, count = _check_ids(data, segment_ids, num_segments)
-    wide = data.to(torch.float32) if data.dtype in _HALVES else data
+    wide = data.to(torch.float32) if data.dtype in HALVES else data
     found = wide.new_ones((count, *data.shape[1:])).scatter_reduce(0, _expand_like_rows(ids, wide), wide, "prod")
     return torch.where(_sizes(ids, count, found.ndim) == 0, 0, found).to(data.dtype)
 
