@@ -71,9 +71,17 @@ def read_variables(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return args
 
 
+_natives: dict[str, dict[str, Any]] = {}  # by the dtypes' names, because torch.compile hashes no objects of ours
+
+
 def native_dtype(backend: Backend, dtype: EmberDType) -> Any:
     """Return the backend's own object for ``dtype``; ``UnsupportedDType`` where it has none."""
-    found = backend.dtypes.get(dtype)
+    natives = _natives.get(backend.key)
+    if natives is None:
+        natives = {own.name: native for own, native in backend.dtypes.items()}
+        if not backend.is_tracing():
+            _natives[backend.key] = natives
+    found = natives.get(dtype.name)
     if found is None:
         raise UnsupportedDType(f"the backend {backend.name!r} has no {dtype}; cast first, or use another backend")
     return found
