@@ -115,6 +115,9 @@ def test_the_rest_follows_its_inputs_as_in_torch(name: str, device: str) -> None
 def test_a_program_of_torch_is_traced_once(is_inside: bool, device: str) -> None:
     from torch._dynamo.utils import counters
 
+    if torch.__version__ < "2.13":
+        pytest.skip("its compiler leaves a function that enters autocast")
+
     model = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), ops.gelu, nn.Linear(8, 2))
     x = ops.random_normal((3, 4), seed=1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -111,6 +112,11 @@ def _numbers(tree: Any) -> Any:
     return map_tree(lambda x: x if isinstance(x, float) else ops.to_numpy(x).tolist(), tree)
 
 
+def _skip_portable_branches(f: Callable[..., Any]) -> None:
+    if f is _portable and ember_ml.get_backend() == "torch" and importlib.metadata.version("torch") < "2.13":
+        pytest.skip("its branches cannot make portable tensors")
+
+
 def _check(compiled: Callable[..., Any], f: Callable[..., Any], *rest: Any) -> None:
     for numbers in INPUTS:
         x = ops.array(numbers)
@@ -120,11 +126,14 @@ def _check(compiled: Callable[..., Any], f: Callable[..., Any], *rest: Any) -> N
 
 @pytest.mark.parametrize("f", EVERYWHERE)
 def test_compiled_gives_what_eager_gives(f: Callable[..., Any], compiler: Any) -> None:
+    _skip_portable_branches(f)
     _check(compiler(f), f)
 
 
 @pytest.mark.parametrize("f", [_nested_cond, _scan, _scan_reversed, _vectorized, _portable])
 def test_compiled_is_differentiable(f: Callable[..., Any], compiler: Any) -> None:
+    _skip_portable_branches(f)
+
     def loss(g: Callable[..., Any]) -> Callable[..., Any]:
         def total(x: Any) -> Any:
             floats = [ops.sum(ops.convert_to_tensor(leaf)) for leaf in flatten(g(x))[0]]
@@ -173,6 +182,8 @@ def test_branches_that_differ_are_refused(compiler: Any) -> None:
 
 def test_a_long_scan_is_one_loop_in_what_torch_compiles() -> None:
     torch = pytest.importorskip("torch")
+    if torch.__version__ < "2.13":
+        pytest.skip("the gradient of its loop is wrong, so every step is written into the program")
     sizes = []
 
     def measure(graph: Any, example: Any) -> Any:

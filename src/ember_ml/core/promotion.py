@@ -50,14 +50,15 @@ def _with_scalar(dtype: EmberDType, scalar: type) -> EmberDType:
     return strong
 
 
-# Tables rather than caches: torch 2.13 warns of each cache that torch.compile traces.
-_COMMON = {(a, b): _common(a, b) for a in dt.ALL for b in dt.ALL}
-_WITH_SCALAR = {(dtype, scalar): _with_scalar(dtype, scalar) for dtype in dt.ALL for scalar in _SCALAR_DTYPES}
+# Tables rather than caches: torch 2.13 warns of each cache that torch.compile traces. By names: torch 2.12 refuses to
+# compile what hashes objects of ours.
+_COMMON = {(a.name, b.name): _common(a, b) for a in dt.ALL for b in dt.ALL}
+_WITH_SCALAR = {(dtype.name, scalar): _with_scalar(dtype, scalar) for dtype in dt.ALL for scalar in _SCALAR_DTYPES}
 
 
 def promote_types(a: EmberDType, b: EmberDType) -> EmberDType:
     """Return the dtype that holds both ``a`` and ``b``; ``TypeError`` where none does."""
-    found = _COMMON[a, b]
+    found = _COMMON[a.name, b.name]
     if found is None:
         raise TypeError(f"{a} and {b} have no common integer dtype; cast one of them first")
     return found
@@ -65,7 +66,7 @@ def promote_types(a: EmberDType, b: EmberDType) -> EmberDType:
 
 def weak_promote(dtype: EmberDType, scalar: type) -> EmberDType:
     """Return the dtype of a tensor of ``dtype`` met by a Python scalar of type ``scalar``."""
-    return _WITH_SCALAR[dtype, scalar]
+    return _WITH_SCALAR[dtype.name, scalar]
 
 
 def promote(tensor_dtypes: Iterable[EmberDType], scalars: Iterable[type]) -> EmberDType:

@@ -62,7 +62,7 @@ def known_leaves(*classes: type) -> None:
 
 def _node(cls: type) -> _Node | None:
     node = _NODES.get(cls)
-    return _NAMED if node is None and issubclass(cls, tuple) and hasattr(cls, "_fields") else node
+    return _NAMED if node is None and issubclass(cls, tuple) and getattr(cls, "_fields", None) is not None else node
 
 
 class Structure:

@@ -71,7 +71,7 @@ def read_variables(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return args
 
 
-_natives: dict[str, dict[str, Any]] = {}  # by the dtypes' names, because torch.compile hashes no objects of ours
+_natives: dict[str, dict[str, Any]] = {}  # by names: torch 2.12 refuses to compile what hashes objects of ours
 
 
 def native_dtype(backend: Backend, dtype: EmberDType) -> Any:

@@ -212,12 +212,12 @@ def _hot_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
         "_BODY": native,
         "_PLAIN": body.plain if isinstance(body, ByDType) else None,
         "_OK": frozenset(backend.dtypes[dtype] for dtype in fast),
-        "_KINDS": frozenset(kinds[dtype] for dtype in fast),
+        "_KINDS": frozenset(kinds[dtype.name] for dtype in fast),
         "_WEAK": frozenset(backend.dtypes[dtype] for dtype in fast & backend.weak_dtypes),
         "_F32": backend.dtypes[dt.float32],
         "_BOOL": backend.dtypes[dt.bool_],
         "_INTEGERS": frozenset(backend.dtypes[dtype] for dtype in dt.INTEGERS if dtype in backend.dtypes),
-        "_INTEGER_KINDS": frozenset(kinds[dtype] for dtype in dt.INTEGERS if dtype in kinds),
+        "_INTEGER_KINDS": frozenset(kinds[dtype.name] for dtype in dt.INTEGERS if dtype.name in kinds),
         "_BACKEND": backend,
     }
     op.namespace.update({f"{name}_{suffix}": value for name, value in names.items()})

@@ -6,7 +6,7 @@ Every op names one. Dispatch promotes by it, the contract's tests are made from 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
@@ -39,7 +39,11 @@ __all__ = [
 ]
 
 
-class Rule(NamedTuple):
+_HALVES = frozenset({"bfloat16", "float16"})
+
+
+@dataclass(frozen=True)
+class Rule:
     """How the dtypes of an op's tensors settle the dtype in which it computes.
 
     ``domain``: the dtypes in which it can compute. ``lift``: integers and bools are computed in the default float,
@@ -58,10 +62,15 @@ class Rule(NamedTuple):
     promotes: bool = True
     contraction: bool = False
     by_value: bool = False
+    names: frozenset[str] = field(init=False, repr=False)
+    """Those of the domain: torch 2.12 refuses to compile what hashes objects of ours."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", frozenset(dtype.name for dtype in self.domain))
 
     def giving(self, result: str) -> Rule:
         """The same rule with another result dtype."""
-        return self._replace(result=result)
+        return replace(self, result=result)
 
     def settle(self, op: str, tensor_dtypes: Iterable[EmberDType], scalars: Iterable[type]) -> EmberDType:
         """The dtype in which ``op`` computes these arguments; ``TypeError`` where it cannot."""
@@ -69,11 +78,11 @@ class Rule(NamedTuple):
         if self.contraction:
             self._refuse_mixed_precision(op, tensor_dtypes)
         dtype = promote(tensor_dtypes, scalars)
-        if dtype in self.domain:
+        if dtype.name in self.names:
             return dtype
         if self.lift and (dtype.kind in ("int", "uint") or (dtype.kind == "bool" and self.lift_bool)):
             return dt.DEFAULT_FLOAT
-        accepted = ", ".join(sorted(d.name for d in self.domain))
+        accepted = ", ".join(sorted(self.names))
         message = f"ops.{op} does not compute {dtype}; it takes {accepted}"
         if any(dtype.kind == other.kind for other in self.domain):
             raise UnsupportedDType(message)
@@ -81,8 +90,8 @@ class Rule(NamedTuple):
 
     @staticmethod
     def _refuse_mixed_precision(op: str, dtypes: list[EmberDType]) -> None:
-        floats = {dtype for dtype in dtypes if dtype.kind in ("float", "complex")}
-        if len(floats) > 1 and floats & dt.HALVES:
+        floats = {dtype.name for dtype in dtypes if dtype.kind in ("float", "complex")}
+        if len(floats) > 1 and not floats.isdisjoint(_HALVES):
             raise TypeError(
                 f"ops.{op} does not mix half precision with other floats: {', '.join(map(str, dtypes))}; "
                 "cast one side so that the precision is your choice"

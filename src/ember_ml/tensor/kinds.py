@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml.backend.contract import Backend
-from ember_ml.core.dtypes import EmberDType, bool_, float32, float64
+from ember_ml.core.dtypes import EmberDType, float32, float64
 
 __all__ = ["BINARY_OPERATORS", "COMPARISONS", "UNARY_OPERATORS", "Kind", "before_first_kind", "kind_of", "kinds_of"]
 
@@ -73,7 +73,7 @@ class Kind:
         return f"<kind {self.backend.name} {self.dtype}>"
 
 
-_KINDS: dict[Any, dict[EmberDType, Kind]] = {}
+_KINDS: dict[str, dict[str, Kind]] = {}  # by names: torch 2.12 refuses to compile what hashes objects of ours
 _waiting: list[Callable[[], None]] = []
 
 
@@ -82,19 +82,19 @@ def before_first_kind(function: Callable[[], None]) -> None:
     _waiting.append(function)
 
 
-def kinds_of(backend: Backend) -> dict[EmberDType, Kind]:
-    """The kinds of a backend by dtype."""
+def kinds_of(backend: Backend) -> dict[str, Kind]:
+    """The kinds of a backend by the names of their dtypes."""
     found = _KINDS.get(backend.key)
     if found is None:
         while _waiting:
             _waiting.pop()()
-        found = {dtype: Kind(backend, dtype) for dtype in backend.dtypes}
+        found = {dtype.name: Kind(backend, dtype) for dtype in backend.dtypes}
         for kind in found.values():
-            kind.boolean = found[bool_]
+            kind.boolean = found["bool"]
         _KINDS[backend.key] = found
     return found
 
 
 def kind_of(backend: Backend, native: Any) -> Kind:
     """The kind of a native tensor of ``backend``."""
-    return kinds_of(backend)[backend.dtype_of(native)]
+    return kinds_of(backend)[backend.dtype_of(native).name]

@@ -10,6 +10,11 @@ import torch
 from torch._higher_order_ops.scan import scan as torch_scan
 from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 
+from ember_ml.core.trees import map_tree
+
+# torch 2.12: the gradient of a scan lacks the part that passes through what is carried
+_LOSES_GRADIENTS = torch.__version__ < "2.13"
+
 Step = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 
 
@@ -77,6 +82,8 @@ def scan(
     length: int,
     reverse: bool,
 ) -> tuple[Sequence[torch.Tensor], Any]:
+    if _LOSES_GRADIENTS:
+        return _scan_unrolled(step, leaves, xs, length, reverse)
     # torch 2.13: scan needs at least one carried tensor, one input and one output
     nothing = torch.zeros((), device=next((x.device for x in (*leaves, *xs)), None))
     parts = [nothing.expand(length), *xs]
@@ -87,3 +94,19 @@ def scan(
 
     carry, (_, ys) = torch_scan(counted, _clone_all([nothing, *leaves]), parts, dim=0, reverse=reverse)
     return carry[1:], _restore_output(ys)
+
+
+def _scan_unrolled(
+    step: Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor]], tuple[list[torch.Tensor], Any]],
+    leaves: Sequence[torch.Tensor],
+    xs: Sequence[torch.Tensor],
+    length: int,
+    reverse: bool,
+) -> tuple[Sequence[torch.Tensor], Any]:
+    """Do the same, each step written into the program."""
+    carry, rows = list(leaves), []
+    for place in reversed(range(length)) if reverse else range(length):
+        carry, y = step(carry, [x[place] for x in xs])
+        rows.append(y)
+    ys = map_tree(lambda *parts: torch.stack(parts), *(reversed(rows) if reverse else rows))
+    return carry, ys

@@ -49,6 +49,8 @@ without_gradient: dict[str, frozenset[dt.EmberDType]] = dict.fromkeys(("arctan2"
 records_apart = False
 ruled_inside_gradients = frozenset(without_gradient)
 
+_IS_EARLY = torch.__version__ < "2.12"
+
 _nesting = threading.local()
 
 
@@ -245,7 +247,10 @@ def jacobian(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> li
     """Return for each output the derivatives with respect to each leaf, of shape output + leaf."""
     if _has_hooks():
         return _jacobian_by_rows(function, leaves)
-    return torch.func.jacrev(function, argnums=tuple(range(len(leaves))))(*leaves)
+    compute = torch.func.jacrev(function, argnums=tuple(range(len(leaves))))
+    if _IS_EARLY and "_dynamo" in vars(torch):  # torch 2.11: inside a compiled function the result is 0
+        compute = torch.compiler.disable(compute)
+    return compute(*leaves)
 
 
 def _has_hooks() -> bool:

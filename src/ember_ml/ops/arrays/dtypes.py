@@ -58,8 +58,8 @@ __all__ = [
 bool: EmberDType = dt.bool_
 
 # dtype: bits of the fraction, and the power of two that its largest number just misses
-_FLOAT_FORMATS = {float16: (10, 16), bfloat16: (7, 128), float32: (23, 128), float64: (52, 1024)}
-_PARTS = {complex64: float32, complex128: float64}
+_FLOAT_FORMATS = {"float16": (10, 16), "bfloat16": (7, 128), "float32": (23, 128), "float64": (52, 1024)}
+_PARTS = {"complex64": float32, "complex128": float64}
 _KINDS: dict[str, frozenset[EmberDType]] = {
     "bool": dt.BOOL,
     "signed integer": dt.SIGNED,
@@ -140,10 +140,10 @@ def finfo(type: DTypeLike | TensorLike) -> FInfo:
     (65504.0, 32)
     """
     dtype = _dtype(type)
-    part = _PARTS.get(dtype, dtype)
-    if part not in _FLOAT_FORMATS:
+    part = _PARTS.get(dtype.name, dtype)
+    if part.name not in _FLOAT_FORMATS:
         raise TypeError(f"ops.finfo takes floating and complex dtypes, not {dtype}; ops.iinfo takes integers")
-    fraction, top = _FLOAT_FORMATS[part]
+    fraction, top = _FLOAT_FORMATS[part.name]
     eps = 2.0**-fraction
     largest = (2.0 - eps) * 2.0 ** (top - 1)
     return FInfo(bits=part.bits, eps=eps, max=largest, min=-largest, smallest_normal=2.0 ** (2 - top), dtype=part)

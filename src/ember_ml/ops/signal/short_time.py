@@ -200,7 +200,7 @@ def _window(window: Tensor | None, length: int, x: Tensor) -> Tensor:
     if window is not None:
         return _fit_window(window, length)
     dtype = dt.as_dtype(x.dtype)
-    real = {dt.complex64: dt.float32, dt.complex128: dt.float64}.get(dtype, dtype)
+    real = {"complex64": dt.float32, "complex128": dt.float64}.get(dtype.name, dtype)
     return ops.hann_window(length, dtype=real, device=ops.get_device(x))
 
 
