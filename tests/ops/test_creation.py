@@ -3,6 +3,7 @@
 import math
 import struct
 import warnings
+from ctypes import c_float
 from fractions import Fraction
 from typing import Any
 
@@ -138,6 +139,11 @@ def test_even_spacing_against_exact_fractions(num: int, endpoint: bool, backend:
         assert values(got) == pytest.approx([float(x) for x in exact], rel=1e-14, abs=1e-14)
     if num > 1 and endpoint:
         assert values(got)[-1] == 10.0
+
+
+@pytest.mark.parametrize("stop", [1.0, -2.5, 1e-30, 1e-44, 3e38, 1e39])
+def test_evenly_spaced_numbers_of_any_size_are_rounded_once(stop: float, backend: str) -> None:
+    assert values(ops.linspace(0.0, stop, 5)) == [c_float(stop * i / 4).value for i in range(5)]
 
 
 def test_spacing_of_tensors_lies_along_the_axis(backend: str) -> None:

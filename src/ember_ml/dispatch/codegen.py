@@ -23,6 +23,7 @@ from weakref import ref
 
 from ember_ml.backend import selection
 from ember_ml.backend.contract import Backend, ByDType, FastPath
+from ember_ml.backend.devices import default_device
 from ember_ml.core import dtypes as dt
 from ember_ml.dispatch.arguments import number_like
 from ember_ml.dispatch.autocast import outside_autocast
@@ -38,6 +39,7 @@ __all__ = ["bind", "code_for", "compile_function", "complete_bound", "install_co
 
 _SLOW_ROLES = {INDICES, MASKS, KEY, VALUE, DATA}  # they have rules of their own, which dispatch applies
 _TENSOR_ROLES = (TENSOR, INDEX, MASK)
+_NUMBERS = frozenset({bool, int, float, complex, type(None)})
 
 
 def compile_function(name: str, source: str, filename: str, namespace: dict[str, Any]) -> Any:
@@ -88,7 +90,7 @@ def source_of(op: Op, backend: Backend | None, is_half: bool = False) -> str:
     if backend is not None and not (is_half and op.name in POLICIES):
         if not is_half:  # only a call inside the block gets here
             lines += [f"    {line}" for line in _scope_lines(op, backend)]
-        hot = _hot_lines(op, backend, is_half)
+        hot = _hot_lines(op, backend, is_half) or _creating_lines(op, backend, is_half)
         if hot:
             lines += ["    try:", *(f"        {line}" for line in hot), "    except Exception as _error:"]
             suffix = _suffix(selection.key_of(backend, is_half))
@@ -245,6 +247,28 @@ def _hot_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
     if conditions:
         lines = [f"if {' and '.join(conditions)}:", *(f"    {line}" for line in lines)]
     return lines
+
+
+def _creating_lines(op: Op, backend: Backend, is_half: bool) -> list[str]:
+    """Return the lines for Python numbers in an op that makes tensors, of the default dtype and where it makes them."""
+    body, roles = op.body(backend), [role for _, role in op.roles]
+    if DEVICE not in roles or not {*roles} <= {DATA, DTYPE, DEVICE} or isinstance(body, ByDType):
+        return []
+    suffix = _suffix(selection.key_of(backend, is_half))
+    native = outside_autocast(body) if is_half and body is op.declaration else body
+    names = {"_BODY": native, "_NATIVE": backend.tensor_type, "_BACKEND": backend}
+    op.namespace.update({f"{name}_{suffix}": value for name, value in names.items()})
+    op.namespace.update(_NUMBERS=_NUMBERS, _DEVICE=default_device, _FINISH=finish, _RECOVER=recover)
+    data = [op.parameters[index] for index, role in op.roles if role is DATA]
+    named = [op.parameters[index] for index, role in op.roles if role is not DATA]
+    device = op.parameters[next(index for index, role in op.roles if role is DEVICE)]
+    tests = [f"{name} is None" for name in named] + [f"type({name}) in _NUMBERS" for name in data]
+    arguments = [f"_DEVICE(_BACKEND_{suffix})" if name == device else name for name in op.parameters]
+    return [
+        f"if {' and '.join(tests)}:",
+        f"    _result = _BODY_{suffix}({', '.join(arguments)})",
+        f"    return _result if type(_result) is _NATIVE_{suffix} else _FINISH(_result, _BACKEND_{suffix})",
+    ]
 
 
 def _recording_lines(op: Op, backend: Backend) -> list[str]:

@@ -17,6 +17,7 @@ from ember_ml.core.promotion import integer_range
 __all__ = ["as_number", "geometric", "host_arange", "integer_arange", "linear", "logarithmic", "steps", "triangle"]
 
 Number = int | float | complex
+_FLOAT = host_dtypes[dt.DEFAULT_FLOAT]
 
 
 def as_number(value: Any) -> Number:
@@ -81,7 +82,7 @@ def steps(num: int, endpoint: bool) -> np.ndarray:
 
 def linear(start: Any, stop: Any, num: int, endpoint: bool, dtype: EmberDType | None) -> np.ndarray:
     """``num`` evenly spaced numbers."""
-    first, last = _ends(start, stop)
+    first, last = (start, stop) if type(start) is type(stop) is float else _ends(start, stop)
     count = _count(num)
     if isinstance(first, complex) or isinstance(last, complex):
         return _cast_values(np.linspace(first, last, count, endpoint=bool(endpoint)), dtype)
@@ -97,6 +98,8 @@ def linear(start: Any, stop: Any, num: int, endpoint: bool, dtype: EmberDType | 
     values += first
     if endpoint and count > 1:
         values[-1] = last
+    if dtype is None and _is_moderate(step) and _is_moderate(first) and _is_moderate(last):
+        return values.astype(_FLOAT)  # none vanishes or overflows: nothing for NumPy to warn of, which takes longer
     return _cast_values(values, dtype)
 
 
@@ -115,6 +118,11 @@ def geometric(start: Any, stop: Any, num: int, endpoint: bool, dtype: EmberDType
 def _ends(*values: Any) -> list[float | complex]:
     numbers = [as_number(value) for value in values]
     return [number if isinstance(number, complex) else float(number) for number in numbers]
+
+
+def _is_moderate(number: float) -> bool:
+    """Whether float32 has room for the number, and for what double precision leaves of it where others cancel it."""
+    return not number or 1e-20 < abs(number) < 1e20
 
 
 def _count(num: int) -> int:

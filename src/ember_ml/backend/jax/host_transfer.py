@@ -66,7 +66,7 @@ def _first() -> Any:
 def default_device() -> Any:
     """Return the device on which JAX makes new arrays."""
     chosen: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
-    return chosen if isinstance(chosen, jax.Device) else _first()
+    return _first() if chosen is None or not isinstance(chosen, jax.Device) else chosen
 
 
 def placement(device: str | None) -> Any:
@@ -110,12 +110,13 @@ def like(x: jax.Array, array: np.ndarray) -> jax.Array:
 
 def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> jax.Array:
     """Copy a NumPy array to JAX."""
-    if array.dtype in _WIDE and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
-        raise _narrowed(array.dtype)
+    dtype = array.dtype
+    if dtype in _WIDE and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        raise _narrowed(dtype)
     # JAX 0.10: jnp.array compiles a program for each new shape; device_put shares the memory of an aligned array
-    place = placement(device)
-    there = default_device() if place is None else place
-    return _copy_to(_outline(array.shape, array.dtype), _on(there), [array], [there], committed=place is not None)
+    default = default_device()
+    there = default if device is None else devices()[device]
+    return _copy_to(_outline(array.shape, dtype), _on(there), [array], [there], committed=there is not default)
 
 
 def checked(x: jax.Array, dtype: np.dtype) -> jax.Array:

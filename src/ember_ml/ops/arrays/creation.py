@@ -314,7 +314,7 @@ def geomspace(
 
 
 def _is_number(value: Any) -> bool:
-    return not hasattr(value, "__len__") and not getattr(value, "shape", ())
+    return type(value) is float or (not hasattr(value, "__len__") and not getattr(value, "shape", ()))
 
 
 def _as_dtype_or_none(dtype: Any) -> Any:
