@@ -39,9 +39,15 @@ def test_the_parts_are_equal_and_together_the_whole(shapes: list[tuple[int, ...]
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9))), st.integers(1, 20))
 def test_buckets_hold_every_place_once_in_order(tensors: list[tuple[str, int]], limit: int) -> None:
     kinds, sizes = [kind for kind, _ in tensors], [size for _, size in tensors]
-    buckets = buckets_of(kinds, sizes, limit, limit)
+    buckets = buckets_of(kinds, sizes, limit)
     assert sorted(place for bucket in buckets for place in bucket) == list(range(len(tensors)))
     for bucket in buckets:
         assert bucket == sorted(bucket)
         assert len({kinds[place] for place in bucket}) == 1
         assert sum(sizes[place] for place in bucket[:-1]) < limit
+
+
+def test_tensors_that_are_all_known_share_a_message_until_it_is_full() -> None:
+    sizes = [800_000, 1_000, 262_144, 1_000, 10_240, 40]
+    assert buckets_of(["f"] * 6, sizes) == [[0, 1, 2, 3, 4, 5]]
+    assert buckets_of(["f"] * 6, sizes, first=2**20) == [[0, 1, 2], [3, 4, 5]]

@@ -24,7 +24,7 @@ from jaxlib import (  # JAX 0.10: jax itself has no names for a second client
     xla_client,
 )
 
-from ember_ml.backend.processes.group import BUCKET_BYTES, DEFAULT_TIMEOUT, Group, Place, Wait, address_of, buckets_of
+from ember_ml.backend.processes.group import DEFAULT_TIMEOUT, Group, Place, Wait, address_of, buckets_of
 from ember_ml.backend.processes.rendezvous import agreed_address, all_addresses, offer_addresses, own_host
 from ember_ml.errors import UnsupportedOp
 
@@ -155,7 +155,7 @@ class JAXGroup(Group):
     def mean(self, xs: Sequence[jax.Array], weight: float | None) -> list[jax.Array]:
         found: list[Any] = [None] * len(xs)
         factor = 1.0 / self.size if weight is None else float(weight)
-        for bucket in buckets_of([x.dtype for x in xs], [x.nbytes for x in xs], BUCKET_BYTES):
+        for bucket in buckets_of([x.dtype for x in xs], [x.nbytes for x in xs]):
             parts = [xs[place] for place in bucket]
             summed = self.ranks.run(_sum, _join(parts, factor))
             for place, part in zip(bucket, _apart(summed, parts, weight is not None), strict=True):

@@ -110,7 +110,7 @@ class MLXGroup(Group):
         found: list[Any] = [None] * len(xs)
         summed: mx.array | None = None
         last = len(xs) - 1  # gradients of the last parameters are known first
-        for places in buckets_of([x.dtype for x in xs[::-1]], [x.nbytes for x in xs[::-1]], _FIRST_BYTES, _BYTES):
+        for places in buckets_of([x.dtype for x in xs[::-1]], [x.nbytes for x in xs[::-1]], _BYTES, _FIRST_BYTES):
             bucket = [last - place for place in places]
             parts = [xs[place].reshape(-1) for place in bucket]
             if weight is not None:

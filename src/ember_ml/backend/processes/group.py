@@ -12,7 +12,17 @@ from typing import Any
 
 from ember_ml.errors import LaunchError, UnsupportedOp
 
-__all__ = ["BUCKET_BYTES", "DEFAULT_TIMEOUT", "Bridge", "Group", "Place", "Wait", "address_of", "buckets_of"]
+__all__ = [
+    "BUCKET_BYTES",
+    "DEFAULT_TIMEOUT",
+    "FIRST_BUCKET_BYTES",
+    "Bridge",
+    "Group",
+    "Place",
+    "Wait",
+    "address_of",
+    "buckets_of",
+]
 
 Wait = Callable[[], Any]
 """Waits for what has begun, and gives its result."""
@@ -21,7 +31,7 @@ DEFAULT_TIMEOUT = 300.0
 BUCKET_BYTES = 25 * 2**20
 """Bytes of tensors per message: few messages, but some on their way while others are prepared."""
 FIRST_BUCKET_BYTES = 2**20
-"""Bytes of the first message: small, to start early."""
+"""Bytes of the first message where others are still being computed: small, to start early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +186,14 @@ class Bridge(Group):
 
 
 def buckets_of(
-    kinds: Sequence[Hashable], sizes: Sequence[int], first: int = FIRST_BUCKET_BYTES, limit: int = BUCKET_BYTES
+    kinds: Sequence[Hashable], sizes: Sequence[int], limit: int = BUCKET_BYTES, first: int | None = None
 ) -> list[list[int]]:
-    """Group the indices of tensors of one kind into buckets, in order, each full when it has so many bytes.
+    """Group the indices of tensors of one kind into buckets, in order, each full when it has ``limit`` bytes.
+
+    The ``first`` one may be full earlier: that pays where it is sent while the others are still being computed.
 
     >>> from ember_ml.backend.processes.group import buckets_of
-    >>> buckets_of(["f", "f", "i", "f", "f"], [4, 4, 8, 4, 4], first=4, limit=8)
+    >>> buckets_of(["f", "f", "i", "f", "f"], [4, 4, 8, 4, 4], limit=8, first=4)
     [[0], [1, 3], [2], [4]]
     """
     open_ones: dict[Hashable, tuple[list[int], int]] = {}
@@ -189,7 +201,7 @@ def buckets_of(
     for place, (kind, size) in enumerate(zip(kinds, sizes, strict=True)):
         bucket, room = open_ones.get(kind, ([], 0))
         if room <= 0:
-            bucket, room = [], limit if found else first
+            bucket, room = [], limit if found or first is None else first
             found.append(bucket)
         bucket.append(place)
         open_ones[kind] = bucket, room - size

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ember_ml.backend.processes.group import buckets_of
+from ember_ml.backend.processes.group import FIRST_BUCKET_BYTES, buckets_of
 
 __all__ = ["Overlap", "Shares", "Sum", "buckets", "merge_buckets", "real"]
 
@@ -101,9 +101,10 @@ class Shares:
         return share
 
 
-def buckets(xs: Sequence[torch.Tensor]) -> list[list[int]]:
+def buckets(xs: Sequence[torch.Tensor], first: int | None = None) -> list[list[int]]:
     """Return the indices of the tensors that are sent together."""
-    return buckets_of([(x.dtype, x.device) for x in xs], [x.numel() * x.element_size() for x in xs])
+    sizes = [x.numel() * x.element_size() for x in xs]
+    return buckets_of([(x.dtype, x.device) for x in xs], sizes, first=first)
 
 
 def merge_buckets(count: int, sums: Sequence[tuple[list[int], Sequence[torch.Tensor]]]) -> list[torch.Tensor]:
@@ -136,8 +137,8 @@ class Overlap:
 
     def begin(self, variables: Sequence[torch.Tensor], value: torch.Tensor) -> Sequence[int]:
         """Prepare for the gradients of ``value``; return of which variables it is a sign that theirs are known."""
-        last = len(variables) - 1
-        self._buckets = [[last - place for place in bucket] for bucket in buckets(variables[::-1])]
+        last, found = len(variables) - 1, buckets(variables[::-1], FIRST_BUCKET_BYTES)
+        self._buckets = [[last - place for place in bucket] for bucket in found]
         if len(self._buckets) == 1:
             return ()
         if self.weight is not None and not self._is_guess:  # sent while the first gradients are computed

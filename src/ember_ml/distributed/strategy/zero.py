@@ -48,7 +48,7 @@ class ZeroStrategy(Strategy):
         for key, group in groups.items():
             sizes = [x.size * x.dtype.itemsize for x in group.values()]
             names = list(group)
-            for number, bucket in enumerate(buckets_of([None] * len(group), sizes, BUCKET_BYTES, BUCKET_BYTES)):
+            for number, bucket in enumerate(buckets_of([None] * len(group), sizes, BUCKET_BYTES)):
                 part = {names[place]: group[names[place]] for place in bucket}
                 vector = f"{key}.{number}" if number else key
                 self._vectors[vector] = _Vector(part, self.rank, self.world_size)
