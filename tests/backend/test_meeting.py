@@ -20,20 +20,22 @@ def test_ranks_that_torchrun_has_started_again_do_not_meet_the_dead(monkeypatch:
     distributed = pytest.importorskip("torch.distributed")
     port = rendezvous._free_port()
     store = distributed.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False)  # it outlives the restart
-    for restart in ("0", "1"):
-        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restart)
-        found: dict[int, list[str]] = {}
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun counts a restart on the machine that failed alone
+    for start in ("first", "second"):
+        found: dict[int, list[list[str]]] = {}
 
-        def meet(rank: int, found: dict[int, list[str]] = found, restart: str = restart) -> None:
-            place = Place(rank, 2, rank, f"127.0.0.1:{port}", 30.0, "torchrun")
-            found[rank] = rendezvous._exchange_by_store(place, f"{restart}:{rank}")
+        def meet(rank: int, found: dict[int, list[list[str]]] = found, start: str = start) -> None:
+            place = Place(rank, 3, rank, f"127.0.0.1:{port}", 30.0, "torchrun")
+            # as where a program uses two backends: the first rank goes on to the next while others have yet to read
+            found[rank] = [rendezvous.meet_by_store(place, f"{start} {number}:{rank}")[1] for number in range(4)]
 
-        ranks = [threading.Thread(target=meet, args=(rank,)) for rank in (1, 0)]
+        ranks = [threading.Thread(target=meet, args=(rank,)) for rank in (2, 1, 0)]
         for rank in ranks:
             rank.start()
         for rank in ranks:
             rank.join(60)
-        assert found == {rank: [f"{restart}:0", f"{restart}:1"] for rank in (0, 1)}
+        met = [[f"{start} {number}:{rank}" for rank in range(3)] for number in range(4)]
+        assert found == dict.fromkeys(range(3), met)
     del store
 
 

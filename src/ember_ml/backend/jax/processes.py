@@ -7,10 +7,8 @@ before its first computation is used as it is, with the collectives of its devic
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -25,7 +23,7 @@ from jaxlib import (  # JAX 0.10: jax itself has no names for a second client
 )
 
 from ember_ml.backend.processes.group import DEFAULT_TIMEOUT, Group, Place, Wait, address_of, buckets_of
-from ember_ml.backend.processes.rendezvous import agreed_address, all_addresses, offer_addresses, own_host
+from ember_ml.backend.processes.rendezvous import agreed_address, offer_addresses, own_host
 from ember_ml.errors import UnsupportedOp
 
 __all__ = ["connect", "joined"]
@@ -48,22 +46,16 @@ def connect(place: Place) -> JAXGroup:
         firsts = {device.process_index: device for device in reversed(jax.devices())}
         devices = [firsts[rank] for rank in range(jax.process_count())]
         return JAXGroup("jax.distributed", jax.process_index(), devices)
-    return _join_by_gloo(place)
+    return _join_at(agreed_address(place))
 
 
 def joined() -> tuple[int, int] | None:
     return (jax.process_index(), jax.process_count()) if jax.distributed.is_initialized() else None
 
 
-def _join_by_gloo(place: Place) -> JAXGroup:
-    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun's own store is at the coordinator's port
-        place = replace(place, coordinator=all_addresses(place)[0])
-    return _join_at(place)
-
-
 def _join_at(place: Place) -> JAXGroup:
     """Return the group of the processes that meet at the coordinator of ``place``."""
-    host, port = address_of(agreed_address(place), "jax.distributed")
+    host, port = address_of(place, "jax.distributed")
     address, seconds = f"{host}:{port}", max(1, round(place.timeout))
     service = _jax.get_distributed_runtime_service(address, place.world_size) if place.rank == 0 else None
     client = _jax.get_distributed_runtime_client(

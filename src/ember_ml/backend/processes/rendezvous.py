@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import secrets
 import socket
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -16,9 +18,19 @@ from ember_ml.backend.processes.group import Place, address_of
 from ember_ml.backend.processes.meeting import Meeting, exchange_lines, slurm_meeting
 from ember_ml.errors import LaunchError
 
-__all__ = ["agreed_address", "all_addresses", "is_mpi_here", "mpi", "offer_addresses", "own_address", "own_host"]
+__all__ = [
+    "agreed_address",
+    "all_addresses",
+    "is_mpi_here",
+    "meet_by_store",
+    "mpi",
+    "offer_addresses",
+    "own_address",
+    "own_host",
+]
 
 _ANYWHERE = "192.0.2.1"  # a reserved address, to which nothing is sent
+_START = "ember_ml/start"  # the key of torchrun's store under which rank 0 names the present start
 _MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
 
 
@@ -68,9 +80,12 @@ def mpi() -> Any:
 
 
 def agreed_address(place: Place) -> Place:
-    """Return the place with an address at which its processes can meet: its own, or one that rank 0 offers."""
-    if place.coordinator is not None or place.world_size == 1:
-        return place if place.coordinator is not None else replace(place, coordinator=f"127.0.0.1:{_free_port()}")
+    """Return the place with an address at which its processes can meet: its own, or one that rank 0 offers.
+
+    That of torchrun is taken by its store.
+    """
+    if place.coordinator is not None and "TORCHELASTIC_RUN_ID" not in os.environ:
+        return place
     return replace(place, coordinator=all_addresses(place)[0])
 
 
@@ -81,7 +96,7 @@ def all_addresses(place: Place) -> list[str]:
     if place.started_by == "mpirun" and is_mpi_here():
         return mpi().COMM_WORLD.allgather(own_address())
     if "TORCHELASTIC_RUN_ID" in os.environ:
-        return _exchange_by_store(place, own_address())
+        return meet_by_store(place, own_address())[1]
     if place.coordinator is not None:
         host, port = address_of(place, place.started_by)
         meeting = Meeting(host, [port], "all")
@@ -103,16 +118,41 @@ def offer_addresses(gather: Callable[[list[int]], list[int]]) -> list[str]:
     return [found[start : start + width].decode().strip() for start in range(0, len(found), width)]
 
 
-def _exchange_by_store(place: Place, text: str) -> list[str]:
-    """Exchange texts among all ranks through torchrun's store."""
-    from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
+def meet_by_store(place: Place, text: str = "") -> tuple[Any, list[str]]:
+    """Return torchrun's store, without what former starts of the ranks have written, and the texts of all ranks.
+
+    The store outlives a restart, and nothing tells the ranks of several machines how often they were started. So each
+    start has a name of its own, which rank 0 chooses. A rank that finds that of a former start is not among those who
+    have met under it, and looks again.
+    """
+    from torch.distributed import PrefixStore, TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
     host, port = address_of(place, place.started_by)
     store = TCPStore(host, port, is_master=False, timeout=timedelta(seconds=place.timeout))
-    # the store outlives a restart, and has the addresses of ranks that died
-    prefix = f"ember_ml/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
-    store.set(f"{prefix}/{place.rank}", text)
-    return [store.get(f"{prefix}/{rank}").decode() for rank in range(place.world_size)]
+    own = f"{secrets.token_hex(8)} {text}"
+    if place.rank == 0:
+        name = secrets.token_hex(8)
+        store.set(_START, name)
+        here = PrefixStore(name, store)
+        lines = [own, *(here.get(str(rank)).decode() for rank in range(1, place.world_size))]
+        here.set("all", "\n".join(lines))
+        return here, [line.partition(" ")[2] for line in lines]
+    name, here, until, pause = "", PrefixStore("", store), time.monotonic() + place.timeout, 0.01
+    while time.monotonic() < until:
+        found = store.get(_START).decode()
+        # looked at after the name: rank 0 may have gone on to another meeting, but not before it told who was here
+        lines = here.get("all").decode().split("\n") if name and here.check(["all"]) else []
+        if own in lines:
+            return here, [line.partition(" ")[2] for line in lines]
+        if found != name:
+            name, here = found, PrefixStore(found, store)
+            here.set(str(place.rank), own)
+        time.sleep(pause)
+        pause = min(1.0, 1.5 * pause)
+    raise LaunchError(
+        f"rank {place.rank} of {place.world_size} did not meet the others at torchrun's store within "
+        f"{place.timeout:g} s: not all have come there"
+    )
 
 
 def own_address(peer: str = _ANYWHERE) -> str:

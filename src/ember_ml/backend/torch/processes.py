@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from ember_ml.backend.processes.group import Group, Place, Wait, address_of
-from ember_ml.backend.processes.rendezvous import agreed_address
+from ember_ml.backend.processes.rendezvous import agreed_address, meet_by_store
 from ember_ml.backend.torch.gradient_buckets import Overlap, Shares, Sum, buckets, merge_buckets, real
 from ember_ml.backend.torch.gradients import watch
 from ember_ml.errors import DeviceError, UnsupportedDType
@@ -45,17 +45,14 @@ def _initialize(place: Place) -> None:
         engine, device = "cpu:gloo,cuda:nccl", torch.device("cuda", _gpu_of(place))
         torch.cuda.set_device(device)
     timeout = timedelta(seconds=place.timeout)
-    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun has its own rendezvous
-        dist.init_process_group(engine, timeout=timeout, device_id=device)
-        return
-    host, port = address_of(agreed_address(place), "torch.distributed")
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        # torch 2.13: after a restart, torchrun's store still has the addresses of ranks that died, and gloo waits there
+        met: dict[str, Any] = {"store": meet_by_store(place)[0]}
+    else:
+        host, port = address_of(agreed_address(place), "torch.distributed")
+        met = {"init_method": f"tcp://{host}:{port}"}
     dist.init_process_group(
-        engine,
-        init_method=f"tcp://{host}:{port}",
-        rank=place.rank,
-        world_size=place.world_size,
-        timeout=timeout,
-        device_id=device,
+        engine, **met, rank=place.rank, world_size=place.world_size, timeout=timeout, device_id=device
     )
 
 
