@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import socket
 import statistics
 import subprocess
@@ -166,9 +167,9 @@ def measure(model: str, strategy_name: str, seconds: float) -> dict[str, list[tu
         for _ in range(5):
             call()
     end = time.monotonic() + seconds
-    is_over, order = False, list(kinds)
+    is_over, order, generator = False, list(kinds), random.Random(0)  # the same orders on every rank
     while not is_over:
-        order.append(order.pop(0))  # what comes after what is no difference then
+        generator.shuffle(order)  # each comes after each of the others equally often
         for name in order:
             call = kinds[name]
             collectives.barrier()
