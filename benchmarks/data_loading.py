@@ -14,6 +14,7 @@ import argparse
 import multiprocessing
 import os
 import pickle
+import resource
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -88,12 +89,13 @@ def theirs(dataset: Any, batch_size: int, workers: int, start: str) -> Any:
 
 
 def cpu_seconds() -> float:
-    """Return the time that this process and its children have computed for."""
+    """Return the time that this process and its children have computed for, those included that have ended."""
     ticks = 0
     for child in multiprocessing.active_children():
         fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
-    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def run_epoch(loader: Any) -> tuple[float, float]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
+import gc
 import os
+import sys
 import threading
 import time
+import weakref
 from typing import Any
 
 import numpy as np
@@ -24,7 +28,17 @@ from ember_ml.backend.random.distributions import (
 from ember_ml.backend.random.draw import host_draw
 from ember_ml.backend.random.generator import Generator
 from ember_ml.backend.random.threads import thread_limit
-from ember_ml.backend.random.threefry import CHUNK, LARGE_CHUNK, SHARE, block, fill, lane_block, lane_key, signed
+from ember_ml.backend.random.threefry import (
+    CHUNK,
+    LARGE_CHUNK,
+    SHARE,
+    aligned,
+    block,
+    fill,
+    lane_block,
+    lane_key,
+    signed,
+)
 from tests.reference.randomness import KNOWN_ANSWERS, key_of, threefry, ulps_apart, words_of
 
 COUNTS = [0, 1, 2, 3, 7, 1000, 2 * CHUNK - 1, 2 * CHUNK, 2 * CHUNK + 1, 5 * CHUNK + 3]
@@ -174,28 +188,29 @@ def test_any_number_of_threads_draws_the_same(kind: FloatVariate, count: int, mo
 
 def test_an_error_in_a_thread_is_raised_and_no_thread_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ember_ml.backend.random.threefry.thread_limit", lambda: 2)
-    before, callers = threading.active_count(), set()
+    before, here, callers = set(sys._current_frames()), threading.get_ident(), set()
 
     def refuse(piece: np.ndarray, words: np.ndarray) -> None:
-        callers.add(threading.current_thread())
-        if threading.current_thread() is not threading.main_thread():
+        callers.add(threading.get_ident())
+        if threading.get_ident() != here:
             raise ValueError("refused")
         while len(callers) < 2:  # so that the other thread gets its piece
             time.sleep(0.001)
 
     with pytest.raises(ValueError, match="refused"):
         fill(np.empty(4 * SHARE, dtype=np.uint32), (1, 2), refuse, False)
-    assert threading.active_count() == before
+    assert len(callers) == 2
+    assert set(sys._current_frames()) == before
 
 
 def test_draws_go_on_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     want = host_draw(WORD, (1, 2), 4 * SHARE)
     monkeypatch.setattr("ember_ml.backend.random.threefry.thread_limit", lambda: 2)
 
-    def fail(thread: threading.Thread) -> None:
+    def fail(*arguments: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", fail)
+    monkeypatch.setattr(_thread, "start_new_thread", fail)
     assert np.array_equal(host_draw(WORD, (1, 2), 4 * SHARE), want)
 
 
@@ -213,3 +228,23 @@ def test_without_a_limit_threads_are_as_many_as_cores(setting: str | None, monke
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 5}, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert thread_limit.__wrapped__() == 3
+
+
+def test_jax_has_a_draw_in_the_memory_of_the_host_as_long_as_it_needs_it() -> None:
+    jax = pytest.importorskip("jax")
+    from ember_ml.backend.jax.host_transfer import adopt
+
+    drawn = aligned(1000, np.dtype(np.float32))
+    drawn[:] = 2.0
+    memory, place = weakref.ref(drawn.base), drawn.ctypes.data
+    adopted = adopt(drawn, "cpu")
+    del drawn
+    gc.collect()
+    assert adopted.unsafe_buffer_pointer() == place
+    assert memory() is not None
+    given_away = jax.jit(lambda x: x + 1.0, donate_argnums=0)(adopted)
+    assert adopted.is_deleted()
+    del adopted
+    gc.collect()
+    assert memory() is None
+    assert given_away.tolist() == [3.0] * 1000

@@ -30,10 +30,9 @@ _PLATFORMS = {"gpu": "cuda", "rocm": "cuda"}
 _WIDE = frozenset(dtypes[wide] for wide in (dt.int64, dt.uint64, dt.float64, dt.complex128))
 _on = cache(SingleDeviceSharding)
 _outline = lru_cache(maxsize=256)(ShapedArray)
-_copy_to = partial(
-    xla_client.batched_device_put,
-    host_buffer_semantics=xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
-)
+_Semantics = xla_client.HostBufferSemantics
+_copy_to = partial(xla_client.batched_device_put, host_buffer_semantics=_Semantics.IMMUTABLE_ONLY_DURING_CALL)
+_share_with = partial(xla_client.batched_device_put, host_buffer_semantics=_Semantics.ZERO_COPY)
 
 
 @cache
@@ -108,7 +107,7 @@ def like(x: jax.Array, array: np.ndarray) -> jax.Array:
     return from_host(array, device_of(x))
 
 
-def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> jax.Array:
+def from_host(array: np.ndarray, device: str | None, copy: bool = False, put: Any = _copy_to) -> jax.Array:
     """Copy a NumPy array to JAX."""
     dtype = array.dtype
     if dtype in _WIDE and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
@@ -116,7 +115,15 @@ def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> jax.
     # JAX 0.10: jnp.array compiles a program for each new shape; device_put shares the memory of an aligned array
     default = default_device()
     there = default if device is None else devices()[device]
-    return _copy_to(_outline(array.shape, dtype), _on(there), [array], [there], committed=there is not default)
+    return put(_outline(array.shape, dtype), _on(there), [array], [there], committed=there is not default)
+
+
+def adopt(array: np.ndarray, device: str | None) -> jax.Array:
+    """Return a JAX array in the memory of a NumPy array that nobody else has; if it cannot be, in memory of its own.
+
+    A program to which it is given away does not write to that memory: it takes its own.
+    """
+    return from_host(array, device, put=_share_with)
 
 
 def checked(x: jax.Array, dtype: np.dtype) -> jax.Array:

@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ember_ml.backend.jax.host_transfer import device_named, dtypes, from_host
+from ember_ml.backend.jax.host_transfer import adopt, device_named, dtypes, from_host
 from ember_ml.backend.random.distributions import Variate
 from ember_ml.backend.random.generator import Key, next_key
 from ember_ml.backend.random.lanes import Lanes
 from ember_ml.backend.random.threefry import lane_block, lane_key, signed
 
-__all__ = ["constant", "derive", "draw", "native", "next_key", "order", "takes"]
+__all__ = ["adopt", "constant", "derive", "draw", "native", "next_key", "order", "takes"]
 
 
 def derive(words: jax.Array, number: int) -> jax.Array:

@@ -17,7 +17,7 @@ from ember_ml.backend.random.lanes import Lanes
 from ember_ml.backend.random.threefry import block, lane_block, lane_key, signed
 from ember_ml.core.dtypes import float64
 
-__all__ = ["constant", "derive", "draw", "native", "next_key", "order", "takes", "words_by_ops"]
+__all__ = ["adopt", "constant", "derive", "draw", "native", "next_key", "order", "takes", "words_by_ops"]
 
 
 def derive(words: mx.array, number: int) -> mx.array:
@@ -69,6 +69,9 @@ def _splits_as_known() -> bool:
     known = [block(key, number << 32 | 3 + number) for number in range(3)]
     found: Any = mx.random.split(mx.array(key, dtype=mx.uint32), 3).reshape(-1).tolist()
     return found == [words[half] for half in range(2) for words in known]
+
+
+adopt = from_host  # MLX 0.32: shares no memory with NumPy
 
 
 def constant(compute: Callable[..., Any], device: str | None, *data: Any) -> mx.array:

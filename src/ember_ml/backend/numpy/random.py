@@ -13,7 +13,7 @@ from ember_ml.backend.random.draw import host_draw
 from ember_ml.backend.random.generator import Key, next_key
 from ember_ml.backend.random.threefry import block
 
-__all__ = ["constant", "derive", "draw", "native", "next_key", "order", "takes"]
+__all__ = ["adopt", "constant", "derive", "draw", "native", "next_key", "order", "takes"]
 
 
 def takes(variate: Variate, key: Key, device: str | None) -> bool:
@@ -22,6 +22,10 @@ def takes(variate: Variate, key: Key, device: str | None) -> bool:
 
 def draw(variate: Variate, key: Key, shape: tuple[int, ...], device: str | None) -> np.ndarray:
     return host_draw(variate, key, math.prod(shape)).reshape(shape)
+
+
+def adopt(array: np.ndarray, device: str | None) -> np.ndarray:
+    return array
 
 
 def constant(compute: Callable[..., np.ndarray], device: str | None, *data: Any) -> np.ndarray:

@@ -199,7 +199,8 @@ def draw_changed(
             return library(key[0] << 32 | key[1], shape, dtype, device, *variate.parameters), False
     if own is not None and own.takes(variate, key, device):
         return own.draw(variate, key, shape, device), False
-    return backend.from_host(host_draw(variate, key, math.prod(shape), change).reshape(shape), device), True
+    numbers = host_draw(variate, key, math.prod(shape), change).reshape(shape)
+    return (backend.from_host if own is None else own.adopt)(numbers, device), True
 
 
 def permutation(count: int, device: str | None, seed: SeedLike | None) -> Any:

@@ -130,6 +130,9 @@ def _words(key: Key, blocks: int, device: str | None) -> tuple[torch.Tensor, tor
     return lane_block(first, second, numbers, others, _LANES.keep)
 
 
+adopt = from_host
+
+
 def constant(compute: Callable[..., Any], device: str | None, *data: Any) -> torch.Tensor:
     if not torch.compiler.is_compiling():
         return from_host(compute(*data), device)
