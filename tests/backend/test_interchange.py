@@ -402,6 +402,18 @@ def test_host_casts_refuse_to_drop_the_imaginary_part() -> None:
         cast_host(np.array([1j]), np.dtype("float32"))
 
 
+@pytest.mark.parametrize("largest", [65519.0, 65520.0, np.inf, np.nan])
+def test_many_numbers_become_the_halves_that_numpy_finds_one_by_one(largest: float) -> None:
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
+    ties = np.append((halves[:-1] + halves[1:]) / 2, np.float32(1e-40))
+    ends = [np.nextafter(x, end, dtype=np.float32) for x in (halves, ties) for end in (-np.inf, np.inf)]
+    x = np.concatenate([halves, ties, *ends, np.float32([0.0, largest])])
+    x = np.concatenate([x, -x]).reshape(2, -1)
+    with np.errstate(all="ignore"):
+        want = x.astype(np.float16)
+    assert np.array_equal(cast_host(x, host_dtypes[dt.float16]).view(np.uint16), want.view(np.uint16))
+
+
 @pytest.mark.parametrize("copy", [None, True, False])
 def test_asarray_says_whether_it_copies(copy: bool | None, backend: str) -> None:
     x = ops.ones(3)

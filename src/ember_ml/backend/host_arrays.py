@@ -234,6 +234,8 @@ def cast_host(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return _saturate(array, dtype)
     if array.dtype.char == "e" and dtype.char == "f" and array.size >= _MANY_HALVES:
         return _look_up(array)
+    if array.dtype.char == "f" and dtype.char == "e" and array.size >= _MANY_HALVES:
+        return _round_to_halves(array)
     with np.errstate(all="ignore"):
         return array.astype(dtype)
 
@@ -261,6 +263,49 @@ def _look_up(array: np.ndarray) -> np.ndarray:
     for start in range(0, len(flat), _LOOKED_UP):
         piece = slice(start, start + _LOOKED_UP)
         np.take(table, bits[piece], out=flat[piece], mode="wrap")  # which, unlike "raise", writes there at once
+    return result
+
+
+def _word(value: int) -> np.ndarray:
+    return np.array(value, np.uint32)
+
+
+_MAGNITUDE, _EXPONENT, _SIGN = _word(0x7FFFFFFF), _word(0x7F800000), _word(0x80000000)
+_TOO_LARGE = 65536.0  # for a float16
+_LOST_BITS, _BIAS = _word(13), _word(126 << 10)
+_LEAST_RULER = np.full(_LOOKED_UP, 0.5, np.float32).view(np.uint32)  # NumPy 2.4: thrice as fast as one number
+
+
+def _round_to_halves(array: np.ndarray) -> np.ndarray:
+    """Return many float32 numbers as float16.
+
+    Beside a number 2**13 times as large, its ruler, a number of 24 bits keeps the 11 of a float16, rounded to even; a
+    ruler of 1/2 does it for what is subnormal as float16. The bits of the sum count from those of the ruler.
+    """
+    # NumPy 2.4: converts them one by one, in twice the time
+    result, numbers = np.empty(array.shape, np.float16), array.reshape(-1)
+    halves, memory = result.reshape(-1), np.empty((2, min(_LOOKED_UP, array.size)), np.uint32)
+    for start in range(0, len(numbers), _LOOKED_UP):
+        piece = slice(start, start + _LOOKED_UP)
+        words = numbers[piece].view(np.uint32)
+        x, ruler = memory[:, : len(words)]
+        np.bitwise_and(words, _MAGNITUDE, x)
+        if not x.view(np.float32).max() < _TOO_LARGE:  # NaN, too
+            with np.errstate(all="ignore"):
+                halves[piece] = numbers[piece]
+            continue
+        np.bitwise_and(x, _EXPONENT, ruler)
+        np.add(ruler, _LOST_BITS << 23, ruler)
+        np.maximum(ruler, _LEAST_RULER[: len(ruler)], out=ruler)
+        np.add(x.view(np.float32), ruler.view(np.float32), x.view(np.float32))
+        np.subtract(x, ruler, x)
+        np.right_shift(ruler, _LOST_BITS, ruler)
+        np.add(x, ruler, x)
+        np.subtract(x, _BIAS, x)
+        np.bitwise_and(words, _SIGN, ruler)
+        np.right_shift(ruler, 16, ruler)
+        np.bitwise_or(x, ruler, x)
+        np.copyto(halves[piece].view(np.uint16), x, casting="unsafe")
     return result
 
 

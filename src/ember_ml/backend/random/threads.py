@@ -10,7 +10,7 @@ import contextvars
 import os
 import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 
 __all__ = ["run_in_threads", "thread_limit"]
 
@@ -36,9 +36,9 @@ def run_in_threads(work: Callable[[], None], threads: int) -> None:
     """
     errors: list[BaseException] = []
 
-    def guarded(is_running: _thread.LockType) -> None:
+    def guarded(context: contextvars.Context, is_running: _thread.LockType) -> None:
         try:
-            work()
+            context.run(work)
         except BaseException as error:
             errors.append(error)
         finally:
@@ -50,7 +50,7 @@ def run_in_threads(work: Callable[[], None], threads: int) -> None:
             is_running = _thread.allocate_lock()
             is_running.acquire()
             # threading.Thread would wait until it runs: a twentieth of the time of 200,000 numbers
-            _thread.start_new_thread(partial(contextvars.copy_context().run, guarded, is_running), ())
+            _thread.start_new_thread(guarded, (contextvars.copy_context(), is_running))
             started.append(is_running)
     except RuntimeError:
         pass  # the system gives no more threads, or the interpreter is ending: the others do all of the work
