@@ -84,6 +84,8 @@ def is_channels_first(data_format: str, ndim: int) -> bool:
 
 def per_dimension(value: Any, dimensions: int, name: str, least: int = 1) -> tuple[int, ...]:
     """Return one number for each dimension; a single one is repeated."""
+    if type(value) is int and value >= least:  # as layers have it
+        return (value,) * dimensions
     if isinstance(value, NO_LISTS):
         raise TypeError(f"{name} is an int, or one for each of the {dimensions} dimensions, not {value!r}")
     try:
@@ -139,6 +141,8 @@ def _pairs(
 
 def _explicit(padding: Any, dimensions: int) -> tuple[tuple[int, int], ...]:
     """Padding in numbers: one for all sides, or for each dimension one or a pair (before, after)."""
+    if type(padding) is int and padding >= 0:  # as layers have it
+        return ((padding, padding),) * dimensions
     if isinstance(padding, str):
         known = "'valid', 'same', 'causal' (one dimension only)"
         raise ValueError(f"padding is {known} or numbers of elements, not {padding!r}")
