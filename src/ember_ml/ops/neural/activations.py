@@ -62,7 +62,7 @@ def relu(x: TensorLike) -> Tensor:
     return ops.where(ops.less_equal(x, 0), 0, x)
 
 
-gradient(relu, x=lambda g, r: ops.where(ops.greater(r, 0), g, 0))
+gradient(relu, x=lambda g, r: ops.multiply(g, ops.greater(r, 0)))
 
 
 @derived(REAL)
