@@ -97,3 +97,22 @@ def test_arrays_are_sent_only_to_other_devices(monkeypatch: pytest.MonkeyPatch) 
     assert transfer.from_host(array, "cuda") == ([1.0, 2.0], "cuda")
     for device in (None, "cpu"):
         assert transfer.from_host(array, device).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # by forward mode itself
+def test_a_product_with_a_large_weight_is_seen_by_everything_that_pytorch_does_to_products() -> None:
+    weight, x, bias = torch.randn(512, 256), torch.randn(1, 256), torch.randn(512)
+    with ember_ml.use_backend("torch"):
+        for leaf in (x, weight, bias):
+            leaf.requires_grad_()
+            ops.linear(x, weight, bias).sum().backward()
+            assert leaf.grad is not None
+            leaf.requires_grad_(False)
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+            _, tangent = torch.autograd.forward_ad.unpack_dual(ops.linear(dual, weight, bias))
+        torch.testing.assert_close(tangent[0], weight.sum(1), atol=1e-4, rtol=1e-4)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert ops.linear(x, weight, bias).dtype is torch.bfloat16
+        with torch.autograd.set_grad_enabled(False):
+            torch.testing.assert_close(ops.linear(x, weight, bias), torch.nn.functional.linear(x, weight, bias))

@@ -215,6 +215,21 @@ def test_linear_refuses_shapes_that_do_not_fit(backend: str, kind: str, x: Any, 
         ops.linear(*given)
 
 
+@pytest.mark.parametrize("shape", [(512,), (1, 512), (3, 512), (2, 1, 512), (0, 512)])
+@pytest.mark.parametrize("has_steps", [False, True])
+def test_linear_with_a_large_weight(backend: str, shape: tuple[int, ...], has_steps: bool) -> None:
+    """Libraries may have other kernels for these, which must read steps between elements and be differentiated."""
+    step = 2 if has_steps else 1
+    x, weight, bias = random(shape, "float32", 1), random((256 * step, 512), "float32", 2), random((512,), "float32", 3)
+    of_weight, of_bias = ops.asarray(weight)[::step], ops.asarray(bias)[: 256 * step : step]
+    want = wide(x) @ wide(weight)[::step].T + wide(bias)[: 256 * step : step]
+    _agree(ops.linear(ops.asarray(x), of_weight, of_bias), want, "float32", 64)
+    got = ember_ml.grad(lambda x: ops.sum(ops.linear(x, of_weight, of_bias)))(ops.asarray(x))
+    _agree(got, numpy.broadcast_to(wide(weight)[::step].sum(0), shape), "float32", 64)
+    if shape[0] > 1 and len(shape) > 1:
+        _agree(ember_ml.vmap(lambda row: ops.linear(row, of_weight, of_bias))(ops.asarray(x)), want, "float32", 64)
+
+
 @pytest.mark.parametrize("name", ["linear", "matmul", "dot", "vdot", "vecdot", "inner", "tensordot"])
 @pytest.mark.parametrize(("left", "right"), [("float16", "float32"), ("bfloat16", "float64"), ("float16", "bfloat16")])
 def test_contraction_refuses_to_mix_half_precision(backend: str, name: str, left: str, right: str) -> None:

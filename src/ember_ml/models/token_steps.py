@@ -11,6 +11,7 @@ from ember_ml import ops
 from ember_ml.backend.capabilities import Laziness
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
+from ember_ml.nn.generation import unrecorded
 from ember_ml.tensor.ember_tensor import to_native
 from ember_ml.typing import Tensor
 
@@ -79,7 +80,7 @@ def _compute_tokens(model: Any, start: Start, choose: Callable[[Tensor, int], Te
     batch, laziness = ops.shape(step)[0], active().laziness
     for number in count(1):
         # the range of chosen tokens is known, and to check it would be to wait for them
-        with nullcontext() if laziness is None or number == 1 else laziness.unchecked():
+        with unrecorded(), nullcontext() if laziness is None or number == 1 else laziness.unchecked():
             hidden, state = model.hidden_states(step, mask, state)
             chosen = choose(model.logits(ops.get_item(hidden, (slice(None), -1))), number)
         yield chosen

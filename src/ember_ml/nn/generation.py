@@ -14,7 +14,7 @@ from ember_ml.backend.selection import active
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import IndexLike, Tensor
 
-__all__ = ["check_sampling", "choose_token", "find_token", "generate", "in_use"]
+__all__ = ["check_sampling", "choose_token", "find_token", "generate", "in_use", "unrecorded"]
 
 _COLD = 1e-3
 
@@ -63,7 +63,7 @@ def generate(
     ends = [stop] if isinstance(stop, int) else list(stop)
     rows = ops.reshape(given, (-1, given.shape[-1]))
     stream = ops.random.Generator(seed) if isinstance(seed, int) else seed
-    with in_use(model), _unrecorded():
+    with in_use(model), unrecorded():
         found, state, is_open = [rows], begin(rows.shape[0]), None
         for _ in range(count):
             logits, state = model(found[-1], state=state)
@@ -91,7 +91,7 @@ def in_use(model: Module) -> Iterator[None]:
             module.training = mode
 
 
-def _unrecorded() -> AbstractContextManager[Any]:
+def unrecorded() -> AbstractContextManager[Any]:
     """Return a block for calls that nobody differentiates: tokens have no gradient."""
     gradients = active().gradients
     return nullcontext() if gradients is None or gradients.unrecorded is None else gradients.unrecorded()
