@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ember_ml
-from ember_ml import models, ops
+from ember_ml import models, nn, ops
 from ember_ml.backend import installed_backends
 from ember_ml.backend.selection import active
 from ember_ml.nn.generation import find_token
@@ -301,3 +302,24 @@ def test_prompts_and_stops_of_any_kind(backend: str, written: Writing) -> None:
 def test_cold_texts_are_the_likeliest(temperature: float, backend: str, written: Writing) -> None:
     model = models.load(written("llama").folder)
     assert model.generate([5, 6], 8, temperature=temperature, seed=0, stop=[]) == model.generate([5, 6], 8, stop=[])
+
+
+def test_a_model_that_has_written_is_saved_and_trained_as_before(
+    backend: str, written: Writing, tmp_path: Path
+) -> None:
+    """Writing may order weights in memory as the library's products read them fastest."""
+    folder, tokens = written("llama").folder, [[1, 2, 3]]
+
+    def gradients(model: Any) -> dict[str, Any]:
+        found = nn.value_and_grad(model, lambda: ops.sum(ops.square(model(tokens))))()[1]
+        return {name: ops.to_numpy(value) for name, value in found.items()}
+
+    fresh, model = models.load(folder), models.load(folder)
+    model.generate(tokens, 2, stop=[])
+    model.save(tmp_path / "again")
+    states = [found.state_dict() for found in (fresh, model, models.load(tmp_path / "again"))]
+    for name, value in states[0].items():
+        assert all((ops.to_numpy(state[name]) == ops.to_numpy(value)).all() for state in states)
+    wanted = gradients(fresh)
+    for name, value in gradients(model).items():
+        assert abs(value - wanted[name]).max() <= 1e-4 * abs(wanted[name]).max()

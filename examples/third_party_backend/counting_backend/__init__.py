@@ -31,7 +31,7 @@ gaps: dict[tuple[str, str], str] = {}
 notes: dict[str, str] = {}
 # the capabilities of ember_ml.backend.capabilities: none, so that the portable ways serve
 gradients = tape_kernels = compilation = control_flow = optimizer_kernels = recurrent = None
-random = processes = sharding = device_mesh = laziness = bench_calls = None
+random = processes = sharding = device_mesh = laziness = weight_layout = bench_calls = None
 
 
 def fast_path(op: Any, body: Any) -> FastPath:

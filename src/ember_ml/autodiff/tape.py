@@ -55,6 +55,7 @@ class Tape:
     processes: None = None
     sharding: None = None
     device_mesh: None = None
+    weight_layout: None = None
     laziness: None = None
     bench_calls: None = None
 

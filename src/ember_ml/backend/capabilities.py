@@ -37,6 +37,7 @@ __all__ = [
     "Recurrent",
     "Sharding",
     "TapeKernels",
+    "WeightLayout",
     "deferred",
 ]
 
@@ -363,6 +364,14 @@ class Laziness(Protocol):
 
     def unchecked(self) -> AbstractContextManager[Any]:
         """A block in which indices that this thread uses are clamped, rather than computed to check their range."""
+        ...
+
+
+class WeightLayout(Protocol):
+    """A library whose products read weights faster in another order of their elements in memory."""
+
+    def arrange(self, weight: Any) -> Any:
+        """Return a weight of ``linear`` with the same values in the best order: itself where it has that already."""
         ...
 
 

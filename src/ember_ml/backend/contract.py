@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Recurrent,
         Sharding,
         TapeKernels,
+        WeightLayout,
     )
 else:
     Protocol = object  # making a protocol takes a millisecond, and nothing asks for one at run time
@@ -249,6 +250,8 @@ class Backend(Protocol):
     def device_mesh(self) -> DeviceMesh | None: ...
     @property
     def laziness(self) -> Laziness | None: ...
+    @property
+    def weight_layout(self) -> WeightLayout | None: ...
     @property
     def bench_calls(self) -> BenchCalls | None: ...
 

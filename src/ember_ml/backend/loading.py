@@ -132,6 +132,7 @@ _CAPABILITIES: dict[str, type] = {
     "sharding": capabilities.Sharding,
     "device_mesh": capabilities.DeviceMesh,
     "laziness": capabilities.Laziness,
+    "weight_layout": capabilities.WeightLayout,
     "bench_calls": capabilities.BenchCalls,
 }
 

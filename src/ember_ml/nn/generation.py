@@ -11,10 +11,11 @@ from ember_ml import ops
 from ember_ml.backend.random import distributions
 from ember_ml.backend.random.draw import draw
 from ember_ml.backend.selection import active
+from ember_ml.nn.layers.channel_mixing.linear import Linear
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import IndexLike, Tensor
 
-__all__ = ["check_sampling", "choose_token", "find_token", "generate", "in_use", "unrecorded"]
+__all__ = ["arrange_weights", "check_sampling", "choose_token", "find_token", "generate", "in_use", "unrecorded"]
 
 _COLD = 1e-3
 
@@ -82,6 +83,7 @@ def generate(
 @contextmanager
 def in_use(model: Module) -> Iterator[None]:
     """Put a model into the mode of use for a block, and each of its modules back into its own mode after it."""
+    arrange_weights(model)
     modes = [(module, module.training) for _, module in model.named_modules()]
     model.eval()
     try:
@@ -89,6 +91,19 @@ def in_use(model: Module) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+def arrange_weights(model: Module) -> None:
+    """Let the weights of linear maps lie in memory as the library reads them fastest; their values stay."""
+    backend = active()
+    if backend.weight_layout is None:
+        return
+    for _, module in model.named_modules():
+        if isinstance(module, Linear) and module.is_built:
+            variable = module.variable("weight")
+            value = variable.value
+            if variable.home is backend and not (backend.is_traced(value) or backend.is_recorded(value)):
+                variable.hold(backend.weight_layout.arrange(value))
 
 
 def unrecorded() -> AbstractContextManager[Any]:

@@ -42,7 +42,7 @@ processes = deferred(f"{__name__}.processes")
 device_mesh = deferred(f"{__name__}.device_mesh")
 bench_calls = deferred(f"{__name__}.bench_calls")
 sharding = deferred(f"{__name__}.sharding")
-tape_kernels = laziness = None
+tape_kernels = laziness = weight_layout = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 # JAX 0.10: the dtype of an array is a property in Python around that of its abstract value

@@ -12,7 +12,7 @@ import sys
 from ctypes.util import find_library
 from pathlib import Path
 
-__all__ = ["description", "library"]
+__all__ = ["description", "is_reference", "library"]
 
 
 def _candidates() -> list[str]:
@@ -38,5 +38,8 @@ def _load() -> str | None:
 library = _load()
 """The BLAS that was loaded for MLX, or None if MLX uses its own."""
 
+is_reference = library is None and sys.platform == "linux"
+"""Whether MLX uses the reference BLAS of its wheel."""
+
 _SLOW = "the wheel's own, which is slow: install OpenBLAS (Debian's package libopenblas0)"
-description = library or (_SLOW if sys.platform == "linux" else "the library's own")
+description = library or (_SLOW if is_reference else "the library's own")

@@ -27,7 +27,7 @@ gaps: dict[tuple[str, str], str] = {}
 notes: dict[str, str] = {}
 processes = deferred(f"{__name__}.processes")
 bench_calls = deferred(f"{__name__}.bench_calls")
-gradients = compilation = control_flow = recurrent = sharding = device_mesh = laziness = None
+gradients = compilation = control_flow = recurrent = sharding = device_mesh = laziness = weight_layout = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 

@@ -39,7 +39,7 @@ notes: dict[str, str] = {}
 processes = deferred(f"{__name__}.processes")
 sharding = deferred(f"{__name__}.sharding")
 bench_calls = deferred(f"{__name__}.bench_calls")
-tape_kernels = device_mesh = laziness = None
+tape_kernels = device_mesh = laziness = weight_layout = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 _FAST = FastPath(

@@ -12,7 +12,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.models.causal import CausalModel, DecoderState
-from ember_ml.nn.generation import choose_token
+from ember_ml.nn.generation import arrange_weights, choose_token
 from ember_ml.nn.layers.sequence_mixing.heads import KeyValueCache
 from ember_ml.typing import Tensor
 
@@ -88,6 +88,7 @@ class Batch:
         if self.rows:
             states.append(self._advance(self.rows, [[row.last] for row in self.rows], self._state))
         if self._new:
+            arrange_weights(self._model)  # which another program may have replaced
             states.append(self._advance(self._new, [row.prompt for row in self._new], None))
         self.rows, self._new = [*self.rows, *self._new], []
         if states:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,7 +80,7 @@ def _matmul_in_blocks(x: mx.array, y: mx.array) -> mx.array:
     return result + mx.matmul(left[1], right[1]) if whole < length else result
 
 
-_multiply: Any = _matmul_in_blocks if blas.library is None and sys.platform == "linux" else mx.matmul
+_multiply: Any = _matmul_in_blocks if blas.is_reference else mx.matmul
 matmul = ByDType(_multiply, dict.fromkeys(dt.INTEGERS, _matmul_integers))
 
 
