@@ -84,8 +84,9 @@ def is_channels_first(data_format: str, ndim: int) -> bool:
 
 def per_dimension(value: Any, dimensions: int, name: str, least: int = 1) -> tuple[int, ...]:
     """Return one number for each dimension; a single one is repeated."""
-    if type(value) is int and value >= least:  # as layers have it
-        return (value,) * dimensions
+    given: Any = value
+    if type(given) is int and given >= least:  # as layers have it
+        return (given,) * dimensions
     if isinstance(value, NO_LISTS):
         raise TypeError(f"{name} is an int, or one for each of the {dimensions} dimensions, not {value!r}")
     try:

@@ -247,7 +247,7 @@ def jacobian(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> li
     """Return for each output the derivatives with respect to each leaf, of shape output + leaf."""
     if _has_hooks():
         return _jacobian_by_rows(function, leaves)
-    compute = torch.func.jacrev(function, argnums=tuple(range(len(leaves))))
+    compute: Any = torch.func.jacrev(function, argnums=tuple(range(len(leaves))))
     if _IS_EARLY and "_dynamo" in vars(torch):  # torch 2.11: inside a compiled function the result is 0
         compute = torch.compiler.disable(compute)
     return compute(*leaves)
