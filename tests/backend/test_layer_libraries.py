@@ -60,7 +60,7 @@ def test_sizes_that_pytorch_traces_as_symbols(name: str) -> None:
     ember_ml.set_backend("torch")
     try:
         grown = torch.compile(FUNCTIONS[name], backend="eager", fullgraph=True, dynamic=True)
-        x, w = torch.randn(2, 20, 20, 4), torch.randn(3, 3, 4, 6)
+        x, w = (torch.randn(shape, device=ops.get_default_device()) for shape in ((2, 20, 20, 4), (3, 3, 4, 6)))
         torch.testing.assert_close(grown(x, w), FUNCTIONS[name](x, w))
     finally:
         ember_ml.set_backend("numpy")
