@@ -45,6 +45,7 @@ __all__ = [
     "is_started",
     "key_of",
     "load",
+    "native_dtypes",
     "on_scope",
     "on_switch",
     "open_scope",
@@ -64,6 +65,8 @@ _PACKAGES = {entry.tensors or name: name for name, entry in BUILT_IN.items()} | 
 if "_loaded" not in globals():  # importlib.reload keeps all that was chosen
     _loaded: dict[str, Backend] = {}
     _owners: dict[type, Backend] = {}
+    native_dtypes: dict[str, dict[str, Any]] = {}
+    """The native dtypes by a backend's key and a name: torch 2.12 refuses to compile what hashes objects of ours."""
     _process: Backend | None = None
     _chosen_by: str = ""
     _scopes: ContextVar[tuple[Scope, ...]] = ContextVar("ember_ml_backend", default=())
@@ -98,6 +101,7 @@ def load(name: str) -> Backend:
             _loaded[name] = module
             _owners[module.tensor_type] = module
             known_leaves(module.tensor_type)
+            native_dtypes[module.key] = {dtype.name: native for dtype, native in module.dtypes.items()}
             for native in module.dtypes.values():
                 find_dtype(native)  # remembered now, since traced functions must not remember anything
         return _loaded[name]
