@@ -19,7 +19,7 @@ __all__ = ["float_dtype", "host_mel_weights", "host_window", "mel_weights", "pha
 def float_dtype(dtype: Any) -> dt.EmberDType:
     """Return the dtype of weights, float32 by default; ``TypeError`` for all but real floats."""
     wanted = dt.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
-    if wanted not in dt.FLOATS:
+    if wanted.kind != "float":
         raise TypeError(f"weights are real floats, not {wanted}")
     return wanted
 

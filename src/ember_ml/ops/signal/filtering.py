@@ -60,7 +60,7 @@ def convolve(x: TensorLike, y: TensorLike, mode: str = "full", method: str = "au
 
 
 def _prefers_transforms(x: Tensor, y: Tensor, dtype: dt.EmberDType) -> bool:
-    if dtype not in dt.FLOATS | dt.COMPLEX or gap_reason(active(), "fft", dtype.name):
+    if dtype.kind not in ("float", "complex") or gap_reason(active(), "fft", dtype.name):
         return False
     few = _FEW if len(x.shape) == 1 else _FEW_IN_SEVERAL
     return min(math.prod(x.shape), math.prod(y.shape)) > few
@@ -101,7 +101,7 @@ def fftconvolve(x: TensorLike, y: TensorLike, mode: str = "full", axes: int | Se
     along = tuple(range(len(x.shape))) if axes is None else as_axes(axes, len(x.shape))
     full, start, shape = _modes(tuple(x.shape), tuple(y.shape), mode, along)
     lengths = [_find_fast_length(full[axis]) for axis in along]
-    if dt.as_dtype(x.dtype) in dt.COMPLEX:
+    if dt.as_dtype(x.dtype).kind == "complex":
         spectrum = ops.multiply(ops.fftn(x, lengths, along), ops.fftn(y, lengths, along))
         result = ops.ifftn(spectrum, lengths, along)
     else:
@@ -176,7 +176,7 @@ def resample(x: TensorLike, num: int, axis: int = -1) -> Tensor:
         raise ValueError("a signal without samples cannot be resampled")
     x = ops.moveaxis(x, place, -1)
     if num != samples:
-        of = _resample_complex if dt.as_dtype(x.dtype) in dt.COMPLEX else _resample_real
+        of = _resample_complex if dt.as_dtype(x.dtype).kind == "complex" else _resample_real
         x = ops.multiply(of(x, samples, num), num / samples)
     return ops.moveaxis(x, -1, place)
 

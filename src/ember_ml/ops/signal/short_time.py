@@ -134,7 +134,7 @@ def stft(
             x = ops.pad(x, [(0, 0)] * (len(x.shape) - 1) + [(half, half)], pad_mode)
         frames = ops.multiply(frame(x, frame_length, hop_length), _window(window, frame_length, x))
     if onesided is None:
-        onesided = dt.as_dtype(frames.dtype) not in dt.COMPLEX
+        onesided = dt.as_dtype(frames.dtype).kind != "complex"
     transform = ops.rfft if onesided else ops.fft
     return transform(frames, norm="ortho" if normalized else "backward")
 

@@ -7,13 +7,17 @@ from collections.abc import Callable
 import torch
 
 from ember_ml.backend.common.window_functions import float_dtype, window_weights
-from ember_ml.backend.torch.host_transfer import dtypes
+
+
+def _finish(weights: torch.Tensor, dtype: torch.dtype | None, device: str) -> torch.Tensor:
+    float_dtype(dtype)  # raises where it is none
+    return weights.to(torch.float32 if dtype is None else dtype).to(device)
 
 
 def _make_fixed(shape: str) -> Callable[..., torch.Tensor]:
     def body(window_length: int, periodic: bool, dtype: torch.dtype | None, device: str) -> torch.Tensor:
         weights = window_weights(torch, shape, window_length, periodic)
-        return weights.to(dtypes[float_dtype(dtype)]).to(device)
+        return _finish(weights, dtype, device)
 
     return body
 
@@ -23,7 +27,7 @@ def _make_adjustable(shape: str) -> Callable[..., torch.Tensor]:
         window_length: int, parameter: float, periodic: bool, dtype: torch.dtype | None, device: str
     ) -> torch.Tensor:
         weights = window_weights(torch, shape, window_length, periodic, parameter)
-        return weights.to(dtypes[float_dtype(dtype)]).to(device)
+        return _finish(weights, dtype, device)
 
     return body
 
