@@ -89,12 +89,13 @@ def test_pytorch_convolutions_keep_single_precision_on_nvidia_gpus() -> None:
     ember_ml.backend.load("torch")
     assert torch.backends.cudnn.allow_tf32 is False
     if torch.cuda.is_available():
+        torch.manual_seed(0)
         x, kernel = torch.rand(2, 32, 32, 64, dtype=torch.float64), torch.rand(3, 3, 64, 64, dtype=torch.float64)
         with ember_ml.use_backend("torch"):
             want = ops.conv(x, kernel)
             got = ops.conv(x.float().cuda(), kernel.float().cuda())
         # seen on an H200: 1.7e-6, and 6.1e-5 by TF32, which has 10 bits of each factor
-        assert ((got.cpu() - want) / want).abs().max() < 1e-5
+        assert ((got.cpu() - want) / want).abs().max() < 3e-6
 
 
 def test_rotation_is_that_of_mlx() -> None:

@@ -110,12 +110,19 @@ def test_quotients_by_fewer_divisors_are_exact_to_the_last_bit(backend: str, dty
     compiled = ember_ml.compile(ops.divide) if backend != "torch" else ops.divide
     assert ops.all(ops.equal(ops.divide(x, column), expected))
     assert ops.all(ops.equal(compiled(x, column), expected))
+    rows = ops.stack([ops.divide(x, divisor) for divisor in divisors])
+    assert ops.all(ops.equal(rows, expected))
     rows = ops.stack([EmberTensor(x) / ops.array(divisor, dtype=dtype) for divisor in divisors])
     assert ops.all(ops.equal(rows, expected))
-    rows = ops.stack([ops.divide(x, divisor) for divisor in divisors])
-    if backend == "torch" and ops.get_device(x).startswith("cuda"):  # PyTorch multiplies by a number's reciprocal there
-        rows = ops.nextafter(rows, expected)  # so it may be one step away
-    assert ops.all(ops.equal(rows, expected))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients_of_numbers_by_portable_tensors_are_exact_to_the_last_bit(backend: str, dtype: str) -> None:
+    divisors = [3.0, 7.0, 41.0, 49.0]
+    x = EmberTensor(divisors, dtype=dtype)
+    for number in (1.0, 3.0, 49.0, 123, -49.0):
+        expected = ops.cast(ops.array([number / d for d in divisors], dtype="float64"), dtype)
+        assert ops.all(ops.equal(number / x, expected))
 
 
 def test_neighbours_of_halves(backend: str) -> None:

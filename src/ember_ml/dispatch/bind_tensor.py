@@ -41,7 +41,12 @@ _SYMBOLS = {
     **{"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"},
     **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
 }
-_REFLECTED = {"sub", "truediv"}
+_REFLECTED = {
+    "sub": "other - self._array",
+    # torch 2.13: its operator multiplies the reciprocal of the tensor by the number, so that 49 / 7 is more than 7
+    "truediv": "other / self._array if _body is _DIRECT "
+    "else _body(_NUMBER(other, self._array, _kind.backend), self._array)",
+}
 
 # Generated names begin with an underscore. A slot of a kind is None where dispatch must compute the op. These lines
 # take the place of each RETURN.
@@ -95,9 +100,10 @@ def {method}(self, other):
 _REFLECTED_SOURCE = """
 def {method}(self, other):
     _kind = self._kind
-    if (type(other) is float or type(other) is int) and _kind.weak:
+    _body = _kind.{op}
+    if _body is not None and _kind.weak and (type(other) is float or type(other) is int):
         try:
-            _result = other {symbol} self._array
+            _result = {symbol}
             RETURN
         except Exception as _error:
             return _RECOVER(_OP, (other, self), _kind.backend, _error)
@@ -201,7 +207,7 @@ def _native_dtype(tensor: EmberTensor) -> Any:
 
 def _bind(method: str, op: Op, source: str, symbol: str = "") -> None:
     namespace = {
-        "_DIRECT": getattr(operator, method, None),
+        "_DIRECT": getattr(operator, method, None) or getattr(operator, f"__{method[3:]}", None),  # __rsub__: __sub__
         "_FINISH": finish,
         "_IS_SHARED": is_shared,
         "_FUNCTION": FunctionType,
@@ -241,7 +247,7 @@ def _bind_operators() -> None:
         if short in _COMMUTATIVE:
             _bind(f"__r{short}__", OPS[name], _BINARY_SOURCE, _SYMBOLS[short])
         elif short in _REFLECTED:
-            _bind(f"__r{short}__", OPS[name], _REFLECTED_SOURCE, _SYMBOLS[short])
+            _bind(f"__r{short}__", OPS[name], _REFLECTED_SOURCE, _REFLECTED[short])
         else:
             _bind(f"__r{short}__", OPS[name], _REFLECTED_SLOW_SOURCE)
 

@@ -82,8 +82,12 @@ def scan(
     length: int,
     reverse: bool,
 ) -> tuple[Sequence[torch.Tensor], Any]:
-    if _LOSES_GRADIENTS:
-        return _scan_unrolled(step, leaves, xs, length, reverse)
+    if _LOSES_GRADIENTS:  # so each step is written into the program
+        last, rows = list(leaves), []
+        for place in reversed(range(length)) if reverse else range(length):
+            last, y = step(last, [x[place] for x in xs])
+            rows.append(y)
+        return last, map_tree(lambda *parts: torch.stack(parts), *(reversed(rows) if reverse else rows))
     # torch 2.13: scan needs at least one carried tensor, one input and one output
     nothing = torch.zeros((), device=next((x.device for x in (*leaves, *xs)), None))
     parts = [nothing.expand(length), *xs]
@@ -94,19 +98,3 @@ def scan(
 
     carry, (_, ys) = torch_scan(counted, _clone_all([nothing, *leaves]), parts, dim=0, reverse=reverse)
     return carry[1:], _restore_output(ys)
-
-
-def _scan_unrolled(
-    step: Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor]], tuple[list[torch.Tensor], Any]],
-    leaves: Sequence[torch.Tensor],
-    xs: Sequence[torch.Tensor],
-    length: int,
-    reverse: bool,
-) -> tuple[Sequence[torch.Tensor], Any]:
-    """Do the same, each step written into the program."""
-    carry, rows = list(leaves), []
-    for place in reversed(range(length)) if reverse else range(length):
-        carry, y = step(carry, [x[place] for x in xs])
-        rows.append(y)
-    ys = map_tree(lambda *parts: torch.stack(parts), *(reversed(rows) if reverse else rows))
-    return carry, ys

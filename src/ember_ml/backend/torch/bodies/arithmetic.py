@@ -28,7 +28,6 @@ def _by_parts(native: Body) -> dict[EmberDType, Body]:
 add = ByDType(torch.add, unsigned(torch.add) | _by_parts(torch.add))
 subtract = ByDType(torch.subtract, unsigned(torch.subtract) | _by_parts(torch.subtract))
 multiply = ByDType(torch.multiply, unsigned(torch.multiply))
-divide = torch.divide
 square = ByDType(torch.square, unsigned(torch.square))
 reciprocal = torch.reciprocal
 negative = ByDType(torch.negative, unsigned(torch.negative))
@@ -36,6 +35,15 @@ positive = torch.positive
 abs = ByDType(torch.abs, dict.fromkeys(dt.UNSIGNED, torch.positive))
 maximum = ByDType(torch.maximum, ordered(torch.maximum))
 minimum = ByDType(torch.minimum, ordered(torch.minimum))
+
+
+def _divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.divide(x, y)
+
+
+# torch 2.11 on CUDA: multiplies by the reciprocal of a number, so that 49 / 49 is less than 1. A function of Python's
+# gets tensors only; PyTorch's own gets numbers too, which is quicker
+divide = _divide if torch.cuda.device_count() else torch.divide
 
 
 def _is_differentiated(x: torch.Tensor, y: torch.Tensor) -> bool:
