@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -51,10 +50,6 @@ def test_a_rule_may_take_gradients_itself(backend: str) -> None:
 
 @pytest.mark.parametrize("transform", [ops.grad, ops.jacobian])
 def test_a_compiled_gradient_follows_the_rule(transform: Any, backend: str) -> None:
-    is_early = backend == "torch" and version("torch") < "2.12"
-    if is_early and transform is ops.jacobian and ops.get_default_device() != "cpu":
-        pytest.skip("torch 2.11: its programs for CUDA do not run inside of its own jacobian")
-
     @ops.custom_gradient
     def double(x: Any) -> Any:
         return x * 2.0, lambda g: g * 5.0

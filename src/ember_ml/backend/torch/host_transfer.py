@@ -87,7 +87,10 @@ def _saturate(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def scalar(value: Any, dtype: torch.dtype, device: str | None) -> torch.Tensor:
-    return torch.tensor(value, dtype=dtype, device=device)
+    if device is None or device == "cpu" or torch.compiler.is_compiling():
+        return torch.tensor(value, dtype=dtype, device=device)
+    # torch 2.11 on CUDA: a tensor that is made there waits for everything that the device has to do before it
+    return torch.tensor(value, dtype=dtype, device="cpu").to(device, non_blocking=True)
 
 
 def as_shared_array(x: torch.Tensor) -> np.ndarray | None:
