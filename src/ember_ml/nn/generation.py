@@ -99,8 +99,9 @@ def arrange_weights(model: Module) -> None:
     if backend.weight_layout is None:
         return
     for _, module in model.named_modules():
-        if isinstance(module, Linear) and module.is_built:
-            variable = module.variable("weight")
+        # that of a user's class may be computed, and that of a new layer is not there yet
+        variable = dict(module.own_variables()).get("weight") if isinstance(module, Linear) else None
+        if variable is not None:
             value = variable.value
             if variable.home is backend and not (backend.is_traced(value) or backend.is_recorded(value)):
                 variable.hold(backend.weight_layout.arrange(value))
