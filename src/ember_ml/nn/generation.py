@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, SupportsIndex
 
 from ember_ml import ops
 from ember_ml.backend.random import distributions
@@ -61,8 +61,12 @@ def generate(
     begin = getattr(model, "initial_state", None)
     if begin is None:
         raise TypeError(f"{type(model).__name__} cannot generate: it has no initial_state(batch), which begins a text")
-    ends = [stop] if isinstance(stop, int) else list(stop)
+    last: Any = stop
+    ends = [last] if isinstance(last, SupportsIndex) and not ops.ndim(last) else list(last)
     rows = ops.reshape(given, (-1, given.shape[-1]))
+    dtype = ops.dtype(rows)
+    if dtype.kind in ("int", "uint") and dtype.bits < 32:  # it need not hold each token that is drawn
+        rows = ops.cast(rows, "int64")
     stream = ops.random.Generator(seed) if isinstance(seed, int) else seed
     with in_use(model), unrecorded():
         found, state, is_open = [rows], begin(rows.shape[0]), None
