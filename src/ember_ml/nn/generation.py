@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 from ember_ml import ops
 from ember_ml.backend.random import distributions
@@ -61,8 +61,8 @@ def generate(
     begin = getattr(model, "initial_state", None)
     if begin is None:
         raise TypeError(f"{type(model).__name__} cannot generate: it has no initial_state(batch), which begins a text")
-    last: Any = stop
-    ends = [last] if isinstance(last, SupportsIndex) and not ops.ndim(last) else list(last)
+    is_one = isinstance(stop, SupportsIndex) and not ops.ndim(stop)
+    ends: list[Any] = [stop] if is_one else list(cast(Iterable[int], stop))
     rows = ops.reshape(given, (-1, given.shape[-1]))
     dtype = ops.dtype(rows)
     if dtype.kind in ("int", "uint") and dtype.bits < 32:  # it need not hold each token that is drawn
