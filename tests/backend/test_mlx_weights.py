@@ -42,3 +42,21 @@ def test_a_model_in_use_is_arranged_and_one_that_is_trained_is_not(monkeypatch: 
         assert memoryview(model[0].weight).strides == ((4, 12) if mx.default_device() == mx.cpu else (16, 4))
         gradients = nn.value_and_grad(model, write)()[1]
         assert gradients["0.weight"].shape == (3, 4)
+
+
+class _Normed(nn.Linear):
+    """A linear map whose weight is computed, and not a parameter."""
+
+    def build(self, shape: tuple[int, ...]) -> None:
+        self.add_parameter("direction", (self.outputs, shape[-1]))
+
+    def forward(self, x: Any) -> Any:
+        return ops.linear(x, ops.divide(self.direction, ops.norm(self.direction)))
+
+
+def test_linear_maps_without_a_weight_of_their_own_are_used_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ember_ml.use_backend("mlx"):
+        monkeypatch.setattr(ember_ml.backend.load("mlx"), "weight_layout", layout)
+        model = nn.Sequential(_Normed(4, 3), nn.Linear(2))
+        with in_use(model):
+            assert ops.shape(model(ops.ones((1, 4)))) == (1, 2)

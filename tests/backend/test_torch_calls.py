@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -115,4 +116,46 @@ def test_a_product_with_a_large_weight_is_seen_by_everything_that_pytorch_does_t
         with torch.autocast("cpu", torch.bfloat16):
             assert ops.linear(x, weight, bias).dtype is torch.bfloat16
         with torch.autograd.set_grad_enabled(False):
-            torch.testing.assert_close(ops.linear(x, weight, bias), torch.nn.functional.linear(x, weight, bias))
+            want = (x.double() @ weight.double().T + bias.double()).float()
+            torch.testing.assert_close(ops.linear(x, weight, bias), want, atol=1e-4, rtol=0)
+
+
+class _Wrapped(torch.Tensor):
+    """A weight that is stored in another way, as quantizing packages have it: it knows ``linear`` alone."""
+
+    @staticmethod
+    def __new__(cls: Any, stored: Any) -> Any:
+        return torch.Tensor._make_wrapper_subclass(cls, stored.shape, dtype=torch.float32)
+
+    def __init__(self, stored: Any) -> None:
+        self.stored = stored
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function is torch.nn.functional.linear:
+            return function(args[0], args[1].stored.float(), *args[2:])
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError(function)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta", "ignore:.torch.jit.trace. is deprecated")
+def test_large_weights_of_every_kind_that_pytorch_multiplies_by() -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    weight, x, bias = torch.randn(512, 256), torch.randn(3, 256), torch.randn(512)
+    want = torch.nn.functional.linear(x, weight, bias)
+    with ember_ml.use_backend("torch"):
+        torch.testing.assert_close(ops.linear(x, weight.to_sparse_csr(), bias), want, atol=1e-4, rtol=1e-4)
+        in_halves = torch.nn.functional.linear(x, weight.half().float(), bias)
+        torch.testing.assert_close(ops.linear(x, _Wrapped(weight.half()), bias), in_halves)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", torch.jit.TracerWarning)
+            traced = torch.jit.trace(lambda x: ops.linear(x, weight, bias), x)
+        torch.testing.assert_close(traced(x[:1]), want[:1], atol=1e-4, rtol=1e-4)
+        with FlopCounterMode(display=False) as counter:
+            ops.linear(x, weight, bias)
+        assert counter.get_total_flops() == 2 * 3 * 256 * 512

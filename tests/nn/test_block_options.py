@@ -264,6 +264,23 @@ def test_tokens_that_end_a_text(backend: str) -> None:
     assert ops.to_numpy(nn.generate(model, [[0], [2]], 9, 0.0, stop=4)).tolist() == [[0, 1, 2, 3, 4], [2, 3, 4, 4, 4]]
     assert ops.to_numpy(nn.generate(model, [0], 9, 0.0, stop=[3, 5])).tolist() == [0, 1, 2, 3]
     assert ops.to_numpy(nn.generate(model, [0], 2, 0.0, stop=[3, 5])).tolist() == [0, 1, 2]
+    for stop in (ops.asarray([3, 4])[0], ops.to_numpy([3, 4])[0], ops.asarray([3, 5]), {3}, iter([3])):
+        assert ops.to_numpy(nn.generate(model, [0], 9, 0.0, stop=stop)).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("narrow", ["uint8", "int8", "int16"])
+def test_tokens_that_the_dtype_of_the_prompt_cannot_hold(backend: str, narrow: str) -> None:
+    last = 40_000
+
+    class Last(nn.Module):
+        def initial_state(self, batch: int) -> int:
+            return 0
+
+        def forward(self, tokens: Any, state: int) -> Any:
+            return ops.one_hot(ops.full(ops.shape(tokens), last), last + 1), state
+
+    found = nn.generate(Last(), ops.array([1, 2], dtype=narrow), 2, 0.0)
+    assert ops.to_numpy(found).tolist() == [1, 2, last, last]
 
 
 def test_what_cannot_generate_is_told(backend: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 from ember_ml import ops
 from ember_ml.backend.random import distributions
@@ -61,8 +61,12 @@ def generate(
     begin = getattr(model, "initial_state", None)
     if begin is None:
         raise TypeError(f"{type(model).__name__} cannot generate: it has no initial_state(batch), which begins a text")
-    ends = [stop] if isinstance(stop, int) else list(stop)
+    is_one = isinstance(stop, SupportsIndex) and not ops.ndim(stop)
+    ends: list[Any] = [stop] if is_one else list(cast(Iterable[int], stop))
     rows = ops.reshape(given, (-1, given.shape[-1]))
+    dtype = ops.dtype(rows)
+    if dtype.kind in ("int", "uint") and dtype.bits < 32:  # it need not hold each token that is drawn
+        rows = ops.cast(rows, "int64")
     stream = ops.random.Generator(seed) if isinstance(seed, int) else seed
     with in_use(model), unrecorded():
         found, state, is_open = [rows], begin(rows.shape[0]), None
@@ -99,8 +103,9 @@ def arrange_weights(model: Module) -> None:
     if backend.weight_layout is None:
         return
     for _, module in model.named_modules():
-        if isinstance(module, Linear) and module.is_built:
-            variable = module.variable("weight")
+        # that of a user's class may be computed, and that of a new layer is not there yet
+        variable = dict(module.own_variables()).get("weight") if isinstance(module, Linear) else None
+        if variable is not None:
             value = variable.value
             if variable.home is backend and not (backend.is_traced(value) or backend.is_recorded(value)):
                 variable.hold(backend.weight_layout.arrange(value))

@@ -61,6 +61,7 @@ _LONG, _BLOCK, _FEW = 1 << 15, 1 << 12, 1 << 10
 _LARGE = 1 << 17  # from so many weights on, calling oneDNN costs less than what it saves
 _HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 _ONEDNN_LINEAR: Any = torch.ops.mkldnn._linear_pointwise if _HAS_ONEDNN else None
+_OWN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 
 def _loses_digits() -> bool:
@@ -105,16 +106,22 @@ def _is_for_onednn(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | N
     With a few rows it reads the weight 1.3 to 3 times as fast as MKL, which ``functional.linear`` asks; with many
     it takes 0.7 to 1 of MKL's time (torch 2.13 on an AMD processor with AVX-512).
     """
+    tensors = [x, weight] if bias is None else [x, weight, bias]
     if not _HAS_ONEDNN or x.dtype is not torch.float32 or x.device.type != "cpu" or x.shape[-1:] != weight.shape[-1:]:
         return False
-    # torch 2.13: it has no derivative, loses the tangents of forward mode, and reads past a bias with strides
-    if torch.is_grad_enabled() and (
-        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
-    ):
+    if not torch.backends.mkldnn.enabled or torch.is_autocast_enabled("cpu"):
         return False
-    if not weight.is_contiguous() or not (bias is None or bias.is_contiguous()) or torch.is_autocast_enabled("cpu"):
+    # torch 2.13: it has no derivative, loses the tangents of forward mode, is unknown to subclasses (DTensor, weights
+    # quantized by torchao), to modes (FlopCounterMode) and to torch.jit.trace, takes no sparse weight, and reads past
+    # a bias with strides
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return False
-    return forward_ad._current_level < 0 and not is_inside_transform()
+    if any(type(tensor) not in _OWN_TYPES or tensor.layout is not torch.strided for tensor in tensors):
+        return False
+    if not all(tensor.is_contiguous() for tensor in tensors[1:]):
+        return False
+    is_watched = torch._C._len_torch_dispatch_stack() or torch.jit.is_tracing()
+    return forward_ad._current_level < 0 and not is_watched and not is_inside_transform()
 
 
 def _linear_integers(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
