@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ember_ml
@@ -14,7 +15,7 @@ from tests.test_examples import EXAMPLES, load
 pytest.importorskip("torch")
 nanogpt: Any = pytest.importorskip("tests.reference.nanogpt")
 
-VOCABULARY, UPDATES = 29, 12
+VOCABULARY = 29
 
 
 @cache
@@ -22,12 +23,12 @@ def recipe() -> Any:
     return load("nanogpt")
 
 
-def make_batches() -> list[tuple[Any, Any]]:
-    length, count = recipe().LENGTH, UPDATES * recipe().ACCUMULATE
-    numbers = [(i * i * 7 + i // 5) % VOCABULARY for i in range(count * 2 * length + 1)]
-    rows = [numbers[start : start + length + 1] for start in range(0, count * 2 * length, length)]
-    pairs = [rows[i : i + 2] for i in range(0, len(rows), 2)]
-    return [([row[:-1] for row in pair], [row[1:] for row in pair]) for pair in pairs]
+def make_batches(updates: int, size: int) -> list[tuple[Any, Any]]:
+    length, count = recipe().LENGTH, updates * recipe().ACCUMULATE * size
+    numbers = [(i * i * 7 + i // 5) % VOCABULARY for i in range(count * length + 1)]
+    rows = [numbers[start : start + length + 1] for start in range(0, count * length, length)]
+    batches = [rows[i : i + size] for i in range(0, len(rows), size)]
+    return [([row[:-1] for row in batch], [row[1:] for row in batch]) for batch in batches]
 
 
 @cache
@@ -38,17 +39,19 @@ def make_weights() -> dict[str, Any]:
     return {name: x.copy() for name, x in made.items()}
 
 
-def train(precision: str | None) -> list[float]:
-    trainer = recipe().make_trainer(VOCABULARY, UPDATES, precision=precision, progress=False)
+def train(precision: str | None, updates: int, size: int) -> Any:
+    """Return the losses of each update, one for each batch of which its gradients are the mean."""
+    trainer = recipe().make_trainer(VOCABULARY, updates, precision=precision, progress=False)
     trainer.model.load_state_dict(make_weights(), strict=False)
-    batches = [(ops.array(x), ops.array(y)) for x, y in make_batches()]
-    return list(trainer.fit(batches)["loss"])
+    batches = [(ops.array(x), ops.array(y)) for x, y in make_batches(updates, size)]
+    return np.reshape(trainer.fit(batches)["loss"], (updates, recipe().ACCUMULATE))
 
 
 @cache
-def wanted(precision: str | None) -> list[float]:
-    batches = make_batches()
-    return nanogpt.train(make_weights(), batches, UPDATES, recipe().ACCUMULATE, recipe().RATE, precision)
+def train_by_pytorch(precision: str | None, updates: int, size: int) -> Any:
+    batches = make_batches(updates, size)
+    losses = nanogpt.train(make_weights(), batches, updates, recipe().ACCUMULATE, recipe().RATE, precision)
+    return np.reshape(losses, (updates, recipe().ACCUMULATE))
 
 
 def test_the_example_has_under_60_lines() -> None:
@@ -56,13 +59,26 @@ def test_the_example_has_under_60_lines() -> None:
 
 
 def test_losses_are_those_of_plain_pytorch(backend: str) -> None:
-    found = train(None)
-    assert found[-1] < found[0] - 0.1
-    assert found == pytest.approx(wanted(None), abs=1e-4)
+    found = train(None, 12, 2)
+    assert found[-1, -1] < found[0, 0] - 0.1
+    np.testing.assert_allclose(found, train_by_pytorch(None, 12, 2), rtol=0, atol=1e-4)
 
 
-def test_losses_in_bfloat16_stay_near_those_of_float32_and_of_torch_autocast(backend: str) -> None:
-    """bfloat16 has 8 bits: libraries round sums at other places, and the losses differ in the third digit."""
-    found = train("bfloat16")
-    assert found == pytest.approx(wanted(None), abs=0.02)
-    assert found == pytest.approx(wanted("bfloat16"), abs=0.02)
+def test_losses_in_bfloat16_are_those_of_torch_autocast(backend: str) -> None:
+    """In batches of the recipe's size, each update within 5e-5 of PyTorch, and so within 1e-4 of the other backends.
+
+    Before the first update the weights are equal, and a loss differs by single roundings alone: PyTorch rounds the
+    probabilities of attention, no backend here does.
+    """
+    found, wanted = train("bfloat16", 6, recipe().BATCH_SIZE), train_by_pytorch("bfloat16", 6, recipe().BATCH_SIZE)
+    np.testing.assert_allclose(found[0], wanted[0], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(found.mean(1), wanted.mean(1), rtol=0, atol=5e-5)
+
+
+@pytest.mark.long
+def test_losses_in_bfloat16_stay_as_near_to_torch_autocast_as_that_to_itself(backend: str) -> None:
+    """Roundings grow: with one or the other of PyTorch's own attention kernels, its losses differ by 6e-4."""
+    found, wanted = train("bfloat16", 60, recipe().BATCH_SIZE), train_by_pytorch("bfloat16", 60, recipe().BATCH_SIZE)
+    assert found[-1].mean() < found[0].mean() - 0.9
+    np.testing.assert_allclose(found[:12].mean(1), wanted[:12].mean(1), rtol=0, atol=5e-5)
+    np.testing.assert_allclose(found.mean(1), wanted.mean(1), rtol=0, atol=1e-3)

@@ -163,7 +163,13 @@ def sigmoid(x: TensorLike) -> Tensor:
     return ops.divide(ops.where(is_negative, small, 1), ops.add(small, 1))
 
 
-gradient(sigmoid, x=lambda g, r: ops.multiply(g, ops.multiply(r, ops.subtract(1.0, r))))
+def _sigmoid_vjp(g: Tensor, r: Tensor) -> Tensor:
+    if is_half(g):
+        return in_float32(_sigmoid_vjp, g, r)
+    return ops.multiply(g, ops.multiply(r, ops.subtract(1.0, r)))
+
+
+gradient(sigmoid, x=_sigmoid_vjp)
 
 
 @derived(REAL_FLOATING)
@@ -203,13 +209,15 @@ def silu(x: TensorLike) -> Tensor:
     return ops.multiply(x, sigmoid(x))
 
 
-def _silu_slope(r: Tensor, x: Tensor) -> Tensor:
-    """Return ``s + x * s * (1 - s)``, where ``s`` is the sigmoid and ``x * s`` the result."""
+def _silu_vjp(g: Tensor, r: Tensor, x: Tensor) -> Tensor:
+    """Multiply by ``s + x * s * (1 - s)``, where ``s`` is the sigmoid and ``x * s`` the result."""
+    if is_half(g):  # the result was rounded
+        return in_float32(lambda g, x: _silu_vjp(g, silu(x), x), g, x)
     chance = sigmoid(x)
-    return ops.add(chance, ops.multiply(r, ops.subtract(1.0, chance)))
+    return ops.multiply(g, ops.add(chance, ops.multiply(r, ops.subtract(1.0, chance))))
 
 
-gradient(silu, x=lambda g, r, x: ops.multiply(g, _silu_slope(r, x)))
+gradient(silu, x=_silu_vjp)
 
 
 @derived(REAL_FLOATING)
@@ -248,9 +256,13 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     return ops.multiply(x, ops.multiply(ops.erfc(ops.multiply(x, -math.sqrt(0.5))), 0.5))
 
 
+def _gelu_vjp(g: Tensor, x: Tensor, approximate: bool) -> Tensor:
+    if is_half(g):
+        return in_float32(_gelu_vjp, g, x, approximate)
+    return ops.multiply(g, _gelu_slope(x, approximate))
+
+
 def _gelu_slope(x: Tensor, approximate: bool) -> Tensor:
-    if is_half(x):
-        return in_float32(_gelu_slope, x, approximate)
     if not approximate:
         chance = ops.multiply(ops.erfc(ops.multiply(x, -math.sqrt(0.5))), 0.5)
         density = ops.multiply(ops.exp(ops.multiply(ops.square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
@@ -264,7 +276,7 @@ def _gelu_slope(x: Tensor, approximate: bool) -> Tensor:
     return ops.add(gate, ops.multiply(near, bend))
 
 
-gradient(gelu, x=lambda g, x, approximate: ops.multiply(g, _gelu_slope(x, approximate)))
+gradient(gelu, x=_gelu_vjp)
 
 
 @derived(REAL_FLOATING)
@@ -350,6 +362,8 @@ def softplus(x: TensorLike) -> Tensor:
     >>> ops.to_numpy(ops.softplus([100.0, float("-inf")])).tolist()
     [100.0, 0.0]
     """
+    if is_half(x):
+        return in_float32(softplus, x)
     return ops.logaddexp(x, 0.0)
 
 
@@ -419,9 +433,13 @@ def softmax(x: TensorLike, axis: AxisLike | None = -1) -> Tensor:
     return ops.divide(powers, ops.sum(powers, axis=axis, keepdims=True))
 
 
-gradient(
-    softmax, x=lambda g, r, axis: ops.multiply(r, ops.subtract(g, ops.sum(ops.multiply(g, r), axis, keepdims=True)))
-)
+def _softmax_vjp(g: Tensor, r: Tensor, axis: AxisLike | None) -> Tensor:
+    if is_half(g):
+        return in_float32(_softmax_vjp, g, r, axis)
+    return ops.multiply(r, ops.subtract(g, ops.sum(ops.multiply(g, r), axis, keepdims=True)))
+
+
+gradient(softmax, x=_softmax_vjp)
 
 
 @derived(REAL_FLOATING)
@@ -438,7 +456,13 @@ def log_softmax(x: TensorLike, axis: AxisLike | None = -1) -> Tensor:
     return ops.subtract(below, ops.log(ops.sum(ops.exp(below), axis=axis, keepdims=True)))
 
 
-gradient(log_softmax, x=lambda g, r, axis: ops.subtract(g, ops.multiply(ops.exp(r), ops.sum(g, axis, keepdims=True))))
+def _log_softmax_vjp(g: Tensor, r: Tensor, axis: AxisLike | None) -> Tensor:
+    if is_half(g):
+        return in_float32(_log_softmax_vjp, g, r, axis)
+    return ops.subtract(g, ops.multiply(ops.exp(r), ops.sum(g, axis, keepdims=True)))
+
+
+gradient(log_softmax, x=_log_softmax_vjp)
 
 
 @derived(REAL_FLOATING)

@@ -13,6 +13,7 @@ from jax import lax
 
 from ember_ml.backend.common.einsum import read_subscripts
 from ember_ml.backend.common.linalg import check_linear
+from ember_ml.backend.jax.half_precision import HALVES
 from ember_ml.backend.jax.jitting import jitted, static
 
 _HIGHEST = lax.Precision.HIGHEST
@@ -38,8 +39,37 @@ def outer(x: jax.Array, y: jax.Array) -> jax.Array:
 @jitted
 def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None) -> jax.Array:
     check_linear(weight, bias)
+    if bias is not None and x.dtype in HALVES:
+        return _linear_half(x, weight, bias)
     product = jnp.matmul(x, weight.T, precision=_HIGHEST)
     return product if bias is None else product + bias
+
+
+@jax.custom_jvp
+def _linear_half(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+    """Multiply and add in float32, rounded once; the gradient of the bias is summed in float32 too."""
+    # JAX 0.10 on the CPU: rounds the product before the bias is added, and every step of the sum of a gradient. On GPUs
+    # the product and the addition are one kernel, which a product in float32 would not be.
+    return lax.platform_dependent(x, weight, bias, cpu=_linear_in_float32, default=_linear_in_half)
+
+
+def _linear_in_float32(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+    product = jnp.matmul(x, weight.T, precision=_HIGHEST, preferred_element_type=jnp.float32)
+    return (product + bias.astype(jnp.float32)).astype(x.dtype)
+
+
+def _linear_in_half(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+    return jnp.matmul(x, weight.T, precision=_HIGHEST) + bias
+
+
+@_linear_half.defjvp
+def _(primals: tuple[jax.Array, ...], tangents: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+    x, weight, bias = primals
+    by_x, by_weight, by_bias = tangents
+    result = _linear_half(x, weight, bias)
+    tangent = jnp.matmul(by_x, weight.T, precision=_HIGHEST) + jnp.matmul(x, by_weight.T, precision=_HIGHEST)
+    wide = jnp.broadcast_to(by_bias.astype(jnp.float32), result.shape)  # transposed, this is a sum in float32
+    return result, tangent + wide.astype(result.dtype)
 
 
 def einsum(subscripts: str, operands: Sequence[jax.Array]) -> jax.Array:
