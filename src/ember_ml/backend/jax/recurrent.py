@@ -34,12 +34,7 @@ def run(
 
 @static(0, 4, 5)
 def _run(
-    kind: str,
-    x: jax.Array,
-    state: list[jax.Array],
-    weights: list[jax.Array],
-    has_bias: bool,
-    directions: int,
+    kind: str, x: jax.Array, state: list[jax.Array], weights: list[jax.Array], has_bias: bool, directions: int
 ) -> tuple[jax.Array, list[jax.Array]]:
     count = 4 if has_bias else 2
     x, carries = jnp.swapaxes(x, 0, 1), []

@@ -98,5 +98,4 @@ def _by_formula(
     query: Array, key: Array, value: Array, bias: Given, mask: Given, scale: float, is_causal: bool
 ) -> Array:
     mask = _with_past(mask, query.shape[1], key.shape[1]) if is_causal else mask
-    wide_bias = None if bias is None else widen(bias)
-    return narrow_as(attend(_Functions(), widen(query), widen(key), widen(value), wide_bias, mask, scale), query)
+    return narrow_as(attend(_Functions(), widen(query), widen(key), widen(value), widen(bias), mask, scale), query)

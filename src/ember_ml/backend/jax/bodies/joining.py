@@ -16,6 +16,7 @@ from ember_ml.backend.jax.jitting import static
 _concatenate = static(1)(jnp.concatenate)
 _stack = static(1)(jnp.stack)
 _tile = static(1)(jnp.tile)
+_repeat = static(1, 2)(jnp.repeat)
 
 
 def concatenate(x: list[jax.Array], axis: int | None) -> jax.Array:
@@ -42,8 +43,7 @@ def array_split(x: jax.Array, indices_or_sections: Any, axis: int) -> list[jax.A
 
 def _parts(x: jax.Array, parts: Any, axis: int, equal: bool) -> list[jax.Array]:
     axis = axis_of(axis, x.ndim)
-    found = sections(parts, x.shape[axis], equal)
-    return _slices(x, tuple((part.start, part.stop) for part in found), axis)
+    return _slices(x, tuple((part.start, part.stop) for part in sections(parts, x.shape[axis], equal)), axis)
 
 
 @static(1, 2)
@@ -54,11 +54,6 @@ def _slices(x: jax.Array, ends: tuple[tuple[int, int], ...], axis: int) -> list[
 
 def tile(x: jax.Array, reps: Any) -> jax.Array:
     return _tile(x, as_shape(reps))
-
-
-@static(1, 2)
-def _repeat(x: jax.Array, repeats: int, axis: int) -> jax.Array:
-    return jnp.repeat(x, repeats, axis)
 
 
 def repeat(x: jax.Array, repeats: Any, axis: int | None) -> jax.Array:

@@ -52,13 +52,7 @@ def _rms_normalization(x: jax.Array, scale: Parameter, axes: tuple[int, ...], ep
 
 @static_in_float32(3, 6)
 def batch_normalization(
-    x: jax.Array,
-    mean: jax.Array,
-    variance: jax.Array,
-    axis: int,
-    offset: Parameter,
-    scale: Parameter,
-    epsilon: float,
+    x: jax.Array, mean: jax.Array, variance: jax.Array, axis: int, offset: Parameter, scale: Parameter, epsilon: float
 ) -> jax.Array:
     axes = (axis_of(axis, x.ndim),)
     factor = lax.rsqrt(_broadcast(variance, "variance", x, axes) + epsilon)

@@ -15,17 +15,12 @@ from ember_ml.backend.common.convolution import Sliding, is_channels_first, pool
 from ember_ml.backend.jax.half_precision import narrow_as, widen
 from ember_ml.backend.jax.jitting import static
 
+Sizes = int | Sequence[int]
 _LONG = 64
 """From this length on a window is added in parts."""
 
 
-def max_pool(
-    x: jax.Array,
-    pool_size: int | Sequence[int],
-    strides: int | Sequence[int] | None,
-    padding: Any,
-    data_format: str,
-) -> jax.Array:
+def max_pool(x: jax.Array, pool_size: Sizes, strides: Sizes | None, padding: Any, data_format: str) -> jax.Array:
     plan = pooling(x.shape, pool_size, strides, padding, data_format)
     return _max_pool(x, plan, is_channels_first(data_format, x.ndim))
 
@@ -36,13 +31,7 @@ def _max_pool(x: jax.Array, plan: Sliding, first: bool) -> jax.Array:
     return _reduce(x, np.array(lowest, x.dtype), lax.max, plan, first)
 
 
-def average_pool(
-    x: jax.Array,
-    pool_size: int | Sequence[int],
-    strides: int | Sequence[int] | None,
-    padding: Any,
-    data_format: str,
-) -> jax.Array:
+def average_pool(x: jax.Array, pool_size: Sizes, strides: Sizes | None, padding: Any, data_format: str) -> jax.Array:
     plan = pooling(x.shape, pool_size, strides, padding, data_format)
     return _average_pool(x, plan, is_channels_first(data_format, x.ndim))
 

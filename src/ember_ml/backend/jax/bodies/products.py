@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -48,18 +49,14 @@ def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None) -> jax.Array
 @jax.custom_jvp
 def _linear_half(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
     """Multiply and add in float32, rounded once; the gradient of the bias is summed in float32 too."""
+
+    def compute(dtype: Any) -> jax.Array:
+        product = jnp.matmul(x, weight.T, precision=_HIGHEST, preferred_element_type=dtype)
+        return (product + bias.astype(dtype)).astype(x.dtype)
+
     # JAX 0.10 on the CPU: rounds the product before the bias is added, and every step of the sum of a gradient. On GPUs
     # the product and the addition are one kernel, which a product in float32 would not be.
-    return lax.platform_dependent(x, weight, bias, cpu=_linear_in_float32, default=_linear_in_half)
-
-
-def _linear_in_float32(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
-    product = jnp.matmul(x, weight.T, precision=_HIGHEST, preferred_element_type=jnp.float32)
-    return (product + bias.astype(jnp.float32)).astype(x.dtype)
-
-
-def _linear_in_half(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
-    return jnp.matmul(x, weight.T, precision=_HIGHEST) + bias
+    return lax.platform_dependent(cpu=lambda: compute(jnp.float32), default=lambda: compute(x.dtype))
 
 
 @_linear_half.defjvp

@@ -60,12 +60,7 @@ def quantile(x: jax.Array, q: Any, axis: Any, keepdims: bool, method: str) -> ja
 
 @static(1, 2, 3, 4, 5)
 def _quantile(
-    x: jax.Array,
-    outer: tuple[int, ...],
-    probabilities: tuple[float, ...],
-    axis: Any,
-    keepdims: bool,
-    method: str,
+    x: jax.Array, outer: tuple[int, ...], probabilities: tuple[float, ...], axis: Any, keepdims: bool, method: str
 ) -> jax.Array:
     axes = axes_of(axis, x.ndim)
     order, together = fold_axes(x.shape, axes)
