@@ -148,6 +148,22 @@ def test_compiled_is_differentiable(f: Callable[..., Any], compiler: Any) -> Non
         assert ops.to_numpy(found(x)).tolist() == pytest.approx(ops.to_numpy(wanted(x)).tolist(), rel=1e-5, abs=1e-6)
 
 
+def test_gradients_of_scans_are_computed_inside_of_compiled_functions(compiler: Any) -> None:
+    def derive(x: Any) -> Any:
+        return ops.grad(lambda x: sum(ops.sum(part) for part in _scan_reversed(x)))(x)
+
+    _check(compiler(derive), derive)
+
+
+def test_a_scan_is_compiled_by_the_front_end(backend: str) -> None:
+    """PyTorch's compiler is asked in another way than where whole programs are wanted."""
+
+    def f(x: Any) -> Any:
+        return ops.scan(lambda c, v: (ops.tanh(c + v), c * v), 0.5, x)
+
+    _check(ember_ml.compile(f), f)
+
+
 def _while(x: Any) -> Any:
     return ops.while_loop(lambda n, v: ops.sum(v) < 100.0, lambda n, v: (n + 1, v * 2 + 1), (0, x), 50)
 

@@ -181,3 +181,21 @@ def test_the_sign_of_complex_numbers_compiles(backend: str) -> None:
     assert found[1] == 0
     assert math.isnan(found[2].real)
     assert math.isnan(found[2].imag)
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64, -(2**70)])
+def test_whole_numbers_that_no_integer_dtype_holds_beside_floats(backend: str, number: int) -> None:
+    values, large = [1.0, 4.0], float(number)  # powers of two, whose products and quotients are exact
+    x, portable = ops.asarray(values), EmberTensor(values)
+    pairs = [
+        (ops.multiply(x, number), [large * value for value in values]),
+        (ops.divide(number, x), [large / value for value in values]),
+        (portable / number, [value / large for value in values]),
+        (number / portable, [large / value for value in values]),
+        (number - portable, [large, large]),
+        (portable + number, [large, large]),
+    ]
+    for got, want in pairs:
+        assert ops.to_numpy(got).tolist() == want
+        assert ops.dtype(got) == "float32"
+    assert type(portable + number) is EmberTensor

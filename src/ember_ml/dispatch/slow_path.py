@@ -22,6 +22,9 @@ from ember_ml.tensor.var import Var
 __all__ = ["dispatch", "finish", "recover"]
 
 
+_WHOLE_NUMBERS = range(-(2**63), 2**63)
+
+
 def dispatch(op: Op, args: tuple[Any, ...], on: Backend | None = None, portable: bool = False) -> Any:
     """Run ``op`` on any arguments; the result is portable if ``portable`` or any tensor argument is."""
     args = read_variables(op, args)
@@ -42,7 +45,8 @@ def recover(op: Op, args: tuple[Any, ...], backend: Backend, error: Exception) -
     """Go on after the native function raised ``error`` on the hot path.
 
     Where the body for these arguments is another than that function, it runs now: the general one of a ``ByDType``, or
-    that of a dtype for which the hot path did not test. Everything else raises, explained with the arguments.
+    that of a dtype for which the hot path did not test. So it does where the function refused a large whole number.
+    Everything else raises, explained with the arguments.
     """
     if isinstance(error, Warning | FloatingPointError):
         raise error
@@ -52,7 +56,9 @@ def recover(op: Op, args: tuple[Any, ...], backend: Backend, error: Exception) -
     values = list(args)
     body = prepare(call, values)
     found = op.body(backend)
-    if body is not (found.native if isinstance(found, ByDType) else found):
+    # no library takes a larger whole number beside floats: nothing ran, and as a tensor each does
+    is_too_large = any(type(value) is int and value not in _WHOLE_NUMBERS for value in args)
+    if is_too_large or body is not (found.native if isinstance(found, ByDType) else found):
         return _run(call, body, values, args)
     raise _explain(call, values, error)
 

@@ -65,6 +65,7 @@ def _first() -> Any:
 def default_device() -> Any:
     """Return the device on which JAX makes new arrays."""
     chosen: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    # JAX 0.10: it may be the name of a platform; None is tested first, since isinstance takes longer
     return _first() if chosen is None or not isinstance(chosen, jax.Device) else chosen
 
 

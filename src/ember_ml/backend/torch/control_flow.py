@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._guards import TracingContext
 from torch._higher_order_ops.scan import scan as torch_scan
 from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 
 from ember_ml.core.trees import map_tree
-
-# torch 2.12: the gradient of a scan lacks the part that passes through what is carried
-_LOSES_GRADIENTS = torch.__version__ < "2.13"
 
 Step = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 
@@ -75,6 +73,24 @@ def while_loop(
     return _clone_all(found)
 
 
+def _prepare_loop() -> bool:
+    """Let PyTorch's compiler make a loop of a scan, and return whether it can; called while a program is traced."""
+    # torch 2.13: the loop may read its index only in programs without breaks (fullgraph), and fails otherwise
+    context: Any = TracingContext.try_get()
+    if context is not None and context.fake_mode is not None:
+        object.__setattr__(context.fake_mode.shape_env.settings, "allow_scalar_outputs", True)
+    # torch 2.12: the gradient of a scan lacks the part that passes through what is carried
+    # torch 2.13: fails on a scan that is differentiated inside of the program
+    transforms: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
+    derivatives = (transforms.TransformType.Grad, transforms.TransformType.Jvp)
+    is_differentiated = any(layer.key() in derivatives for layer in transforms.get_interpreter_stack() or ())
+    return torch.__version__ >= "2.13" and not is_differentiated
+
+
+# what torch.compiler.assume_constant_result does, a call of which would import the compiler
+_prepare_loop._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def scan(
     step: Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor]], tuple[list[torch.Tensor], Any]],
     leaves: Sequence[torch.Tensor],
@@ -82,7 +98,7 @@ def scan(
     length: int,
     reverse: bool,
 ) -> tuple[Sequence[torch.Tensor], Any]:
-    if _LOSES_GRADIENTS:  # so each step is written into the program
+    if not _prepare_loop():  # so each step is written into the program
         last, rows = list(leaves), []
         for place in reversed(range(length)) if reverse else range(length):
             last, y = step(last, [x[place] for x in xs])

@@ -39,7 +39,7 @@ def relu(x: torch.Tensor) -> torch.Tensor:
 def gelu(x: torch.Tensor, approximate: bool) -> torch.Tensor:
     if approximate:
         return F.gelu(x, approximate="tanh")
-    if x.is_cuda:  # one kernel; torch 2.11 on CUDA: right to 1e-7 only below 0, NaN for minus infinity (pytorch#185770)
+    if x.is_cuda:  # one kernel; torch 2.11 on CUDA: right to 1e-7 only below 0 (pytorch#185770)
         return F.gelu(x)
     # torch 2.13: cancels digits below 0, and returns NaN for infinity (pytorch#185770)
     return _exact_gelu(x.to(torch.float32)).to(x.dtype) if x.dtype in HALVES else _exact_gelu(x)

@@ -19,7 +19,6 @@ from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
 
 Tensor = torch.Tensor
-
 _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 
 
