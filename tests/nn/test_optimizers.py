@@ -204,3 +204,67 @@ def test_mistakes_are_named(backend: str) -> None:
         optimizers.get("adm")
     with pytest.raises(ValueError, match="gradients of y, which"):
         optimizers.SGD(0.1).update(Vector(), {"y": ops.ones(4)})
+
+
+class Numbers(nn.Module):
+    """Parameters of several shapes, short ones, which a backend may update together."""
+
+    def __init__(self, shapes: dict[str, tuple[int, ...]]) -> None:
+        for place, (name, shape) in enumerate(shapes.items()):
+            values = [math.sin(7 * place + k) for k in range(math.prod(shape))]
+            setattr(self, name, nn.Parameter(ops.reshape(ops.array(values, "float32"), shape)))
+
+
+SHAPES = {"matrix": (3, 5), "vector": (7,), "number": (), "other": (5, 3), "none": (0, 2)}
+
+
+@pytest.mark.parametrize("kind", ["momentum", "adam"])
+def test_parameters_change_together_as_each_alone(backend: str, kind: str) -> None:
+    together, optimizer = Numbers(SHAPES), KINDS[kind]()
+    alone = {name: (Numbers(SHAPES), KINDS[kind]()) for name in SHAPES}
+    start = Numbers(SHAPES).state_dict()
+    for step in range(3):
+        gradients = {name: ops.cos(ops.add(ops.multiply(x, 3), step)) for name, x in start.items()}
+        optimizer.update(together, gradients)
+        for name, (model, own) in alone.items():
+            own.update(model, {name: gradients[name]})
+    tolerance = 0.0 if backend == "numpy" else 1e-6  # other libraries may fuse a product and a sum
+    for name, (model, own) in alone.items():
+        pairs = [(together.state_dict()[name], model.state_dict()[name])]
+        pairs += [
+            (x, own.state_dict()[slot]) for slot, x in optimizer.state_dict().items() if slot.endswith(f"/{name}")
+        ]
+        for found, wanted in pairs:
+            assert ops.shape(found) == ops.shape(wanted)
+            assert ops.allclose(found, wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_an_update_takes_the_tensors_that_parameters_hold_now(backend: str) -> None:
+    model, optimizer = Numbers({"a": (2,), "b": (2,)}), optimizers.SGD(1.0, momentum=0.5)
+    model.load_state_dict({"a": [1.0, 2.0], "b": [10.0, 20.0]})
+    gradients = {"a": ops.array([1.0, 1.0]), "b": ops.array([2.0, 2.0])}
+    optimizer.update(model, gradients)
+    a, b = model.variable("a"), model.variable("b")
+    first, second = a.value, b.value
+    a.hold(second)
+    b.hold(first)
+    assert [ops.to_numpy(x).tolist() for x in (model.a, model.b)] == [[8.0, 18.0], [0.0, 1.0]]
+    optimizer.update(model, gradients)
+    assert [ops.to_numpy(x).tolist() for x in (model.a, model.b)] == [[6.5, 16.5], [-3.0, -2.0]]
+    optimizer.update(model, {"b": gradients["b"]})  # one of them, then both in another order
+    assert [ops.to_numpy(x).tolist() for x in (model.a, model.b)] == [[6.5, 16.5], [-6.5, -5.5]]
+    model.a = ops.array([0.0, 0.0])
+    optimizer.update(model, dict(reversed(gradients.items())))
+    assert [ops.to_numpy(x).tolist() for x in (model.a, model.b)] == [[-1.75, -1.75], [-10.25, -9.25]]
+    optimizer.load_state_dict({"velocity/a": [0.0, 0.0], "velocity/b": [4.0, 4.0]}, 3)
+    optimizer.update(model, gradients)
+    assert [ops.to_numpy(x).tolist() for x in (model.a, model.b)] == [[-2.75, -2.75], [-14.25, -13.25]]
+
+
+def test_gradients_of_other_shapes_are_not_mixed_up(backend: str) -> None:
+    model, optimizer = Numbers({"a": (2,), "b": (3,)}), optimizers.SGD(1.0)
+    optimizer.update(model, {"a": ops.zeros(2), "b": ops.zeros(3)})
+    before = model.state_dict()
+    with pytest.raises((ValueError, TypeError, RuntimeError)):  # libraries differ
+        optimizer.update(model, {"a": ops.ones(3), "b": ops.ones(2)})
+    assert ops.item(ops.all(ops.equal(model.b, before["b"])))

@@ -146,6 +146,19 @@ def test_gradient_at_equal_chances(backend: str) -> None:
     assert _lists(gradient(ops.array([0.5, 0.5]))) == pytest.approx([2.0, -2.0])
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int64"])
+def test_gradient_by_logits_whose_columns_lie_in_memory_one_by_one(dtype: str, backend: str) -> None:
+    classes = [2, 0, 1, 2]
+    target, columns = ops.array(classes, dtype=dtype), ops.array([[0.5, -1.0, 2.0, 0.0]] * 2 + [[1.0, 3.0, 0.0, 0.0]])
+
+    def loss(x: Any) -> Any:
+        return ops.sum(ops.sparse_categorical_crossentropy(target, ops.transpose(x), from_logits=True))
+
+    powers = [[math.exp(x) for x in row] for row in zip(*_lists(columns), strict=True)]
+    want = [[p / sum(row) - (k == c) for k, p in enumerate(row)] for row, c in zip(powers, classes, strict=True)]
+    assert as_array(_lists(ops.transpose(ember_ml.grad(loss)(columns)))) == pytest.approx(as_array(want), abs=1e-6)
+
+
 def test_mistakes(backend: str) -> None:
     for name in (*ELEMENTWISE, *DISTRIBUTIONS):
         with pytest.raises(ValueError, match=rf"{name}.*\(3,\).*\(3, 1\)"):

@@ -40,9 +40,10 @@ def run(method: str, flat: Callable[..., Any], backend: Backend, natives: Sequen
         with watch_ops(None):
             return run(method, flat, backend, natives, *rest)
     own: Engine | None = backend.gradients if natives else None
-    for x in natives:
-        if type(x) is Var:
-            own = None
+    if own is not None:
+        for x in natives:
+            if type(x) is Var:
+                own = None
     if own is None:
         return getattr(_tape_engine(backend), method)(flat, natives, *rest)
     if backend.name not in tape.live_on or own.variable is not None:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml.backend import selection
-from ember_ml.backend.contract import Backend
+from ember_ml.backend.contract import Backend, ByDType
 from ember_ml.core.dtypes import EmberDType, float32, float64
 from ember_ml.dispatch.codegen import compile_function
 from ember_ml.dispatch.declare import DTYPE, INDEX, MASK, TENSOR, Op, read_names
-from ember_ml.dispatch.slow_path import dispatch
+from ember_ml.dispatch.slow_path import dispatch, finish, recover
 from ember_ml.tensor.var import Node, Var, next_order
 
 __all__ = ["Outline", "Plan", "is_tracked", "not_differentiable", "recorder", "short_recorder_of"]
@@ -241,6 +241,9 @@ def _short_recorder(op: Op, base: Backend) -> Callable[..., Any] | None:
         "BASE": base,
         "NATIVE": base.tensor_type,
         "FUNCTION": op.function,
+        "BODY": _direct_body(op, base),
+        "FINISH": finish,
+        "RECOVER": recover,
         "DTYPES": {d: base.dtypes[d] for d in op.rule.domain if d.kind == "float" and d in base.dtypes},
         "WEAK": base.weak_dtypes,
         "PLAN": Plan(rules, shapes),
@@ -252,8 +255,18 @@ def _short_recorder(op: Op, base: Backend) -> Callable[..., Any] | None:
     }
     kept = tuple(_expression(name, roles) for name in residuals.names)
     optional = frozenset(n for n in roles if op.declaration.__annotations__[n].endswith(" | None"))
-    source = _source(op.parameters, tuple(roles.items()), optional, tuple(ruled), kept, bool(forward))
+    is_direct = names["BODY"] is not None
+    source = _source(op.parameters, tuple(roles.items()), optional, tuple(ruled), kept, bool(forward), is_direct)
     return compile_function("record", source, f"<ember_ml record {op.name}>", names)
+
+
+def _direct_body(op: Op, base: Backend) -> Callable[..., Any] | None:
+    """Return the body that ``op.function`` would call with native tensors of float32 or float64; None where it asks."""
+    body = op.body(base)
+    if not isinstance(body, ByDType):
+        return None if body is op.declaration else body
+    is_one = not body.when and body.plain is None and float32 not in body.others and float64 not in body.others
+    return body.native if is_one else None
 
 
 def _expression(name: str, roles: dict[str, str]) -> str:
@@ -275,6 +288,7 @@ def _source(
     ruled: tuple[str, ...],
     kept: tuple[str, ...],
     has_forward: bool,
+    is_direct: bool,
 ) -> str:
     tensors = [name for name, role in roles if role is TENSOR]
     others = [name for name, role in roles if role is INDEX or role is MASK]
@@ -329,14 +343,26 @@ def _source(
     is_own_result = "type(_result) is NATIVE and (_dtype is FLOAT32 or _dtype is FLOAT64)"
     given = [f"_value_{name}" if name in tensors or name in others else name for name in parameters]
     parents = [f"None if _node_{name} is None else (_node_{name}, {name}.index, _shape_{name})" for name in ruled]
+    kinds = {n: "NATIVE" if n not in optional else f"NATIVE or {n} is None" for n in tensors}
+    are_own = " and ".join(f"(type(_value_{n}) is {kind})" for n, kind in kinds.items())
     if has_forward:
-        kinds = {n: "NATIVE" if n not in optional else f"NATIVE or {n} is None" for n in tensors}
-        is_own = " and ".join(f"(type(_value_{n}) is {kind})" for n, kind in kinds.items())
         lines += [
             "_saved = None",
-            f"if (_dtype is FLOAT32 or _dtype is FLOAT64) and {is_own}:",
+            f"if (_dtype is FLOAT32 or _dtype is FLOAT64) and {are_own}:",
             f"    _result, _saved = FORWARD({', '.join(given)})",
             "if _saved is None:",
+            f"    _result = FUNCTION({', '.join(given)})",
+        ]
+    elif is_direct and not others:
+        lines += [
+            f"if (_dtype is FLOAT32 or _dtype is FLOAT64) and {are_own}:",
+            "    try:",
+            f"        _result = BODY({', '.join(given)})",
+            "        if type(_result) is not NATIVE:",
+            "            _result = FINISH(_result, BASE)",
+            "    except Exception as _error:",
+            f"        _result = RECOVER(OP, ({', '.join(given)},), BASE, _error)",
+            "else:",
             f"    _result = FUNCTION({', '.join(given)})",
         ]
     else:

@@ -40,27 +40,23 @@ def propagate(seeds: Sequence[tuple[Node, int, Any]], until: int, retain: bool, 
     reached: Slots = {}
     waiting: list[tuple[int, Node]] = []  # the nodes of ``pending``, the one that was recorded last before all others
     sums: set[tuple[Node, int]] = set()  # the gradients that were added up here, in memory that nobody else knows
-    parents: Any = [(node, index, gradient.shape) for node, index, gradient in seeds]
+    parents: Any = seeds
     found: Any = [gradient for _, _, gradient in seeds]
     while True:
         for parent, gradient in zip(parents, found, strict=True):
             if gradient is None:
                 continue
-            node, index, shape = parent
-            if gradient.shape != shape:
-                gradient = unbroadcast(gradient, tuple(shape))
+            node, index, _ = parent
             is_end = node.op is None or node.order < until
-            slots = (reached if is_end else pending).get(node)
+            known = reached if is_end else pending
+            slots = known.get(node)
             if slots is None:
                 if node.outputs == 1:
-                    slots = [gradient]
+                    known[node] = [gradient]
                 else:
-                    slots = [None] * node.outputs
+                    slots = known[node] = [None] * node.outputs
                     slots[index] = gradient
-                if is_end:
-                    reached[node] = slots
-                else:
-                    pending[node] = slots
+                if not is_end:
                     heappush(waiting, (-node.order, node))
             elif slots[index] is None:
                 slots[index] = gradient
@@ -87,7 +83,7 @@ def propagate(seeds: Sequence[tuple[Node, int, Any]], until: int, retain: bool, 
 
 
 def _by_rules(node: Node, gradients: list[Any]) -> list[Any]:
-    """The gradients of the parents, by the rules beside the op."""
+    """The gradients of the parents, by the rules beside the op, which leave undoing a broadcast to this function."""
     plan, residuals = node.plan, node.residuals
     if plan.shapes:
         residuals = list(residuals)
@@ -105,13 +101,16 @@ def _by_rules(node: Node, gradients: list[Any]) -> list[Any]:
     for parent, (rule, reads, place) in zip(node.parents, plan.rules, strict=True):
         if parent is None:
             found.append(None)
-        elif place is None:
-            found.append(rule(gradient, *(residuals if reads is None else [residuals[index] for index in reads])))
+            continue
+        if place is None:
+            own = rule(gradient, *(residuals if reads is None else [residuals[index] for index in reads]))
         else:
             if shared is None or shared[0] is not rule:
                 read = residuals if reads is None else [residuals[index] for index in reads]
                 shared = rule, rule(gradient, *read)
-            found.append(shared[1][place])
+            own = shared[1][place]
+        is_repeated = own is not None and own.shape != parent[2]
+        found.append(unbroadcast(own, tuple(parent[2])) if is_repeated else own)
     return found
 
 

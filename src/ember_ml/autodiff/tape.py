@@ -8,7 +8,7 @@ differentiated through its body, and an op with gradient rules by those. Rules a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
@@ -22,7 +22,7 @@ from ember_ml.dispatch.slow_path import dispatch
 from ember_ml.tensor import var as recorded_tensors
 from ember_ml.tensor.var import Node, Var, next_order
 
-__all__ = ["Tape", "leaf", "tape_for"]
+__all__ = ["Tape", "make_leaves", "tape_for"]
 
 live_on: set[str] = set()
 """The names of the backends on which any tape was ever made."""
@@ -204,11 +204,18 @@ def tape_for(base: Backend, level: int) -> Tape:
 _new = object.__new__
 
 
-def leaf(value: Any, tape: Tape) -> Var:
-    """A variable: a value with respect to which gradients will be asked."""
-    var, node = _new(Var), _new(Node)  # without calls of constructors, for leaves are many
-    var.value, var.tape, var.node, var.index = value, tape, node, 0
-    var.dtype = value.dtype if type(value) is Var else tape.base.dtype_of(value)
-    node.order, node.op, node.parents, node.outputs, node.is_complex = next_order(), None, (), 1, False
-    node.plan = node.dtype = node.grad = node.parts = node.residuals = None
-    return var
+def make_leaves(values: Sequence[Any], tape: Tape) -> list[Var]:
+    """Variables: values with respect to which gradients will be asked."""
+    found: list[Var] = []
+    native = dtype = None
+    for value in values:
+        var, node = _new(Var), _new(Node)  # without calls of constructors, for leaves are many
+        if value.dtype is not native:
+            native = value.dtype
+            dtype = native if type(value) is Var else tape.base.dtype_of(value)
+        assert dtype is not None
+        var.value, var.tape, var.dtype, var.node, var.index = value, tape, dtype, node, 0
+        node.order, node.op, node.parents, node.outputs, node.is_complex = next_order(), None, (), 1, False
+        node.plan = node.dtype = node.grad = node.parts = node.residuals = None
+        found.append(var)
+    return found

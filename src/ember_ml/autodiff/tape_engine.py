@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from ember_ml.autodiff.recorder import Outline, Plan
-from ember_ml.autodiff.reverse_pass import backpropagate, mark, propagate, sources_of
-from ember_ml.autodiff.tape import Tape, leaf, tape_for
+from ember_ml.autodiff.reverse_pass import Slots, backpropagate, mark, propagate, sources_of
+from ember_ml.autodiff.tape import Tape, make_leaves, tape_for
 from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import as_dtype
 from ember_ml.dispatch.declare import OPS
@@ -42,23 +42,23 @@ class TapeEngine:
         token = _level.set(level)  # a context manager would cost as much as recording an op
         try:
             tape = tape_for(self.base, level)
-            variables = [leaf(x, tape) for x in leaves]
+            variables = make_leaves(leaves, tape)
             value, rest = function(*variables)
         finally:
             _level.reset(token)
-        rest = [_below(x, tape) for x in rest]
+        rest = [_below(x, tape) for x in rest] if rest else rest
         if type(value) is not Var or value.tape is not tape or value.node is None:
             return _below(value, tape), rest, [_zeros_like(x) for x in leaves]
         one = _one_like(value.value, self.base)
         found = backpropagate([(value.node, value.index, one)], self.base, retain=False)
-        return value.value, rest, [_gradient_of(x, found) for x in variables]
+        return value.value, rest, _gradients_of(variables, found)
 
     def pullback(
         self, function: Callable[..., Any], leaves: Sequence[Any]
     ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
         """The outputs of ``function`` and the function that takes their gradients back to the leaves."""
         with self._recording() as tape:
-            variables = [leaf(x, tape) for x in leaves]
+            variables = make_leaves(leaves, tape)
             outputs = function(*variables)
 
         def pull(gradients: Sequence[Any]) -> list[Any]:
@@ -68,7 +68,7 @@ class TapeEngine:
                 if type(y) is Var and y.tape is tape and y.node is not None
             ]
             found = backpropagate(seeds, self.base)
-            return [_gradient_of(x, found) for x in variables]
+            return _gradients_of(variables, found)
 
         return [_below(y, tape) for y in outputs], pull
 
@@ -244,10 +244,8 @@ def _zeros_like(x: Any) -> Any:
     return OPS["zeros_like"].function(x)
 
 
-def _gradient_of(variable: Var, found: dict[Node, Any]) -> Any:
-    assert variable.node is not None
-    slots = found.get(variable.node)
-    return _zeros_like(variable.value) if slots is None else slots[0]
+def _gradients_of(variables: Sequence[Any], found: Slots) -> list[Any]:
+    return [found[x.node][0] if x.node in found else _zeros_like(x.value) for x in variables]
 
 
 def _stacked(rows: list[Any], shape: tuple[int, ...], x: Any) -> Any:

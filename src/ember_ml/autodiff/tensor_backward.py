@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from ember_ml.autodiff.reverse_pass import backpropagate
-from ember_ml.autodiff.tape import Tape, leaf, tape_for
+from ember_ml.autodiff.tape import Tape, make_leaves, tape_for
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import watcher_here
 from ember_ml.dispatch.declare import OPS
@@ -29,7 +29,7 @@ def _record(tensor: EmberTensor, value: bool) -> None:
     array = tensor._array
     native = array.plain() if type(array) is Var else array
     base = array.tape.base if type(array) is Var else tensor._kind.backend
-    tensor._array = leaf(native, tape_for(base, 0)) if value else native
+    tensor._array = make_leaves([native], tape_for(base, 0))[0] if value else native
     tensor._kind = kind_of(tape_for(base, 0) if value else base, tensor._array)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "DeviceMesh",
     "Engine",
     "Gradients",
+    "Joined",
     "Kernel",
     "Laziness",
     "NativeRandom",
@@ -239,6 +240,19 @@ Kernel = Callable[..., "list[Sequence[Any]]"]
 
 The settings are those of ``Optimizer.settings`` and the scalars of this step, by keyword.
 """
+
+
+class Joined(list[Any]):
+    """Short tensors that are parts of one, ``whole``, so that one call of the library changes all of them.
+
+    A kernel that has returned such lists gets them again at the next update, while the variables hold these tensors,
+    and changes them in place.
+    """
+
+    __slots__ = ("shapes", "whole")
+
+    shapes: list[tuple[int, ...]]
+    whole: Any
 
 
 class OptimizerKernels(Protocol):

@@ -12,10 +12,12 @@ from ember_ml.training.data import DataLoader
 
 __all__ = ["apply_model", "count_samples", "inputs_of", "iterate_batches", "split_batch"]
 
+_KINDS = (tuple, list)
+
 
 def split_batch(batch: Any) -> tuple[Any, Any, Any]:
     """Return the inputs, the targets and the weights, or None, of a batch."""
-    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+    if not isinstance(batch, _KINDS) or len(batch) not in (2, 3):
         raise ValueError("a batch is a tuple of inputs and targets, or of inputs, targets and weights of the samples")
     return (*batch, None) if len(batch) == 2 else tuple(batch)
 

@@ -26,6 +26,8 @@ from ember_ml.typing import Tensor
 
 __all__ = ["Objective", "TrainingStep"]
 
+_UNCHANGED = nullcontext()
+
 
 class Objective:
     """The loss of a model on a batch, and its gradients, eager or compiled.
@@ -73,7 +75,7 @@ class Objective:
 
         ``used`` are the modules that a step of one's own uses: a compiled program must know of their tensors.
         """
-        with nullcontext() if self.precision is None else compute_in(self.precision):
+        with _UNCHANGED if self.precision is None else compute_in(self.precision):
             if self.step is None:
                 value, prediction = self.compute(*batch)
             else:

@@ -232,6 +232,8 @@ def check_one_number(value: Any, backend: Backend) -> Any:
     """Return the result of a function that is differentiated, as a native tensor; raise unless it is a 0-d float."""
     if type(value) is backend.tensor_type:
         native, dtype = value, backend.dtype_of(value)
+    elif type(value) is Var and value.tape.base is backend and not value.value.shape and value.dtype.kind == "float":
+        return value
     else:
         if value is None or type(value) in (tuple, list, dict):
             raise TypeError(

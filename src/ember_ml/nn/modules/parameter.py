@@ -9,7 +9,7 @@ from ember_ml.backend.selection import active
 from ember_ml.tensor.variable import Variable
 from ember_ml.transforms import change_counter
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Held", "Parameter"]
 
 
 class Parameter(Variable):
@@ -70,3 +70,22 @@ class Buffer(Variable):
     """
 
     __slots__ = ()
+
+
+class Held:
+    """An attribute that is a parameter or buffer of the module, declared in its class.
+
+    No class needs it: a module finds all its tensors. But without it Python first raises an error for each reading,
+    which takes longer than an op of NumPy.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, module: Any, owner: type) -> Any:
+        if module is None:
+            return self
+        variable = module._variables.get(self._name)
+        if variable is None:
+            raise AttributeError  # which the module explains
+        return variable.value

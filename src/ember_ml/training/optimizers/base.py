@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.backend import selection
-from ember_ml.backend.capabilities import OptimizerKernels
+from ember_ml.backend.capabilities import Joined, OptimizerKernels
 from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import HALVES
@@ -20,6 +20,7 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.training.optimizers.groups import Group, check_groups, find_groups, find_rate, make_member
+from ember_ml.training.optimizers.joined import JoinedVariables
 from ember_ml.training.optimizers.next_scalars import WIDE, NextScalars
 from ember_ml.transforms import change_counter
 from ember_ml.transforms.captured_variables import Holder
@@ -84,6 +85,7 @@ class Optimizer(Holder):
         self._state: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
         self._next: NextScalars | None = None  # the scalars of the next updates, while a compiled function makes them
         self._held: tuple[list[Variable], Hashable] | None = None  # what held returns, until slots or members change
+        self._joined: dict[tuple[int, ...], JoinedVariables] = {}  # what is updated together, by the places of groups
         self._is_traced = False
         self._made: list[tuple[str, str]] = []  # the slots that a trace has made, and their parameters
 
@@ -97,7 +99,7 @@ class Optimizer(Holder):
                 self._forget_held()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_held": None, "_next": None}  # a copy has variables of its own
+        return {**self.__dict__, "_held": None, "_joined": {}, "_next": None}  # a copy has variables of its own
 
     @property
     def rate(self) -> float:
@@ -166,14 +168,22 @@ class Optimizer(Holder):
             if self.max_norm is not None or self.max_value is not None:
                 gradients = self._clip(named, gradients, square)
             by_name = None if len(parts) == 1 == len(self._members) else dict(zip(named, gradients, strict=True))
-            for (_, member, part), numbers in zip(parts, scalars, strict=True):
+            for (places, member, part), numbers in zip(parts, scalars, strict=True):
                 member.__dict__["step"] = self.step
+                given = gradients if by_name is None else [by_name[name] for name in part]
+                joined = None if is_traced else self._joined.get(places)
+                if joined is not None and backend.optimizer_kernels is not None and joined.are(part):
+                    new, *slots = joined.columns
+                    kernel = backend.optimizer_kernels.kernels[member.kernel]
+                    kernel(new, given, *slots, **member.settings(numbers))  # which changes them in place
+                    continue
                 state = self._find_slots(member, part, is_traced)
                 held = [values_of(x) for x in state]
-                given = gradients if by_name is None else [by_name[name] for name in part]
                 variables = list(part.values())
                 new, *slots = member._compute(backend, values_of(variables), given, held, numbers)
                 changes += [(variables, new), *zip(state, slots, strict=True)]
+                if isinstance(new, Joined):
+                    self._joined[places] = JoinedVariables(part, state, [new, *slots])
         except BaseException:
             if not is_traced:
                 self.step -= 1  # the update did not happen
@@ -250,6 +260,7 @@ class Optimizer(Holder):
 
     def _forget_held(self) -> None:
         self._held = None
+        self._joined.clear()
         change_counter.count_change()
 
     def renewed(self, variables: Sequence[Variable]) -> NextScalars:
@@ -317,7 +328,7 @@ class Optimizer(Holder):
         gradients: Sequence[Tensor],
         state: Sequence[Sequence[Tensor]],
         scalars: Sequence[Any],
-    ) -> list[Sequence[Tensor]]:
+    ) -> Sequence[Sequence[Tensor]]:
         """Return the new parameters and slots: the old ones, changed, where the backend changes tensors in place."""
         kernels = backend.optimizer_kernels
         if kernels is not None and self.kernel in kernels.kernels and self._serves(kernels, parameters, backend):

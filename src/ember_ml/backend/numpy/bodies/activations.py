@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,16 @@ from ember_ml.backend.numpy.bodies.special import erfc
 Array = np.ndarray[Any, Any]
 
 
+@cache
+def zero_of(dtype: np.dtype[Any]) -> Array:
+    """Return 0 as a tensor, which takes a ufunc half the time of a number."""
+    found = np.zeros((), dtype)
+    found.flags.writeable = False
+    return found
+
+
 def relu(x: Array) -> Array:
-    return np.maximum(x, x.dtype.type(0))
+    return np.maximum(x, zero_of(x.dtype))
 
 
 def _sigmoid(x: Array) -> Array:

@@ -38,9 +38,11 @@ def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nd
     """Multiply all rows in one product and add the bias in place."""
     # NumPy 2.4: multiplies one matrix of the stack after the other
     check_linear(weight, bias)
-    if x.ndim > 2:
+    if x.ndim == 2:
+        result = x.dot(weight.T)  # for matrices the same as matmul, in half the time where they are small
+    elif x.ndim > 2:
         rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-        result = np.matmul(rows, weight.T).reshape(*x.shape[:-1], len(weight))
+        result = rows.dot(weight.T).reshape(*x.shape[:-1], len(weight))
     else:
         result = np.matmul(x, weight.T)
     if bias is not None:

@@ -3,8 +3,8 @@
 The gradient rule of each op computes the same by ops, one parameter at a time, and covers every case that is not here.
 A vjp takes the gradient of the result, in float32 or float64; for each tensor parameter a description of the tensor
 that needs a gradient (its shape last), or None; then what it reads, by name: arguments of the op, ``r``, the result,
-and ``saved``, the residuals of the forward pass. It returns a gradient for each tensor parameter, or NotImplemented.
-It changes in place only what it created: gradients are shared.
+and ``saved``, the residuals of the forward pass. It returns a gradient for each tensor parameter, of its shape, or
+NotImplemented. It changes in place only what it created: gradients are shared.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend import value_checks as checks
+from ember_ml.backend.numpy.bodies.activations import zero_of
 
 __all__ = ["VJPS"]
 
@@ -24,7 +25,6 @@ Wanted = tuple[Any, ...]
 
 _add: Any = np.add.reduce
 _largest: Any = np.maximum.reduce
-_least: Any = np.minimum.reduce
 
 
 @lru_cache(maxsize=64)
@@ -36,7 +36,7 @@ def _ones(count: int, dtype: np.dtype[Any]) -> Array:
 
 def _column_sums(g: Array) -> Array:
     """Sum over the rows of a matrix by BLAS, in a sixth of the time."""
-    return np.matmul(_ones(len(g), g.dtype), g) if len(g) <= 65536 else _add(g, 0)
+    return _ones(len(g), g.dtype).dot(g) if len(g) <= 65536 else _add(g, 0)
 
 
 def _rows(x: Array) -> Array:
@@ -74,26 +74,24 @@ def _multiply_back(g: Array, wanted: Wanted, x: Any, y: Any) -> Any:
 
 def _matmul_back(g: Array, wanted: Wanted, x: Array, y: Array) -> Any:
     if x.ndim == 2 == y.ndim:
-        return wanted[0] and np.matmul(g, y.T), wanted[1] and np.matmul(x.T, g)
+        return wanted[0] and g.dot(y.T), wanted[1] and x.T.dot(g)
     if x.ndim < 2 or y.ndim < 2 or (y.ndim > 2 and x.shape[:-2] != y.shape[:-2]) or not x.size or not g.size:
         return NotImplemented
     if y.ndim > 2:
         return wanted[0] and np.matmul(g, y.swapaxes(-1, -2)), wanted[1] and np.matmul(x.swapaxes(-1, -2), g)
     rows = _rows(g)
-    return (
-        wanted[0] and np.matmul(rows, y.T).reshape(x.shape),
-        wanted[1] and np.matmul(_rows(x).T, rows),
-    )
+    return wanted[0] and rows.dot(y.T).reshape(x.shape), wanted[1] and _rows(x).T.dot(rows)
 
 
 def _linear_back(g: Array, wanted: Wanted, x: Array, weight: Array) -> Any:
     if not x.size or not g.size:
         return NotImplemented
+    if x.ndim == 2:
+        return wanted[0] and g.dot(weight), wanted[1] and g.T.dot(x), wanted[2] and _column_sums(g)
     rows = _rows(g)
-    x_back = wanted[0] and np.matmul(rows, weight)
     return (
-        x_back if x_back is None or x.ndim == 2 else x_back.reshape(x.shape),
-        wanted[1] and np.matmul(rows.T, _rows(x)),
+        wanted[0] and rows.dot(weight).reshape(x.shape),
+        wanted[1] and rows.T.dot(_rows(x)),
         wanted[2] and _column_sums(rows),
     )
 
@@ -101,7 +99,7 @@ def _linear_back(g: Array, wanted: Wanted, x: Array, weight: Array) -> Any:
 def _relu_back(g: Array, wanted: Wanted, r: Array) -> Any:
     if not g.ndim:
         return NotImplemented
-    slope = (r > 0).astype(g.dtype)
+    slope = (r > zero_of(r.dtype)).astype(g.dtype)
     slope *= g
     return (slope,)
 
@@ -116,30 +114,31 @@ def _mean_back(g: Array, wanted: Wanted, axis: Any) -> Any:
 
 
 def _crossentropy(target: Array, output: Array, from_logits: bool, axis: int) -> Any:
-    last = output.ndim - 1
+    last, shape = output.ndim - 1, output.shape
     is_usual = from_logits and (axis == -1 or axis == last) and checks.enabled
-    if not is_usual or target.shape != output.shape[:-1] or not output.size or target.dtype.kind not in "iu":
+    if not is_usual or target.shape != shape[:-1] or not output.size or target.dtype.kind not in "iu":
         return None, None
-    if _least(target, None) < 0 or _largest(target, None) >= output.shape[-1]:
+    classes, count = target.reshape(-1), shape[-1]
+    # the element at argmin takes a third of the time of the least one
+    if classes[classes.argmin()] < 0 or classes[classes.argmax()] >= count:
         return None, None
-    probabilities = output - _largest(output, -1, None, None, True)
-    at_classes = np.arange(target.size), target.reshape(-1)
-    rows = probabilities.reshape(target.size, -1)
-    picked = rows[at_classes]
+    flat = (output - _largest(output, -1, None, None, True)).reshape(-1)
+    at_classes = np.add(np.arange(0, flat.size, count), classes, dtype=np.intp, casting="unsafe")
+    picked = flat[at_classes]
+    rows = flat.reshape(-1, count)
     np.exp(rows, out=rows)
-    totals = _add(rows, 1)
-    rows /= totals[:, None]
-    loss = np.log(totals, out=totals)
+    totals = _add(rows, 1, None, None, True)
+    loss = np.log(totals.reshape(-1))
     loss -= picked
-    return loss.reshape(target.shape), (rows, at_classes)
+    return loss.reshape(target.shape), (rows, totals, at_classes)
 
 
 def _crossentropy_back(g: Array, wanted: Wanted, saved: Any) -> Any:
     """Return the probabilities, minus 1 at the class, times the gradient."""
-    rows, at_classes = saved
-    flat = g.reshape(-1)
-    slope = rows * flat[:, None]
-    slope[at_classes] -= flat
+    rows, totals, at_classes = saved
+    slope = rows * (g.reshape(-1, 1) / totals)
+    flat = slope.reshape(-1)
+    flat[at_classes] -= g.reshape(-1)
     return (slope.reshape(wanted[0][2]),)
 
 

@@ -8,6 +8,7 @@ from ember_ml import ops
 from ember_ml.nn import initializers
 from ember_ml.nn.initializers import Initializer
 from ember_ml.nn.layers.base import Layer
+from ember_ml.nn.modules.parameter import Held
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["Linear"]
@@ -32,7 +33,8 @@ class Linear(Layer):
     (2, 4)
     """
 
-    bias: Any
+    weight: Any = Held()
+    bias: Any = Held()
     has_bias: bool
 
     def __init__(
