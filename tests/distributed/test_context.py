@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,18 +81,23 @@ def test_four_processes_with_halves_of_rows_and_texts(backend: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["torch"])
-def test_sequences_beside_the_other_axes(backend: str) -> None:
+def test_sequences_beside_the_other_axes(backend: str, tmp_path: Path) -> None:
     pytest.importorskip(f"ember_ml.backend.{backend}")
     cases = {
         "tensor": {"kind": "mistral", "mesh": {"tensor": 2, "context": 2}, "is_padded": True},
         "sequence": {"kind": "gpt2", "mesh": {"tensor": 2, "context": 2}, "splits_sequence": True},
-        "shard": {"kind": "gpt2", "mesh": {"shard": 2, "context": 2}, "is_padded": True},
+        "shard": {"kind": "gpt2", "mesh": {"shard": 2, "context": 2}, "steps": 4, "folder": str(tmp_path / "saved")},
+        "weighted": {"kind": "gpt2", "mesh": {"shard": 2, "context": 2}, "is_padded": True},
         "all": {"kind": "layers", "mesh": {"context": 4}},
     }
     ranks = run_ranks("read_texts", backend, 4, limit=600.0, module=JOBS, cases=cases)
     for name, case in cases.items():
-        alone = read_text(case["kind"], None, is_padded="is_padded" in case)
+        alone = read_text(case["kind"], None, case.get("steps", 3), is_padded="is_padded" in case)
         check_equal([rank[name] for rank in ranks], alone, 1e-5)
+    saved = {"kind": "gpt2", "steps": 4, "folder": str(tmp_path / "saved"), "is_saved": True}
+    fewer = {"fewer": {**saved, "mesh": {"context": 2}}}
+    ranks = run_ranks("read_texts", backend, 2, module=JOBS, cases=fewer)
+    check_equal([rank["fewer"] for rank in ranks], read_text("gpt2", None, 4), 1e-5)
 
 
 @pytest.mark.long

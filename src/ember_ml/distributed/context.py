@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -11,8 +11,7 @@ from ember_ml.backend.processes.group import Group
 from ember_ml.core import trees
 from ember_ml.distributed import collectives
 from ember_ml.distributed.groups import group as all_ranks
-from ember_ml.nn.layers.sequence_mixing.sequence_parts import SequencePart, computing_on, current_part
-from ember_ml.nn.modules.hooks import add_hook, is_recorded
+from ember_ml.nn.layers.sequence_mixing.sequence_parts import SequencePart
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import Tensor, TensorLike
 
@@ -22,7 +21,6 @@ __all__ = [
     "check_targets",
     "context_attention",
     "make_part",
-    "split_model",
     "take_positions",
 ]
 
@@ -129,29 +127,3 @@ def _is_positionwise(module: Module) -> bool:
         return False
     # what a class of the program's own computes with parameters of its own is unknown
     return type(module) is base or not any(True for _ in module.own_variables())
-
-
-def split_model(model: Module, part: SequencePart) -> None:
-    """Let ``model`` take whole sequences where layers do not compute on parts, and give whole results."""
-    add_hook(model, "around", _Whole(part))
-
-
-class _Whole:
-    """The hook around a model, of which each process computes a part of the positions."""
-
-    def __init__(self, part: SequencePart) -> None:
-        self._part = part
-
-    def __call__(self, module: Module, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if current_part() is not None:
-            return inner(*args, **kwargs)
-        args, kwargs = take_positions((args, kwargs), self._part.index, self._part.count)
-        with computing_on(self._part):
-            found = inner(*args, **kwargs)
-        leaves, structure = trees.flatten(found)
-        if any(map(is_recorded, leaves)):
-            raise ValueError(
-                "gradients along the axis context of a mesh are those of this process's part of the positions: compute "
-                "them on strategy.distribute(batch)[strategy.part] inside `with strategy.on_part():`"
-            )
-        return structure([self._part.join(x, 1) if _has_positions(x) else x for x in leaves])

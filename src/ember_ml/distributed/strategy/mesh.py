@@ -243,8 +243,6 @@ class MeshStrategy(Strategy):
         self._splits = {name: x.split for name, x in sharded.items()}
         splits = {id(x): x.split for x in sharded.values()}
         split_layers(model, self._layout, splits, group, self.splits_sequence)
-        if self.mesh.context > 1:
-            context.split_model(model, context.make_part(self._group("context")))
 
     def _split_flat(self, engine: Sharding, shapes: Sequence[tuple[int, ...]]) -> Sequence[Any]:
         """Return how tensors of these shapes, which this process has along ``tensor``, are split along ``shard``."""
