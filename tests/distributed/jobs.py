@@ -18,6 +18,7 @@ from ember_ml.distributed.strategy import units, zero
 from ember_ml.training import Trainer, checkpoints, optimizers
 from tests.distributed.collective_jobs import exchange, gradients
 from tests.distributed.comparing import plain, raised
+from tests.distributed.context_jobs import context
 from tests.distributed.pipeline_jobs import pipeline
 from tests.distributed.text_models import read_text
 
@@ -310,6 +311,7 @@ def everything(folder: str) -> dict[str, Any]:
     else:
         found["layers"] = read_text("layers", {"tensor": 2})
         found["sequence"] = {kind: read_text(kind, {"tensor": 2}, splits_sequence=True) for kind in ("layers", "gpt2")}
+        found["context"] = context(folder)
     for strategy in STRATEGIES:
         if strategy == "FullShardStrategy" and get_backend() not in SHARDING:
             found["refused"]["full"] = raised(train, strategy)

@@ -19,7 +19,10 @@ def test_a_mesh_has_places_and_groups() -> None:
     mesh = Mesh(data=2, shard=3, tensor=2)
     assert mesh.size == 12
     assert len({mesh.place(rank) for rank in range(12)}) == 12
-    assert mesh.place(7) == (1, 0, 1)
+    assert mesh.place(7) == (1, 0, 0, 1)
+    with_context = Mesh(data=2, tensor=2, context=2)
+    assert [with_context.place(rank).context for rank in range(8)] == [0, 0, 1, 1] * 2
+    assert with_context.groups(["data", "context"]) == [[0, 2, 4, 6], [1, 3, 5, 7]]
     assert mesh.groups(["shard"]) == [[0, 2, 4], [1, 3, 5], [6, 8, 10], [7, 9, 11]]
     assert mesh.groups(["shard", "tensor"]) == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
     assert mesh.groups([]) == [[rank] for rank in range(12)]

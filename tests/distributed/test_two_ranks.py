@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from ember_ml import ops
 from tests.distributed.collective_jobs import REDUCED
 from tests.distributed.comparing import check_equal, largest_difference
+from tests.distributed.context_jobs import KINDS, gradients_alone
 from tests.distributed.jobs import CLIPPED, GROUPED, SHARDING, STRATEGIES, fit, train
 from tests.distributed.pipeline_jobs import alone
 from tests.distributed.ranks import run_ranks
-from tests.distributed.text_models import read_text
+from tests.distributed.text_models import OTHERS, read_text
 
 BASES = [[[1, 2], [3, 0], [7, 0], [0, 0]], [[2, 2], [3, 5], [7, 0], [1, 1]]]
 
@@ -161,6 +164,43 @@ def test_two_processes_that_share_the_sequence_are_one(backend: str, kind: str) 
     if backend == "jax":
         pytest.skip("its steps are compiled, which is refused")
     check_equal([rank["sequence"][kind] for rank in results(backend)], read_text(kind, None))
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_two_processes_with_halves_of_the_texts_are_one(backend: str, kind: str) -> None:
+    if backend == "jax":
+        pytest.skip("its steps are not compiled then, which takes long: see test_context.py")
+    ranks = [rank["context"][kind] for rank in results(backend)]
+    alone = read_text(kind, None, 4 if kind == "layers" else 3, is_padded=KINDS[kind])
+    check_equal(ranks, alone)
+    for rank in ranks:
+        assert rank["evaluated"] == pytest.approx(alone["evaluated"], abs=1e-6)
+        assert largest_difference(rank["predicted"], alone["predicted"]) < 1e-5
+
+
+def test_halves_of_texts_are_saved_computed_again_and_refused(backend: str) -> None:
+    if backend == "jax":
+        pytest.skip("as above")
+    ranks = [rank["context"] for rank in results(backend)]
+    check_equal([rank["reopened"] for rank in ranks], read_text("layers", None, 4), 5e-6)
+    expected = gradients_alone()
+    ops.seed(0)
+    written = ops.to_numpy(OTHERS["places"]().generate([[7, 3, 9]], count=4, seed=0)).tolist()
+    words = {
+        "mask": r"the mask of an attention is .* and not of shape \(4, 4\)",
+        "cache": "takes no cache",
+        "pooling": "1 is of the class GlobalAvgPool",
+        "target": "a target for each position",
+        "length": "sequences of 7 positions do not split into 2",
+    }
+    for rank in ranks:
+        for name, values in expected.items():
+            assert largest_difference(rank["own"][name], values) < 1e-6, name
+        assert rank["written"] == written
+        assert rank["refused"].keys() == words.keys()
+        for name, (kind, text) in rank["refused"].items():
+            assert kind == "ValueError"
+            assert re.search(words[name], text), text
 
 
 def test_two_stages_of_a_pipeline_are_one_model(backend: str) -> None:

@@ -319,11 +319,16 @@ def begun_average(tensors: Sequence[Tensor], weight: float | None = None, group:
     check_traced(backend, "average")
     if weight is not None and not (math.isfinite(weight) and weight >= 0):
         raise ValueError(f"a weight is a number from 0 up, not {weight!r}")
-    own = [_check_reduction(backend.dtype_of(x), "mean") for x in tensors]
-    wide = [ops.cast(x, "float32") if dtype in dt.HALVES else x for x, dtype in zip(tensors, own, strict=True)]
+    kinds = {x.dtype: x for x in tensors}  # mostly one, of very many tensors
+    own = {native: _check_reduction(backend.dtype_of(x), "mean") for native, x in kinds.items()}
+    narrow = {native: dtype for native, dtype in own.items() if dtype in dt.HALVES}
+    wide = [ops.cast(x, "float32") if x.dtype in narrow else x for x in tensors] if narrow else list(tensors)
     compare_calls(lambda: f"average({_describe(wide)})", found)
     summed = exchange("average", lambda: found.mean(wide, weight), found)
-    return [ops.cast(x, dtype) if dtype in dt.HALVES else x for x, dtype in zip(summed, own, strict=True)]
+    if not narrow:
+        return list(summed)
+    pairs = zip(summed, tensors, strict=True)
+    return [ops.cast(x, narrow[like.dtype]) if like.dtype in narrow else x for x, like in pairs]
 
 
 def finish(tensors: Sequence[Tensor]) -> None:

@@ -22,7 +22,7 @@ __all__ = ["PLAN", "STYLES", "Cut", "Layout", "make_layout"]
 
 STYLES: tuple[str, ...] = (
     *("column", "column, gathered", "row", "vocabulary", "summed"),
-    *("sequence", "sequence, gathered", "whole"),
+    *("sequence", "sequence, gathered", "whole", "positionwise"),
 )
 """What a plan may say of a layer.
 
@@ -34,6 +34,8 @@ a plan; said of a class alone, of everything in it.
 Where tensors between these layers are split along the sequence too: ``sequence``, any module of whose result each
 process keeps a part of the positions; ``sequence, gathered``, one that gets such a part, and whose results are
 gathered.
+
+Where a mesh splits sequences over ``context``: ``positionwise``, any module that computes with each position alone.
 """
 
 PLAN: Mapping[str, str] = {
@@ -124,7 +126,11 @@ def make_layout(
             style = given or (None if is_whole else _style_in(PLAN, parent, key))
             if given == "whole" and splits_sequence:
                 layout.styles[path] = given
-            if style is None or style == "whole" or (style in _ALONG_SEQUENCE and not splits_sequence):
+            if (
+                style is None
+                or style in ("whole", "positionwise")
+                or (style in _ALONG_SEQUENCE and not splits_sequence)
+            ):
                 continue
             reason = _find_obstacle(parent, layer, style, count)
             if given is not None and reason:

@@ -9,6 +9,7 @@ from ember_ml import ops
 from ember_ml.models.generation import Request, TextGenerator
 from ember_ml.models.token_steps import NewTokens, Start
 from ember_ml.nn.layers.sequence_mixing.heads import KeyValueCache, causal_mask
+from ember_ml.nn.layers.sequence_mixing.sequence_parts import current_part
 from ember_ml.typing import IndexLike, MaskLike, Tensor
 
 __all__ = ["CausalModel", "DecoderState", "Positions"]
@@ -33,6 +34,7 @@ class Positions:
     seen: int
     """The number of positions before them."""
     count: int
+    """The number of positions in all."""
     is_real: Tensor | None
     numbers: Tensor
     """The position of each token, (batch or 1, new)."""
@@ -41,13 +43,18 @@ class Positions:
         batch, self.new = ops.shape(tokens)
         self.seen = 0 if state is None else state.length
         self.count = self.seen + self.new
-        self._has_cache, self._device = state is not None, ops.get_device(tokens)
+        self._device = ops.get_device(tokens)
         self.is_real = self._join(batch, mask, None if state is None else state.is_real)
+        part = current_part()
+        if part is not None:  # of texts that other processes have too
+            self.seen, self.count = self.new * part.index, self.new * part.count
+            self.is_real = None if self.is_real is None else part.join(self.is_real, 1)
+        self._later = self.count - self.seen - self.new
         if self.is_real is None:
-            self.numbers = ops.expand_dims(ops.arange(self.seen, self.count, device=self._device), 0)
+            self.numbers = ops.expand_dims(ops.arange(self.seen, self.seen + self.new, device=self._device), 0)
         else:  # a row counts its real tokens, so that padding before them moves none
             before = ops.subtract(ops.cumsum(ops.cast(self.is_real, "int64"), 1), 1)
-            self.numbers = ops.get_item(ops.maximum(before, 0), (slice(None), slice(self.seen, None)))
+            self.numbers = ops.get_item(ops.maximum(before, 0), (slice(None), slice(self.seen, self.seen + self.new)))
         self._masks: dict[int | None, tuple[Tensor | None, bool]] = {}
 
     def _join(self, batch: int, mask: MaskLike | None, before: Tensor | None) -> Tensor | None:
@@ -68,12 +75,12 @@ class Positions:
     def mask(self, window: int | None = None) -> tuple[Tensor | None, bool]:
         """Return the mask of an attention with that window, and whether it is causal without one."""
         if window not in self._masks:
-            cached = self.seen if window is None else min(self.seen, window - 1)
-            keys = cached + self.new
+            is_cached = current_part() is None  # where a window leaves keys behind
+            keys = self.new + min(self.seen, window - 1) if is_cached and window is not None else self.count
             is_real = self.is_real
             if is_real is not None and keys < self.count:
                 is_real = ops.get_item(is_real, (slice(None), slice(self.count - keys, None)))
-            self._masks[window] = causal_mask(self.new, keys, window, self._device, is_real)
+            self._masks[window] = causal_mask(self.new, keys, window, self._device, is_real, self._later)
         return self._masks[window]
 
 

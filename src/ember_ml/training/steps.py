@@ -228,7 +228,7 @@ class TrainingStep:
         elif self.strategy is None:
             result = self._step(backend, state, is_compiled, given)
         else:
-            with self.strategy.random_stream():
+            with self.strategy.random_stream(), self.strategy.on_part():
                 result = self._step(backend, state, is_compiled, given)
         if backend.laziness is not None:
             self._evaluate(backend.laziness, state, result[0])

@@ -337,7 +337,7 @@ class Trainer:
         state = {} if self._data is None else self._data.state()
         rows, batch_size = state.get("rows"), state.get("batch_size")
         if rows is None or batch_size is None:
-            return size * self.strategy.num_parts
+            return size * self.strategy.row_parts
         return min(batch_size, rows - self.steps_in_epoch * batch_size)
 
     def _merge_metrics(self, metrics: dict[str, Any]) -> dict[str, Any]:
@@ -441,7 +441,7 @@ class Trainer:
                 size = count_samples(batch)
                 if not size and not reads_together:  # a batch with fewer samples than processes
                     continue
-                with compute_in(self.precision):
+                with compute_in(self.precision), nullcontext() if self.strategy is None else self.strategy.on_part():
                     found = self.validation_step(batch)
                 if not size:  # all processes gather the parameters, and this one has no use for them
                     continue

@@ -103,8 +103,7 @@ class Shares:
 
 def buckets(xs: Sequence[torch.Tensor], first: int | None = None) -> list[list[int]]:
     """Return the indices of the tensors that are sent together."""
-    sizes = [x.numel() * x.element_size() for x in xs]
-    return buckets_of([(x.dtype, x.device) for x in xs], sizes, first=first)
+    return buckets_of([(x.dtype, x.device) for x in xs], [x.nbytes for x in xs], first=first)
 
 
 def merge_buckets(count: int, sums: Sequence[tuple[list[int], Sequence[torch.Tensor]]]) -> list[torch.Tensor]:
@@ -153,10 +152,11 @@ class Overlap:
         """Start the sums whose gradients are all known, but for the last sum."""
         try:
             while len(self._sums) < len(self._buckets) - 1:
-                found = [self._variables[place].grad for place in self._buckets[len(self._sums)]]
-                if any(gradient is None for gradient in found):
+                bucket = self._buckets[len(self._sums)]
+                # the last ones first: as long as one of them is unknown, nobody need look at the others
+                if any(self._variables[place].grad is None for place in reversed(bucket)):
                     break
-                self._start(found)
+                self._start([self._variables[place].grad for place in bucket])
         except RuntimeError as error:  # raised when waiting, not inside a backward pass
             self._error = error
 

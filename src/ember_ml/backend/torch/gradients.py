@@ -178,21 +178,23 @@ def value_and_gradients(
     if keep:
         gradients = torch.autograd.grad(value, variables, create_graph=True, allow_unused=True, materialize_grads=True)
         return value, rest, gradients
-    watcher = getattr(_nesting, "watcher", None)
-    signs = () if watcher is None else watcher.begin(variables, value)
-    # torch 2.13: autograd.grad takes 25 us to prepare what is known here; the engine is called directly
-    if watcher is not None and signs:
+    watcher, signs = getattr(_nesting, "watcher", None), ()
+    if watcher is not None:
+        signs = watcher.begin(variables, value)
         for place in signs:
             variables[place].register_post_accumulate_grad_hook(watcher.look)
+    # torch 2.13: autograd.grad and backward take 25 us and more to prepare what is known here; the engine is called
+    # directly
+    if _engine is not None:
+        arguments = (value,), (torch.ones_like(value),), False, False, tuple(variables), True
+        found = _engine.run_backward(*arguments, accumulate_grad=bool(signs))
+    elif signs:
         torch.autograd.backward(value, inputs=list(variables))
-        gradients = [torch.zeros_like(x) if x.grad is None else x.grad for x in variables]
-    elif _engine is None:
-        gradients = torch.autograd.grad(value, variables, allow_unused=True, materialize_grads=True)
+        found = ()
     else:
-        found = _engine.run_backward(
-            (value,), (torch.ones_like(value),), False, False, tuple(variables), True, accumulate_grad=False
-        )
-        gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found, variables, strict=True)]
+        found = torch.autograd.grad(value, variables, allow_unused=True)
+    found = [x.grad for x in variables] if signs else found
+    gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found, variables, strict=True)]
     return value.detach(), [_detach(x) for x in rest], gradients
 
 

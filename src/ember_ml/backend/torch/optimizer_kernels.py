@@ -34,10 +34,12 @@ def _group_rows(*columns: Tensors) -> list[tuple[list[torch.Tensor], ...]]:
 _LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
+def _are_contiguous(columns: Sequence[Tensors]) -> bool:
+    return all(all(map(torch.Tensor.is_contiguous, column)) for column in columns)
+
+
 def _align(*columns: Tensors) -> list[Tensors]:
     """Give the tensors of each row one order in memory: that with the channels last where a gradient comes in it."""
-    if all(x.is_contiguous() for column in columns for x in column):
-        return list(columns)
     rows = []
     for row in zip(*columns, strict=True):
         order = torch.contiguous_format
@@ -71,11 +73,13 @@ def _adam(
     is_decoupled: bool,
 ) -> list[Tensors]:
     kernel = _torch._fused_adamw_ if is_decoupled else _torch._fused_adam_
-    # torch 2.13: the kernels ignore strides, by which gradients of convolutions differ
-    parameters, gradients, first, second = _align(parameters, gradients, first, second)
+    are_contiguous = _are_contiguous((parameters, gradients, first, second))
+    if not are_contiguous:
+        # torch 2.13: the kernels ignore strides, by which gradients of convolutions differ
+        parameters, gradients, first, second = _align(parameters, gradients, first, second)
     for columns in _group_rows(parameters, gradients, first, second) if parameters else ():
         # torch 2.13: the kernels copy gradients with the channels last, and make no use of the copies
-        p, g, m, v = map(_in_memory_order, columns)
+        p, g, m, v = columns if are_contiguous else map(_in_memory_order, columns)
         count = torch.full((), step, dtype=torch.float32, device=p[0].device)
         kernel(
             p, g, m, v, [], [count] * len(p), lr=rate, beta1=beta1, beta2=beta2, weight_decay=weight_decay, eps=epsilon,

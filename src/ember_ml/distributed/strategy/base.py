@@ -75,6 +75,11 @@ class Strategy:
         return self.num_devices
 
     @property
+    def row_parts(self) -> int:
+        """Into how many parts the rows of a batch are split: all parts, unless some have other columns of the same."""
+        return self.num_parts
+
+    @property
     def part(self) -> int:
         """Which part of each batch this process computes on, from 0."""
         return self.rank
@@ -87,14 +92,14 @@ class Strategy:
     # data
 
     def distribute(self, batch: Any) -> list[Any]:
-        """The :attr:`num_parts` parts of ``batch``, a tensor or a tree of tensors, split along the first axis.
+        """The :attr:`row_parts` parts of ``batch``, a tensor or a tree of tensors, split along the first axis.
 
-        They are as equal as can be: row ``i`` of ``n`` begins part ``k`` where ``i = n * k // num_parts``.
+        They are as equal as can be: row ``i`` of ``n`` begins part ``k`` where ``i = n * k // row_parts``.
         """
         if isinstance(batch, list) and not any(hasattr(leaf, "shape") for leaf in trees.flatten(batch)[0]):
             batch = ops.convert_to_tensor(batch)  # rows of numbers, not a tree of tensors
         leaves, structure = trees.flatten(batch)
-        count = self.num_parts
+        count = self.row_parts
         parts: list[list[Any]] = [[] for _ in range(count)]
         for leaf in leaves:
             rows = ops.convert_to_tensor(leaf)
@@ -137,6 +142,10 @@ class Strategy:
         if self._stream is None:
             self._stream = default_generator().split(self.num_parts)[self.part]
         return streaming(self._stream)
+
+    def on_part(self) -> AbstractContextManager[Any]:
+        """A block in which the model computes on this process's part of a batch, as :meth:`distribute` gives it."""
+        return nullcontext()
 
     def gather_streams(self) -> list[dict[str, Any]]:
         """Where the streams of all processes stand, as plain data; nothing where none has been used."""

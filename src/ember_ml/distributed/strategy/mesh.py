@@ -15,7 +15,7 @@ from ember_ml.backend.selection import active
 from ember_ml.core import trees
 from ember_ml.core.lazy_tensors import LazyTensors
 from ember_ml.dispatch.arguments import bring
-from ember_ml.distributed import collectives
+from ember_ml.distributed import collectives, context
 from ember_ml.distributed.mesh import AXES, Mesh, Place
 from ember_ml.distributed.pieces import Piece
 from ember_ml.distributed.strategy.base import Parts, Strategy, check_built, give_all
@@ -25,6 +25,7 @@ from ember_ml.distributed.strategy.zero import check_elementwise
 from ember_ml.distributed.tensor_parallel import MeshSplit, local_shape, split_layers
 from ember_ml.distributed.tensor_plan import Layout, make_layout
 from ember_ml.errors import DeviceError, UnsupportedOp
+from ember_ml.nn.layers.sequence_mixing.sequence_parts import computing_on
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap
 from ember_ml.tensor.variable import Variable, assign_all, values_of
@@ -33,18 +34,22 @@ from ember_ml.typing import Tensor
 __all__ = ["MeshStrategy"]
 
 _ROWS = ("data", "shard")
-"""The axes of a mesh over which batches are split."""
+"""The axes of a mesh over which the rows of batches are split."""
+_PARTS = ("data", "context")
+"""Those along which processes have the same parameters, and gradients of different parts of a batch."""
 
 
 class MeshStrategy(Strategy):
     """Training on a :class:`Mesh`: of the processes that were started, or on JAX of the devices of one process.
 
     Along ``data`` and ``shard`` the batch is split, along ``shard`` all parameters and the optimizer's state, along
-    ``tensor`` the layers that the plan names; see ``ember_ml.distributed.tensor_plan``.
+    ``tensor`` the layers that the plan names; see ``ember_ml.distributed.tensor_plan``. Along ``context`` the sequences
+    are split: the second axis of all tensors of a batch. Attention gathers the keys and values of a sequence, all other
+    layers compute with one position at a time; models with others are refused (``context.POSITIONWISE``).
 
     Of processes, the model and the optimizer change as those of one process but for rounding, and for random numbers,
     as of dropout: the processes of one part of a batch draw the same, others their own. ``shard``
-    needs PyTorch; steps with ``tensor`` are not compiled, so processes of JAX do not have it.
+    needs PyTorch; steps with ``tensor`` or ``context`` are not compiled, so JAX needs ``Trainer(compile=False)``.
 
     Of devices, a step is the program for one device: the compiler divides it, and adds the sums and the gathering. So
     random numbers are those of one device too. Batches that do not split evenly, as the last one of an epoch
@@ -54,7 +59,7 @@ class MeshStrategy(Strategy):
         mesh: The mesh; None: all processes or devices along ``data``.
         devices: The names of the devices of one process; None: all of the kind of the default device.
         plan: Names of layers, or patterns as ``"blocks.*.up"``, with the style in which ``tensor`` splits each, before
-            those of ``tensor_plan.PLAN``.
+            those of ``tensor_plan.PLAN``; or "positionwise", of layers that ``context`` may split.
         splits_sequence: Whether tensors between the layers that ``tensor`` splits, as in normalizations, are split
             along the sequence, so that each process keeps its part alone. For processes, and for models of which the
             plan says where the sequence begins to be split and is whole again. Dropout there draws the same for each
@@ -116,6 +121,10 @@ class MeshStrategy(Strategy):
         return self._full().size // self.mesh.tensor if self.world_size > 1 else 1
 
     @property
+    def row_parts(self) -> int:
+        return self.num_parts // self.mesh.context if self.world_size > 1 else 1
+
+    @property
     def part(self) -> int:
         return self.rank // self.mesh.tensor
 
@@ -142,16 +151,27 @@ class MeshStrategy(Strategy):
     def distribute(self, batch: Any) -> list[Any]:
         """The parts of a batch, a tensor or a tree of tensors; of devices the whole alone, whose rows lie on them."""
         if self.world_size > 1:
-            return super().distribute(batch)
-        backend, rows = active(), self.mesh.fit(self.num_devices).size // self.mesh.tensor
+            return self._distribute_over_processes(batch)
+        mesh, backend = self._full(), active()
+        rows = mesh.size // (mesh.context * mesh.tensor)
         leaves, structure = trees.flatten(batch)
         found = []
         for leaf in leaves:
             native = bring(leaf._array if type(leaf) is EmberTensor else leaf, backend)
             splits = bool(native.shape) and native.shape[0] % rows == 0
-            placed = self._put(native, [_ROWS] if splits else [])
+            parts: list[tuple[str, ...]] = [_ROWS if splits else ()]
+            if len(native.shape) > 1 and native.shape[1] % mesh.context == 0:
+                parts.append(("context",))
+            placed = self._put(native, parts[: len(native.shape)])
             found.append(wrap(placed, backend) if type(leaf) is EmberTensor else placed)
         return [structure(found)]
+
+    def _distribute_over_processes(self, batch: Any) -> list[Any]:
+        rows, count = super().distribute(batch), self.mesh.context
+        if count == 1:
+            return rows
+        context.check_targets(batch)
+        return [context.take_positions(part, index, count) for part in rows for index in range(count)]
 
     def shard(self, loader: Any) -> Any:
         """This process's part of the batches of ``loader``, or over its devices all of them."""
@@ -166,6 +186,11 @@ class MeshStrategy(Strategy):
             self._stream = Generator.from_state(self.gather_parts(own)[self.part])
         return streaming(self._stream)
 
+    def on_part(self) -> AbstractContextManager[Any]:
+        """A block in which layers compute on this process's part of the sequences."""
+        is_split = self.world_size > 1 and self.mesh.context > 1
+        return computing_on(context.make_part(self._group("context"))) if is_split else nullcontext()
+
     def gather_parts(self, value: Any) -> list[Any]:
         return self.gather_plain(value)[:: self.mesh.tensor if self.world_size > 1 else 1]
 
@@ -175,6 +200,10 @@ class MeshStrategy(Strategy):
         """Give each process or device its part of the parameters, buffers and state of the optimizer."""
         self._full()
         self._layout = make_layout(model, self.mesh.tensor, self.plan, self.splits_sequence)
+        if self.mesh.context > 1:
+            # of devices too; jax 0.10.2: gradients of the weights of a convolution whose positions are split over one
+            # axis of a mesh, and repeated over another, are wrong
+            context.check_positionwise(model, self.plan)
         if self.world_size > 1:
             self._prepare_process(model, optimizer)
             return
@@ -234,34 +263,43 @@ class MeshStrategy(Strategy):
         return name in self._layout.cuts
 
     def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
-        """A block around the computation of gradients, in which those that are known are averaged over ``data``."""
-        is_alone = self.world_size == 1 or self._full().data == 1
-        return nullcontext() if is_alone else self._group("data").overlapping(self._weight_over_data(weight))
+        """A block around the computation of gradients, in which those that are known are averaged over the parts."""
+        is_alone = self.world_size == 1 or self._full().data == self.mesh.context == 1
+        return nullcontext() if is_alone else self._group(*_PARTS).overlapping(self._weight_of_gradients(weight))
 
-    def _weight_over_data(self, weight: float | None) -> float | None:
-        """Return the weight of a part in averages over ``data``: with ``shard`` the gradients have theirs already."""
-        return weight if self.mesh.shard == 1 else None
+    @property
+    def _shares_before(self) -> bool:
+        """Whether a loss has the weight of its part before the backward pass, which mixes it with those of others.
+
+        Along ``shard`` that pass averages gradients, and along ``context`` those of keys and values are sums.
+        """
+        return self.mesh.shard > 1 or self.mesh.context > 1
+
+    def _weight_of_gradients(self, weight: float | None) -> float | None:
+        """Return the weight of a part in averages after the backward pass."""
+        return None if self._shares_before else weight
 
     def share_of(self, weight: float, rows: int) -> float | None:
-        is_needed = self.world_size > 1 and self.mesh.shard > 1
-        return find_share(type(self).__name__, weight, rows, self.mesh.tensor) if is_needed else None
+        if self.world_size == 1 or not self._shares_before:
+            return None
+        return find_share(type(self).__name__, weight, rows if self.mesh.shard > 1 else 0, self.mesh.tensor)
 
     def average_with_loss(
         self, gradients: Sequence[Tensor], loss: Tensor, weight: float | None = None
     ) -> tuple[Sequence[Tensor], Tensor]:
         """Return the gradients and the loss of the whole batch, from those of this process's part."""
-        return self.average(gradients, self._weight_over_data(weight)), self.mean(loss, weight)
+        return self.average(gradients, self._weight_of_gradients(weight)), self.mean(loss, weight)
 
     def average(self, gradients: Sequence[Tensor], weight: float | None = None) -> Sequence[Tensor]:
-        """The gradients of the whole batch: averaged over ``shard`` by the backward pass, and here over ``data``.
+        """The gradients of the whole batch: averaged over ``shard`` by the backward pass, and here over the rest.
 
-        ``weight`` is as in :class:`Strategy`; along ``shard`` all must be equal.
+        ``weight`` is as in :class:`Strategy`; along ``shard`` and ``context`` all must be equal.
         """
         if self.world_size == 1:
             return gradients
-        if self.mesh.shard > 1:
+        if self._shares_before:
             check_equal_weights(type(self).__name__, weight, self.num_parts)
-        return collectives.begun_average(gradients, weight, self._group("data"))
+        return collectives.begun_average(gradients, weight, self._group(*_PARTS))
 
     def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
         """Update this process's parts, or the parameters on all devices."""
@@ -290,7 +328,7 @@ class MeshStrategy(Strategy):
         if split is None:
             return super().piece_of(name, x)
         place = self._place()
-        is_written = place.data == 0 and (split.cut is not None or place.tensor == 0)
+        is_written = place.data == place.context == 0 and (split.cut is not None or place.tensor == 0)
         is_written &= split.share > 0 or (split.size == 0 and place.shard == 0)
         return split.piece_of(x) if is_written else None
 
@@ -299,7 +337,7 @@ class MeshStrategy(Strategy):
         return whole if split is None else split.part_of(whole)
 
     def average_collected(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
-        return gradients if self.world_size == 1 else collectives.average(gradients, group=self._group("data"))
+        return gradients if self.world_size == 1 else collectives.average(gradients, group=self._group(*_PARTS))
 
     def gather_state(self, optimizer: Any) -> dict[str, Tensor]:
         """Return the whole state of the optimizer, as its ``state_dict`` gives it in a program of one process."""

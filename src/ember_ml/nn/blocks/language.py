@@ -11,6 +11,7 @@ from ember_ml.nn.generation import generate
 from ember_ml.nn.initializers import normal
 from ember_ml.nn.layers.channel_mixing import Embedding, Linear
 from ember_ml.nn.layers.sequence_mixing.heads import KeyValueCache
+from ember_ml.nn.layers.sequence_mixing.sequence_parts import current_part
 from ember_ml.nn.model import Model
 from ember_ml.typing import DeviceLike, DTypeLike, IndexLike, Tensor
 
@@ -106,7 +107,8 @@ class LanguageModel(Model):
         if x.ndim != 3:
             raise ValueError(f"LanguageModel takes tokens of shape (batch, length), not {tuple(ops.shape(tokens))}")
         if self.length is not None:
-            seen = 0 if state is None else state[0].seen
+            part = current_part()
+            seen = x.shape[1] * part.index if part is not None else 0 if state is None else state[0].seen
             x = ops.add(x, self._embed_positions(seen, x.shape[1]))
         if state is not None:
             x, state = self.transformer(x, state=state)

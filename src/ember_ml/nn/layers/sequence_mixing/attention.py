@@ -9,8 +9,9 @@ from ember_ml import ops
 from ember_ml.nn.layers.channel_mixing.linear import Linear
 from ember_ml.nn.layers.channel_mixing.normalization import LayerNorm, RMSNorm
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer
-from ember_ml.nn.layers.sequence_mixing.heads import Heads, KeyValueCache
+from ember_ml.nn.layers.sequence_mixing.heads import Heads, KeyValueCache, refuse_parts
 from ember_ml.nn.layers.sequence_mixing.rotary import RotaryPositions
+from ember_ml.nn.layers.sequence_mixing.sequence_parts import current_part
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["Attention", "AttentionOptions", "CrossAttention", "make_norm"]
@@ -158,11 +159,12 @@ class Attention(Heads, SequenceMixingLayer):
         return y if state is None else (y, state)
 
     def _rotate(self, x: Tensor, state: KeyValueCache | None) -> Tensor:
-        """Rotate queries or keys by their positions, which go on from those of the state."""
-        seen = 0 if state is None else state.seen
+        """Rotate queries or keys by their positions, which go on from those of the state, or of the parts before."""
+        part, length = current_part(), x.shape[1]
+        seen = length * part.index if part is not None else 0 if state is None else state.seen
         if self.scaling is None:
             return ops.rotary_embedding(x, base=self.base, offset=seen)
-        frequencies, factor = self._scale_frequencies(seen + x.shape[1])
+        frequencies, factor = self._scale_frequencies(seen + length if part is None else length * part.count)
         turned = ops.rotary_embedding(x, offset=seen, frequencies=frequencies)
         return turned if factor == 1.0 else ops.multiply(turned, factor)
 
@@ -235,6 +237,7 @@ class CrossAttention(Heads):
         mask: TensorLike | None = None,
         bias: TensorLike | None = None,
     ) -> Tensor:
+        refuse_parts("other sequence")
         cache = context if type(context) is KeyValueCache else self.remember(context)
         query = self.query(x)
         if query.ndim != 3:

@@ -9,7 +9,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.nn.layers.channel_mixing.linear import Linear
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer
-from ember_ml.nn.layers.sequence_mixing.heads import FixedCache, Heads, KeyValueCache
+from ember_ml.nn.layers.sequence_mixing.heads import FixedCache, Heads, KeyValueCache, refuse_parts
 from ember_ml.nn.layers.sequence_mixing.rotary import Rotation, rotate
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
@@ -105,6 +105,7 @@ class GroupedQueryAttention(Heads, SequenceMixingLayer):
         memory: KeyValueCache | None = None,
     ) -> Any:
         if memory is not None:
+            refuse_parts("memory")
             query = self._split_heads(self.query(x))
             return self.output(self.attend(query, memory.key, memory.value, bias, mask, False))
         query, key, value = self._project(x, state.joined if type(state) is FixedCache else None)

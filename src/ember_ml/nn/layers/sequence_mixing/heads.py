@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from ember_ml import ops
 from ember_ml.backend.selection import active
 from ember_ml.nn.layers.base import Layer
+from ember_ml.nn.layers.sequence_mixing.sequence_parts import current_part
 from ember_ml.typing import Tensor, TensorLike
 
-__all__ = ["FixedCache", "Heads", "KeyValueCache", "causal_mask"]
+__all__ = ["FixedCache", "Heads", "KeyValueCache", "causal_mask", "refuse_parts"]
 
 
 class KeyValueCache(NamedTuple):
@@ -101,6 +102,9 @@ class Heads(Layer):
         is_causal: bool,
     ) -> Tensor:
         """Return the attention output with the heads concatenated: (batch, length, heads * width)."""
+        part = current_part()
+        if part is not None:
+            key, value, bias, mask = part.gather_keys(key, value, bias, mask, is_causal)
         queries, keys = query.shape[1], key.shape[1]
         if is_causal and self.window is not None and keys > self.window:
             near, _ = causal_mask(queries, keys, self.window, ops.get_device(query))
@@ -161,6 +165,7 @@ class Heads(Layer):
 
     def extend(self, state: Any, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Any]:
         """Return the keys and values with those of the cache before them, and the cache after them."""
+        refuse_parts("cache")
         if type(state) is FixedCache:
             return state.replace(key, value)
         key, value = ops.concatenate([state.key, key], 1), ops.concatenate([state.value, value], 1)
@@ -171,6 +176,12 @@ class Heads(Layer):
         kept = (slice(None), slice(extra, None))
         cache = KeyValueCache(ops.get_item(key, kept), ops.get_item(value, kept), (state.dropped or 0) + extra)
         return key, value, cache
+
+
+def refuse_parts(what: str) -> None:
+    """Raise where each process has a part of the sequence, with which an attention does not take ``what``."""
+    if current_part() is not None:
+        raise ValueError(f"an attention whose sequences are split over processes takes no {what}")
 
 
 def _is_for_all_heads(mask: TensorLike | None) -> bool:
@@ -184,11 +195,12 @@ def causal_mask(
     window: int | None = None,
     device: str | None = None,
     is_real: Tensor | None = None,
+    later: int = 0,
 ) -> tuple[Tensor | None, bool]:
     """Return the mask of an attention in which no query sees a later key, and whether ``is_causal`` does without one.
 
-    The last query stands at the last key. ``window`` is the number of last positions that a query sees. ``is_real`` is
-    (batch, keys), and false at padding.
+    The last query stands at the last key, or has so many ``later`` ones behind it. ``window`` is the number of last
+    positions that a query sees. ``is_real`` is (batch, keys), and false at padding.
 
     >>> from ember_ml import ops
     >>> from ember_ml.nn.layers.sequence_mixing.heads import causal_mask
@@ -198,12 +210,13 @@ def causal_mask(
     >>> causal_mask(2, 4)
     (None, True)
     """
-    is_windowed = window is not None and keys > window
+    first = keys - later - queries
+    is_windowed = window is not None and first + queries > window
     if not is_windowed and is_real is None:
         return None, queries > 1
-    mask = ops.tri(queries, keys, keys - queries, dtype="bool", device=device)
+    mask = ops.tri(queries, keys, first, dtype="bool", device=device)
     if is_windowed:
-        older = ops.tri(queries, keys, keys - queries - (window or 0), dtype="bool", device=device)
+        older = ops.tri(queries, keys, first - (window or 0), dtype="bool", device=device)
         mask = ops.logical_and(mask, ops.logical_not(older))
     if is_real is not None:
         mask = ops.logical_and(mask, ops.expand_dims(is_real, (1, 2)))
