@@ -102,6 +102,7 @@ def _take(steps: Steps, out: np.ndarray) -> None:
 
 
 _NO_CHANGE = Change()
+_UNIT = 2.0**-24  # uniform numbers are whole multiples of it
 
 
 def stretch(low: float, high: float, dtype: EmberDType) -> Change:
@@ -116,12 +117,13 @@ def host_draw(variate: Variate, key: tuple[int, int], count: int, change: Change
     write = None if variate.wide else _IN_PLACE.get(variate.name)
     dtype = host_dtypes[variate.dtype]
     is_uniform = write is _write_uniform
-    steps = (change or _NO_CHANGE).steps(dtype, 2.0**-24 if is_uniform else 1.0) if change or is_uniform else []
-    if is_uniform and count <= FEW:
+    if is_uniform and count <= FEW:  # exact, without the arrays that a pass needs: a token of a text takes one number
         first, second = few_words(key, (count + 1) // 2)
-        out = np.array([word >> 8 for word in (first + second)[:count]], dtype=np.float32)
-        _take(steps, out)
+        out = np.array([(word >> 8) * _UNIT for word in (first + second)[:count]], dtype=np.float32)
+        if change is not None:
+            _take(change.steps(dtype, 1.0), out)
         return out
+    steps = (change or _NO_CHANGE).steps(dtype, _UNIT if is_uniform else 1.0) if change or is_uniform else []
     out = aligned(count, dtype)
     fill(out, key, partial(write or _write_formula, variate, steps), variate.wide)
     return out

@@ -43,6 +43,7 @@ Buffers = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 _PARITY = 0x1BD11BDA
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_STEPS = tuple((step + 1, _ROTATIONS[step % 2]) for step in range(5))
 
 
 def signed(word: int) -> int:
@@ -55,12 +56,17 @@ def block(key: tuple[int, int], counter: int) -> tuple[int, int]:
     first, second = key
     keys = (first, second, first ^ second ^ _PARITY)
     x, y = (counter >> 32) + first & MASK, counter + second & MASK
-    for step in range(5):
-        for turn in _ROTATIONS[step % 2]:
-            x = x + y & MASK
-            y = (y << turn | y >> 32 - turn) & MASK ^ x
-        x = x + keys[(step + 1) % 3] & MASK
-        y = y + keys[(step + 2) % 3] + step + 1 & MASK
+    for step, (a, b, c, d) in _STEPS:  # four rounds written out, since each draw of a few numbers waits for two blocks
+        x = x + y & MASK
+        y = (y << a | y >> 32 - a) & MASK ^ x
+        x = x + y & MASK
+        y = (y << b | y >> 32 - b) & MASK ^ x
+        x = x + y & MASK
+        y = (y << c | y >> 32 - c) & MASK ^ x
+        x = x + y & MASK
+        y = (y << d | y >> 32 - d) & MASK ^ x
+        x = x + keys[step % 3] & MASK
+        y = y + keys[(step + 1) % 3] + step & MASK
     return x, y
 
 
