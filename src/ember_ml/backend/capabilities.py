@@ -235,7 +235,7 @@ class ControlFlow(Protocol):
     ) -> tuple[Sequence[Any], Any]: ...
 
 
-Kernel = Callable[..., "list[Sequence[Any]]"]
+Kernel = Callable[..., "Sequence[Sequence[Any]]"]
 """``kernel(parameters, gradients, *slots, **settings)`` returns the new parameters and slots, as lists of tensors.
 
 The settings are those of ``Optimizer.settings`` and the scalars of this step, by keyword.

@@ -120,7 +120,7 @@ def _is_for_onednn(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | N
         return False
     if not all(tensor.is_contiguous() for tensor in tensors[1:]):
         return False
-    is_watched = torch._C._len_torch_dispatch_stack() or torch.jit.is_tracing()
+    is_watched = torch._C._len_torch_dispatch_stack() or torch._C._is_tracing()
     return forward_ad._current_level < 0 and not is_watched and not is_inside_transform()
 
 
