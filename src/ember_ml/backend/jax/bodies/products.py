@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +14,7 @@ from jax import lax
 from ember_ml.backend.common.einsum import read_subscripts
 from ember_ml.backend.common.linalg import check_linear
 from ember_ml.backend.jax.half_precision import HALVES
+from ember_ml.backend.jax.host_transfer import device_of
 from ember_ml.backend.jax.jitting import jitted, static
 
 _HIGHEST = lax.Precision.HIGHEST
@@ -37,26 +37,32 @@ def outer(x: jax.Array, y: jax.Array) -> jax.Array:
     return x[:, None] * y
 
 
-@jitted
 def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None) -> jax.Array:
+    # JAX 0.10 on the CPU: rounds the product before the bias is added, and every step of the sum of a gradient. On GPUs
+    # the product and the addition are one kernel, which a product in float32 would not be.
+    if bias is not None and x.dtype in HALVES and device_of(x).startswith("cpu"):
+        return _linear_of_halves(x, weight, bias)
+    return _linear(x, weight, bias)
+
+
+@jitted
+def _linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None) -> jax.Array:
     check_linear(weight, bias)
-    if bias is not None and x.dtype in HALVES:
-        return _linear_half(x, weight, bias)
     product = jnp.matmul(x, weight.T, precision=_HIGHEST)
     return product if bias is None else product + bias
+
+
+@jitted
+def _linear_of_halves(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+    check_linear(weight, bias)
+    return _linear_half(x, weight, bias)
 
 
 @jax.custom_jvp
 def _linear_half(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
     """Multiply and add in float32, rounded once; the gradient of the bias is summed in float32 too."""
-
-    def compute(dtype: Any) -> jax.Array:
-        product = jnp.matmul(x, weight.T, precision=_HIGHEST, preferred_element_type=dtype)
-        return (product + bias.astype(dtype)).astype(x.dtype)
-
-    # JAX 0.10 on the CPU: rounds the product before the bias is added, and every step of the sum of a gradient. On GPUs
-    # the product and the addition are one kernel, which a product in float32 would not be.
-    return lax.platform_dependent(cpu=lambda: compute(jnp.float32), default=lambda: compute(x.dtype))
+    product = jnp.matmul(x, weight.T, precision=_HIGHEST, preferred_element_type=jnp.float32)
+    return (product + bias.astype(jnp.float32)).astype(x.dtype)
 
 
 @_linear_half.defjvp
