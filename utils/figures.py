@@ -101,7 +101,7 @@ def _draw(entry: dict[str, Any], title: str) -> str:
     names, rows = entry["columns"][1:], entry["rows"]
     values = [float(value) for row in rows for value in row[1:] if value]
     low, high = math.floor(math.log2(min(values)) - 0.2), math.ceil(math.log2(max(values)) + 0.2)
-    left, width, line = 190, 560, 30
+    left, width, line = 210, 540, 30
     top = 44 + 20 * math.ceil(len(names) / 5)
     bottom = top + line * len(rows)
 
