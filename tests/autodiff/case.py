@@ -36,7 +36,7 @@ def _nested(row: list[Any], shape: tuple[int, ...]) -> Any:
 class Case:
     """A call of an op: its arguments by name (``Numbers``, lists of them, or anything), differentiated by ``wrt``.
 
-    ``second`` says whether the second derivative exists, ``missing`` which backends draw other numbers than the differences. ``call`` is a
+    ``second`` says whether the second derivative exists, ``missing`` which backends draw other numbers. ``call`` is a
     function that calls the op, where the op alone is no smooth function of all numbers in its arguments.
     """
 
@@ -73,7 +73,7 @@ def numbers(
 
 
 def case(op: str, wrt: str | tuple[str, ...] = "x", label: str = "", **arguments: Any) -> None:
-    """One call; ``second=False`` where there is no second derivative, ``missing=("mlx",)`` where it draws other numbers."""
+    """One call; ``second=False`` where there is no second derivative, ``missing=("mlx",)`` where MLX draws others."""
     second, missing, call = arguments.pop("second", True), arguments.pop("missing", ()), arguments.pop("call", None)
     CASES.append(Case(op, arguments, (wrt,) if isinstance(wrt, str) else wrt, label, second, missing, call))
 
