@@ -80,6 +80,33 @@ def test_exact_gelu_at_the_largest_numbers(backend: str) -> None:
     assert found[3:] == pytest.approx([0.0, 0.0], abs=1e-37)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_compiled_exact_gelu_keeps_the_digits_of_its_tail_and_its_derivatives(dtype: str, backend: str) -> None:
+    numbers = ops.to_numpy(ops.cast(ops.linspace(-9.0, 9.0, 385), "float64"))  # exact in float32
+    x = ops.asarray(numbers, dtype)
+    density = [math.exp(-v * v / 2) / math.sqrt(2 * math.pi) for v in numbers]
+    below = [math.erfc(-v / math.sqrt(2)) / 2 for v in numbers]
+
+    def activation(x: Any) -> Any:
+        return ops.gelu(x, approximate=False)
+
+    def total(x: Any) -> Any:
+        return ops.sum(activation(x))
+
+    slope = ember_ml.grad(total)
+    compiled = {name: ember_ml.compile(f) for name, f in (("value", activation), ("slope", slope))}
+    compiled["mapped"] = ember_ml.compile(ember_ml.vmap(ember_ml.grad(activation)))
+    compiled["bend"] = ember_ml.compile(ember_ml.grad(lambda x: ops.sum(slope(x))))
+    values = [v * b for v, b in zip(numbers, below, strict=True)]
+    slopes = [b + v * d for v, b, d in zip(numbers, below, density, strict=True)]
+    bends = [(2 - v * v) * d for v, d in zip(numbers, density, strict=True)]
+    least = 1e-12 if dtype == "float64" else 2e-5  # exp(-x * x / 2) has the error of x * x
+    assert _lists(compiled["value"](x)) == pytest.approx(values, rel=least, abs=0)
+    assert _lists(compiled["slope"](x)) == pytest.approx(slopes, rel=0, abs=1e-6)
+    assert _lists(compiled["mapped"](x)) == pytest.approx(slopes, rel=0, abs=1e-6)
+    assert _lists(compiled["bend"](x)) == pytest.approx(bends, rel=0, abs=1e-6)
+
+
 def test_double_precision_is_kept(backend: str) -> None:
     x = ops.array([-0.3, 30.0], dtype="float64")
     assert _lists(ops.softplus(x)) == pytest.approx([0.5543552444685271, 30.000000000000092], rel=1e-15, abs=0)

@@ -115,14 +115,16 @@ def _make_sliding(
     dilations = per_dimension(dilation_rate, dimensions, "dilation_rate")
     spans = tuple((k - 1) * d + 1 for k, d in zip(window, dilations, strict=True))
     pairs = _pairs(padding, sizes, spans, strides)
-    rooms = [n + sum(pair) - span for n, pair, span in zip(sizes, pairs, spans, strict=True)]
-    if any(size < 1 for size in sizes) or any(room < 0 for room in rooms):
-        raise ValueError(
-            f"a window that spans {spans} does not fit into {tuple(sizes)} with padding={padding!r}; "
-            "make the window smaller, or pad with padding='same'"
-        )
-    results = tuple(room // stride + 1 for room, stride in zip(rooms, strides, strict=True))
-    return Sliding(window, strides, dilations, pairs, results)
+    results = []
+    for size, (before, after), span, stride in zip(sizes, pairs, spans, strides, strict=True):
+        room = size + before + after - span
+        if size < 1 or room < 0:
+            raise ValueError(
+                f"a window that spans {spans} does not fit into {tuple(sizes)} with padding={padding!r}; "
+                "make the window smaller, or pad with padding='same'"
+            )
+        results.append(room // stride + 1)
+    return Sliding(window, strides, dilations, pairs, tuple(results))
 
 
 def _pairs(
