@@ -238,3 +238,37 @@ def test_torch_generates_code_of_control_flow() -> None:
         assert x.grad.tolist() == pytest.approx(wanted.tolist(), rel=1e-5)
     finally:
         ember_ml.set_backend(before)
+
+
+@pytest.fixture
+def torch_backend() -> Any:
+    pytest.importorskip("torch").compiler.reset()
+    before = ember_ml.get_backend()
+    ember_ml.set_backend("torch")
+    yield
+    ember_ml.set_backend(before)
+
+
+def _square_root(p: Any) -> Any:
+    """Return a square root by Newton's method."""
+
+    def step(x: Any) -> tuple[Any]:
+        value, slope = ops.jvp(lambda z: z * z - p, (x,), (ops.ones_like(x),))
+        return (x - value / slope,)
+
+    return ops.while_loop(lambda x: ops.abs(x * x - p) > 1e-5, step, (ops.ones(()),))[0]
+
+
+def test_compiled_loops_and_branches_compute_forward_derivatives(torch_backend: None) -> None:
+    def branch(p: Any) -> Any:
+        return ops.cond(p > 1, lambda q: ops.jvp(ops.square, (q,), (ops.ones_like(q),))[1], ops.negative, p)
+
+    root, branch = ops.compile(_square_root), ops.compile(branch)
+    for p in (9.0, 16.0, 0.25):
+        assert ops.item(root(ops.array(p))) == pytest.approx(p**0.5, rel=1e-5)
+        assert ops.item(branch(ops.array(p))) == pytest.approx(2 * p if p > 1 else -p)
+
+
+def test_gradients_of_compiled_loops_are_refused(torch_backend: None) -> None:
+    with pytest.raises(UnsupportedOp, match="the gradient of such a loop"):
+        ops.compile(ops.grad(_square_root))(ops.array(9.0))

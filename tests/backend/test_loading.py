@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -88,3 +90,9 @@ def test_checking_takes_less_than_a_hundredth_of_a_second() -> None:
         check_backend(backend, "numpy")
         taken.append(time.perf_counter() - start)
     assert min(taken) < 0.01
+
+
+@pytest.mark.skipif("torch" not in installed_backends(), reason="the compiler is PyTorch's")
+def test_loading_torch_does_not_import_its_compiler() -> None:
+    program = "import sys, ember_ml; ember_ml.set_backend('torch'); print('torch._dynamo' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"

@@ -61,6 +61,7 @@ __all__ = [
 
 VARIABLE = "EMBER_ML_BACKEND"
 _PACKAGES = {entry.tensors or name: name for name, entry in BUILT_IN.items()} | {name: name for name in BUILT_IN}
+_NUMBERS = (bool, int, float, complex)  # torch 2.13: torch.compile does not trace a walk over their base classes
 
 if "_loaded" not in globals():  # importlib.reload keeps all that was chosen
     _loaded: dict[str, Backend] = {}
@@ -76,7 +77,7 @@ if "_loaded" not in globals():  # importlib.reload keeps all that was chosen
     scopes_here: Callable[[], tuple[Scope, ...]] = _scopes.get
     """Return the scopes that are open in this thread or task, the innermost one last.
 
-    It is the method itself, for speed, and one object, which the backend of PyTorch lets torch.compile trace.
+    It is the method itself, for speed. PyTorch's backend replaces it by a function that torch.compile traces.
     """
     _lock: threading.RLock = threading.RLock()
     _on_switch: list[Callable[[Backend], None]] = []
@@ -114,7 +115,7 @@ def backend_of(x: Any) -> Backend | None:
     """
     kind = type(x)
     owner = _owners.get(kind)
-    if owner is not None:
+    if owner is not None or kind in _NUMBERS:
         return owner
     for base in kind.__mro__:
         if base in _owners:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Iterable
 from textwrap import indent
 from types import FunctionType
 from typing import Any
@@ -25,7 +26,7 @@ from ember_ml.dispatch.index_arguments import read_basic_key
 from ember_ml.dispatch.slow_path import dispatch, finish, recover
 from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
 from ember_ml.tensor.in_place import change, is_part, is_shared
-from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind, before_first_kind
+from ember_ml.tensor.kinds import BINARY_OPERATORS, COMPARISONS, UNARY_OPERATORS, Kind, on_new_kinds
 from ember_ml.tensor.operations import METHODS
 from ember_ml.tensor.var import Var
 
@@ -125,8 +126,15 @@ def {method}(self, other):
 """
 
 
+def _bind_kinds(kinds: Iterable[Kind]) -> None:
+    """Fill the slots of kinds with the native functions that compute their ops for them as the contract says."""
+    if "__add__" not in vars(EmberTensor):  # importing is quicker without operators
+        _bind_operators()
+    for kind in kinds:
+        _bind_kind(kind)
+
+
 def _bind_kind(kind: Kind) -> None:
-    """Fill the slots of a kind with the native functions that compute their ops for it as the contract says."""
     for name in _ALL.values():
         op = OPS[name]
         body = op.body(kind.backend)
@@ -134,7 +142,6 @@ def _bind_kind(kind: Kind) -> None:
         narrows = op.rule.result == "real" and kind.dtype.kind == "complex"  # the result is of another kind
         if kind.dtype in op.rule.domain and kind.dtype not in others and body is not op.declaration and not narrows:
             setattr(kind, name, body.native if isinstance(body, ByDType) else body)
-    kind.is_bound = True
 
 
 def _owner(item: Any) -> Any:
@@ -171,10 +178,8 @@ def _is_typed_scalar(value: Any) -> bool:
 
 def _operate(op: Op, values: tuple[Any, ...]) -> Any:
     for value in values:
-        if type(value) is EmberTensor:
-            if not value._kind.is_bound:
-                _bind_kind(value._kind)
-        elif not isinstance(value, complex | float | int) and backend_of(value) is None and not _is_typed_scalar(value):
+        is_operand = isinstance(value, EmberTensor | complex | float | int) or backend_of(value) is not None
+        if not is_operand and not _is_typed_scalar(value):
             return NotImplemented
     return on_own_backend(op, values)
 
@@ -252,7 +257,7 @@ def _bind_operators() -> None:
             _bind(f"__r{short}__", OPS[name], _REFLECTED_SLOW_SOURCE)
 
 
-before_first_kind(_bind_operators)
+on_new_kinds(_bind_kinds)
 
 
 def _record(op: Op, is_reflected: bool = False) -> Any:

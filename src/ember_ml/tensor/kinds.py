@@ -5,13 +5,13 @@ There is one object per pair, so that an operator learns in one comparison that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ember_ml.backend.contract import Backend
 from ember_ml.core.dtypes import EmberDType, float32, float64
 
-__all__ = ["BINARY_OPERATORS", "COMPARISONS", "UNARY_OPERATORS", "Kind", "before_first_kind", "kind_of", "kinds_of"]
+__all__ = ["BINARY_OPERATORS", "COMPARISONS", "UNARY_OPERATORS", "Kind", "kind_of", "kinds_of", "on_new_kinds"]
 
 
 # The ops behind EmberTensor's operators, by the name between the underscores.
@@ -53,7 +53,6 @@ class Kind:
         "backend",
         "boolean",
         "dtype",
-        "is_bound",
         "native",
         "weak",
         *_OPERATORS,
@@ -64,7 +63,6 @@ class Kind:
         self.dtype = dtype
         self.native: type = backend.tensor_type
         self.weak: bool = dtype is float32 or dtype is float64
-        self.is_bound = False
         self.boolean: Kind = self
         for name in _OPERATORS:
             setattr(self, name, None)
@@ -74,23 +72,23 @@ class Kind:
 
 
 _KINDS: dict[str, dict[str, Kind]] = {}  # by names: torch 2.12 refuses to compile what hashes objects of ours
-_waiting: list[Callable[[], None]] = []
+_on_new_kinds: list[Callable[[Iterable[Kind]], None]] = []
 
 
-def before_first_kind(function: Callable[[], None]) -> None:
-    """Call ``function`` before there is any kind, and so any portable tensor: importing is quicker without it."""
-    _waiting.append(function)
+def on_new_kinds(function: Callable[[Iterable[Kind]], None]) -> None:
+    """Call ``function`` with the kinds of each backend, before there is any portable tensor of it."""
+    _on_new_kinds.append(function)
 
 
 def kinds_of(backend: Backend) -> dict[str, Kind]:
     """The kinds of a backend by the names of their dtypes."""
     found = _KINDS.get(backend.key)
     if found is None:
-        while _waiting:
-            _waiting.pop()()
         found = {dtype.name: Kind(backend, dtype) for dtype in backend.dtypes}
         for kind in found.values():
             kind.boolean = found["bool"]
+        for listener in _on_new_kinds:
+            listener(found.values())
         _KINDS[backend.key] = found
     return found
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ember_ml.backend import selection
 from ember_ml.backend.capabilities import deferred
 from ember_ml.backend.common.own_ops import op_on
 from ember_ml.backend.common.shapes import LENGTHS
@@ -22,7 +21,9 @@ from ember_ml.backend.torch import (  # noqa: F401
     optimizer_kernels,
     random,
     recurrent,
+    traceable_scopes,
 )
+from ember_ml.backend.torch.compilation import mark_constant
 from ember_ml.backend.torch.host_transfer import cast, dtypes, from_host, scalar, to_host  # noqa: F401
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType
@@ -147,7 +148,7 @@ def to_device(x: torch.Tensor, device: str) -> torch.Tensor:
     return x.to(device)
 
 
-@torch.compiler.assume_constant_result
+@mark_constant
 def available_devices() -> tuple[str, ...]:
     found = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
     if torch.backends.mps.is_available():
@@ -155,7 +156,7 @@ def available_devices() -> tuple[str, ...]:
     return tuple(found)
 
 
-@torch.compiler.assume_constant_result  # torch.compile traces neither a cache nor such questions
+@mark_constant  # torch.compile traces neither a cache nor such questions
 def initial_device() -> str:
     return _accelerator() or "cpu"
 
@@ -200,55 +201,6 @@ def memory_info(device: str) -> dict[str, int | None]:
 
 
 is_tracing = torch.compiler.is_compiling
-
-
-# torch 2.13: torch.compile cannot trace context variables. A program is compiled for one backend, so that the scope in
-# which it is traced is constant to it: an object for good, since it would be compiled anew for each block. The scopes
-# that it opens itself are kept in a list while it is traced.
-_outer: dict[str, _Outer] = {}
-_opened: list[tuple[Any, ...]] = []
-
-
-class _Outer:
-    """The innermost scope in which a program is traced."""
-
-    def __init__(self, scope: selection.Scope) -> None:
-        self.backend, self.chosen, self.half = scope.backend, scope.chosen, scope.half
-        self.watcher = None  # the ops of a program are not watched
-        self.target = scope.backend if scope.half is None else None
-        self.key = selection.key_of(scope.backend, scope.half is not None)
-
-
-@torch.compiler.substitute_in_graph(selection.scopes_here, skip_signature_check=True)
-def _scopes_here() -> tuple[Any, ...]:
-    if _opened:
-        return _opened[-1]
-    name = _name_outer()
-    return (_outer[name],) if name else ()
-
-
-@torch.compiler.assume_constant_result
-def _name_outer() -> str:
-    scopes = selection.scopes_here()
-    if not scopes:
-        return ""
-    scope = scopes[-1]
-    name = f"{scope.key} {scope.half} {scope.chosen is None}"
-    if name not in _outer:
-        _outer[name] = _Outer(scope)
-    return name
-
-
-@torch.compiler.substitute_in_graph(selection.open_scope)
-def _open_scope(scope: selection.Scope) -> None:
-    # It is not reset when the scope is closed: the program would write False while another thread has a scope open.
-    selection.has_scopes = True
-    _opened.append((*selection.scopes_here(), scope))
-
-
-@torch.compiler.substitute_in_graph(selection.close_scope)
-def _close_scope(scope: selection.Scope) -> None:
-    _opened.pop()
 
 
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]

@@ -21,6 +21,7 @@ __all__ = [
     "direct",
     "follows_python",
     "from_python",
+    "mark_constant",
     "repeat",
     "replace_rows",
     "run_uncompiled",
@@ -31,6 +32,15 @@ differentiates_programs = True
 direct = None
 _numbers = count(1)
 follows_python = torch.compiler.is_dynamo_compiling
+
+
+def mark_constant(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the compiler call ``function`` while it traces a program, and take the answer for a constant of the program.
+
+    As ``torch.compiler.assume_constant_result``, which would import the compiler.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
 
 
 def from_python(data: Any, dtype: torch.dtype | None, device: str | None) -> torch.Tensor:
@@ -73,16 +83,19 @@ def _compile(function: FunctionType, **settings: Any) -> Callable[..., Any]:
                 warnings.filterwarnings("ignore", message="TensorFloat32")  # it is off for accuracy
                 # torch 2.13: warns of a gradient inside a loop before it refuses it
                 warnings.filterwarnings("ignore", message=".*_top_saved_tensors_default_hooks")
+                # torch 2.13: warns of its own name for a check of linear algebra
+                warnings.filterwarnings("ignore", message="`torch._prims_common.check` is deprecated")
                 # torch 2.13: reads .grad of tensors that have none where it leaves a rule of one's own untraced
                 warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
                 program = torch.compile(function, **settings)
                 result = program(*tensors)
         except Exception as error:
-            if type(error).__name__ == "UncapturedHigherOrderOpError":  # the class itself would import the compiler
+            # the first class itself would import the compiler; torch 2.13: the second where a loop is differentiated
+            if type(error).__name__ == "UncapturedHigherOrderOpError" or "Expected FakeTensor" in str(error):
                 raise UnsupportedOp(
-                    "torch.compile cannot trace what a branch or a loop of this function computes, such as a gradient; "
-                    "compute it outside of the branch or loop, use ops.fori_loop with Python integers, or do not "
-                    "compile the function"
+                    "torch.compile cannot trace what a branch or a loop of this function computes, such as a gradient, "
+                    "or the gradient of such a loop; compute it outside of the branch or loop, use ops.fori_loop with "
+                    "Python integers, or do not compile the function"
                 ) from error
             if not _lacks_compiler(error):
                 raise

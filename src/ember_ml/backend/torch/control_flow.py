@@ -11,6 +11,7 @@ from torch._guards import TracingContext
 from torch._higher_order_ops.scan import scan as torch_scan
 from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 
+from ember_ml.backend.torch.compilation import mark_constant
 from ember_ml.core.trees import map_tree
 
 Step = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
@@ -73,6 +74,7 @@ def while_loop(
     return _clone_all(found)
 
 
+@mark_constant
 def _prepare_loop() -> bool:
     """Let PyTorch's compiler make a loop of a scan, and return whether it can; called while a program is traced."""
     # torch 2.13: the loop may read its index only in programs without breaks (fullgraph), and fails otherwise
@@ -85,10 +87,6 @@ def _prepare_loop() -> bool:
     derivatives = (transforms.TransformType.Grad, transforms.TransformType.Jvp)
     is_differentiated = any(layer.key() in derivatives for layer in transforms.get_interpreter_stack() or ())
     return torch.__version__ >= "2.13" and not is_differentiated
-
-
-# what torch.compiler.assume_constant_result does, a call of which would import the compiler
-_prepare_loop._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def scan(

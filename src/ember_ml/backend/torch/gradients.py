@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -14,10 +14,12 @@ import torch
 from torch.utils.checkpoint import checkpoint as _checkpoint
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
+from ember_ml.backend.torch.compilation import mark_constant
 from ember_ml.core import dtypes as dt
 
 __all__ = [
     "checkpoint",
+    "count_gradients",
     "custom",
     "is_differentiating",
     "is_inside_transform",
@@ -66,6 +68,14 @@ def is_inside_transform() -> bool:
 def _is_transformed() -> bool:
     """Whether torch.func traces the call."""
     return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@mark_constant
+def count_gradients() -> int:
+    """Return how many gradients of torch.func surround the call, or -1 where another transform does."""
+    stack = torch._C._functorch.get_interpreter_stack() or []  # pyright: ignore[reportAttributeAccessIssue]
+    grad = torch._C._functorch.TransformType.Grad  # pyright: ignore[reportAttributeAccessIssue]
+    return len(stack) if all(level.key() == grad for level in stack) else -1
 
 
 def is_differentiating() -> bool:
@@ -229,9 +239,11 @@ def pullback(
     return (outputs if keep else [y.detach() for y in outputs]), pull
 
 
-@cache
+@mark_constant
 def _load_forward_mode() -> None:
     """Import what the first forward derivative needs, without its warnings."""
+    if "torch._decomp.decompositions_for_jvp" in sys.modules:
+        return
     # torch 2.13: warns of its own deprecated parts
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -255,6 +267,7 @@ def jacobian(function: Callable[..., Any], leaves: Sequence[torch.Tensor]) -> li
     return compute(*leaves)
 
 
+@mark_constant
 def _has_hooks() -> bool:
     """Whether a surrounding checkpoint keeps what autograd saves."""
     # torch 2.13: torch.func refuses to run there
