@@ -9,8 +9,12 @@ import pytest
 
 import ember_ml
 from ember_ml import nn, ops
+from ember_ml.nn.tensor import EmberTensor
 
 torch: Any = pytest.importorskip("torch")
+
+# torch 2.13: its compiler reads .grad of what a program goes on with
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +44,76 @@ def test_recurrent_layers(kind: str, layers: int, bidirectional: bool, bias: boo
     want.sin().sum().backward()
     for name, parameter in theirs.named_parameters():
         torch.testing.assert_close(gradients[name], parameter.grad)
+
+
+def _make_recurrent(kind: str, length: int = 4, **options: Any) -> tuple[nn.Module, Any, Any]:
+    """Return a layer, an input, and a function that reduces its results and its last state to a number."""
+    layer = getattr(nn, kind)(3, 4, **options)
+    start = layer.initial_state(2)
+
+    def loss(x: Any) -> Any:
+        y, last = layer(ops.cos(x), state=start)
+        parts = last if kind == "LSTM" else (last,)
+        return sum((ops.sum(ops.square(part)) for part in parts), ops.sum(ops.sin(y)))
+
+    return layer, torch.randn(2, length, 3), loss
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_compiled_recurrent_layers(kind: str, fullgraph: bool) -> None:
+    layer, x, loss = _make_recurrent(kind, layers=2, bidirectional=kind == "GRU", bias=kind != "RNN")
+    program = torch.compile(loss, backend="aot_eager", fullgraph=fullgraph)
+    torch.testing.assert_close(program(x), loss(x), rtol=1e-4, atol=1e-5)
+    found, wanted = nn.value_and_grad(layer, program)(x), nn.value_and_grad(layer, loss)(x)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_compiled_models_with_recurrent_layers(dropout: float) -> None:
+    model = nn.Sequential(nn.LSTM(3, 4, layers=2, dropout=dropout), nn.Dropout(dropout), nn.Linear(2))
+    x = EmberTensor(torch.randn(2, 5, 3))
+    model(x)
+    found = []
+    for function in (model, ember_ml.compile(model)):
+        ops.random.seed(7)
+        found.append([ops.to_numpy(function(x)) for _ in range(3)])
+    torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)
+
+
+TRANSFORMS = {
+    "gradient": lambda loss, layer: nn.value_and_grad(layer, loss),
+    "jacobian": lambda loss, layer: ember_ml.jacobian(lambda x: layer(x)[:, -1]),
+    "second derivative": lambda loss, layer: ember_ml.grad(lambda x: ops.sum(ops.square(ember_ml.grad(loss)(x)))),
+    "jvp": lambda loss, layer: lambda x: ember_ml.jvp(loss, (x,), (x,)),
+    "vmap": lambda loss, layer: ember_ml.vmap(lambda row: layer(row[None])[0]),
+    "vmap of gradient": lambda loss, layer: ember_ml.vmap(ember_ml.grad(lambda row: ops.sum(layer(row[None])))),
+    "branch": lambda loss, layer: lambda x: ops.cond(ops.sum(x) > 0, layer, lambda x: layer(-x), x),
+    "checkpoint": lambda loss, layer: ember_ml.checkpoint(lambda x: ops.sin(layer(x))),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_compiled_transforms_of_recurrent_layers(transform: str) -> None:
+    layer, x, loss = _make_recurrent("LSTM", length=2)
+    function = TRANSFORMS[transform](loss, layer)
+    found = torch.compile(function, backend="aot_eager")(x)
+    torch.testing.assert_close(found, function(x), rtol=1e-4, atol=1e-5)
+
+
+def test_compilers_leave_recurrent_layers_to_pytorch() -> None:
+    _, x, loss = _make_recurrent("LSTM")
+    sizes: list[int] = []
+
+    def count(program: Any, inputs: Any) -> Any:
+        sizes.append(len(program.graph.nodes))
+        return program
+
+    for length in (3, 30):
+        torch.compiler.reset()
+        torch.compile(loss, backend=count, dynamic=False)(x[:, :1].expand(2, length, 3))
+    assert len(sizes) > 2
+    assert sizes[: len(sizes) // 2] == sizes[len(sizes) // 2 :]
 
 
 def test_attention() -> None:

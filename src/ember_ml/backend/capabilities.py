@@ -209,7 +209,11 @@ class Compilation(Protocol):
         """Whether the compiler follows Python's code now, rather than running it on tensors that it traces."""
         ...
 
-    def run_uncompiled(self, function: Callable[..., None], *args: Any) -> None:
+    def may_leave_program(self) -> bool:
+        """Whether the compiler follows Python's code now, and may stop its program for a call of run_uncompiled."""
+        ...
+
+    def run_uncompiled(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call ``function`` outside what the compiler follows now."""
         ...
 

@@ -7,15 +7,19 @@ from typing import Any, NamedTuple
 
 from ember_ml.core import trees
 
-__all__ = ["Form", "TracedProgram", "follows_python", "run_uncompiled"]
+__all__ = ["Form", "TracedProgram", "follows_python", "may_leave_program", "run_uncompiled"]
 
 
 def follows_python() -> bool:
     return False
 
 
-def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
-    function(*args)
+def may_leave_program() -> bool:
+    return False
+
+
+def run_uncompiled(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
 
 
 class Form(NamedTuple):

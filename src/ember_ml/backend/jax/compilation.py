@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ember_ml.backend.capabilities import OtherForm
-from ember_ml.backend.common.programs import TracedProgram, follows_python, run_uncompiled
+from ember_ml.backend.common.programs import TracedProgram, follows_python, may_leave_program, run_uncompiled
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.jax.host_transfer import from_host
 from ember_ml.backend.jax.sharding import Gathers, over_ranks
@@ -26,6 +26,7 @@ __all__ = [
     "direct",
     "follows_python",
     "from_python",
+    "may_leave_program",
     "repeat",
     "replace_rows",
     "run_uncompiled",

@@ -8,7 +8,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.common.programs import TracedProgram, follows_python, run_uncompiled
+from ember_ml.backend.common.programs import TracedProgram, follows_python, may_leave_program, run_uncompiled
 from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.mlx.host_transfer import from_host
 from ember_ml.backend.random.generator import TracedGenerator, default_generator, streaming
@@ -23,6 +23,7 @@ __all__ = [
     "follows_python",
     "from_python",
     "is_tracing",
+    "may_leave_program",
     "repeat",
     "replace_rows",
     "run_uncompiled",

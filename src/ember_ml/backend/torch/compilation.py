@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from itertools import count
 from types import FunctionType
 from typing import Any
@@ -22,6 +23,7 @@ __all__ = [
     "follows_python",
     "from_python",
     "mark_constant",
+    "may_leave_program",
     "repeat",
     "replace_rows",
     "run_uncompiled",
@@ -51,12 +53,25 @@ def arguments(rows: list[list[float]], last: torch.Tensor) -> list[torch.Tensor]
     return [torch.tensor(row, dtype=last.dtype, device=last.device) for row in rows]
 
 
-def run_uncompiled(function: Callable[..., None], *args: Any) -> None:
-    torch.compiler.disable(function)(*args)
+def run_uncompiled(function: Callable[..., Any], *args: Any) -> Any:
+    return torch.compiler.disable(function)(*args)
 
 
 # what torch.compiler.disable does to a function; that call would import the compiler
 run_uncompiled._torchdynamo_disable = True  # type: ignore[attr-defined]
+
+
+def may_leave_program() -> bool:
+    return follows_python() and _may_stop()
+
+
+@mark_constant
+def _may_stop() -> bool:
+    """Whether the traced program may stop here: some must be whole, none stops in a transform, a branch or a loop."""
+    tracer: Any = import_module("torch._dynamo.symbolic_convert").InstructionTranslator.current_tx()
+    if tracer.one_graph or tracer.error_on_graph_break or tracer.output.current_tracer is not tracer.output.root_tracer:
+        return False
+    return torch._C._functorch.peek_interpreter_stack() is None  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def build(function: FunctionType, donates: bool = False) -> Callable[..., Any]:

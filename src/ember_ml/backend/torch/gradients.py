@@ -19,7 +19,6 @@ from ember_ml.core import dtypes as dt
 
 __all__ = [
     "checkpoint",
-    "count_gradients",
     "custom",
     "is_differentiating",
     "is_inside_transform",
@@ -68,14 +67,6 @@ def is_inside_transform() -> bool:
 def _is_transformed() -> bool:
     """Whether torch.func traces the call."""
     return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore[reportAttributeAccessIssue]
-
-
-@mark_constant
-def count_gradients() -> int:
-    """Return how many gradients of torch.func surround the call, or -1 where another transform does."""
-    stack = torch._C._functorch.get_interpreter_stack() or []  # pyright: ignore[reportAttributeAccessIssue]
-    grad = torch._C._functorch.TransformType.Grad  # pyright: ignore[reportAttributeAccessIssue]
-    return len(stack) if all(level.key() == grad for level in stack) else -1
 
 
 def is_differentiating() -> bool:

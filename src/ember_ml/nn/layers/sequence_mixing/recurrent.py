@@ -78,6 +78,13 @@ class _Recurrent(SequenceMixingLayer):
         return zeros if self.carried == 1 else (zeros,) * self.carried
 
     def forward(self, x: TensorLike, mask: TensorLike | None = None, state: Any = None) -> Any:
+        compilation = active().compilation
+        if compilation is not None and half_here() is None and compilation.may_leave_program():
+            # torch 2.13: a program would have each position, and take twice the time of PyTorch's own function
+            return compilation.run_uncompiled(self._compute, x, mask, state)
+        return self._compute(x, mask, state)
+
+    def _compute(self, x: TensorLike, mask: TensorLike | None, state: Any) -> Any:
         x = self.sequences(x, mask)
         half = half_here()
         if half is not None:  # projections are, so that the state would go to and fro between the dtypes
