@@ -260,6 +260,9 @@ def _square_root(p: Any) -> Any:
 
 
 def test_compiled_loops_and_branches_compute_forward_derivatives(torch_backend: None) -> None:
+    if importlib.metadata.version("torch") < "2.13":
+        pytest.skip("loops and branches that PyTorch 2.12 compiles have no derivatives in them")
+
     def branch(p: Any) -> Any:
         return ops.cond(p > 1, lambda q: ops.jvp(ops.square, (q,), (ops.ones_like(q),))[1], ops.negative, p)
 

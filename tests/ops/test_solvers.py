@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -306,7 +307,8 @@ def test_a_root_that_cannot_be_traced_says_so(backend: str, transform: Any) -> N
         return ops.newton_root(lambda x: ops.subtract(ops.multiply(x, x), p), ops.array(1.0))[0]
 
     x = ops.array([9.0, 9.0]) if transform is ops.vmap else ops.array(9.0)
-    if backend == "mlx" or (backend in ("torch", "jax") and transform is ops.vmap):
+    is_early = backend == "torch" and version("torch") < "2.13"  # which traces no derivative in a loop
+    if is_early or backend == "mlx" or (backend in ("torch", "jax") and transform is ops.vmap):
         with pytest.raises(UnsupportedOp, match="loop"):
             transform(root)(x)
     else:
