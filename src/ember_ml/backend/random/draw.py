@@ -20,7 +20,7 @@ from ember_ml.backend.host_arrays import cast_host, host_dtypes
 from ember_ml.backend.random.distributions import NORMAL_CENTRE, Variate, normal_beyond
 from ember_ml.backend.random.generator import Key, SeedLike, next_key
 from ember_ml.backend.random.parameters import largest_below
-from ember_ml.backend.random.threefry import FEW, MASK, aligned, few_words, fill
+from ember_ml.backend.random.threefry import CHUNK, FEW, LARGE_CHUNK, MASK, aligned, few_words, fill
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import EmberDType, int32
 from ember_ml.errors import UnsupportedOp
@@ -151,13 +151,19 @@ def _write_bernoulli(variate: Variate, steps: Steps, out: np.ndarray, words: np.
 
 
 def _write_normal(variate: Variate, steps: Steps, out: np.ndarray, words: np.ndarray) -> None:
-    t = np.empty_like(out)
-    quotient = np.empty((2, len(out)), dtype=out.dtype)  # its two polynomials in one call each step
+    count = len(out)
+    size = CHUNK if count <= CHUNK else LARGE_CHUNK
+    try:
+        memory = _memory[size].pop()
+    except IndexError:
+        memory = np.empty((3, size), dtype=np.float32)
+    t, quotient = memory[0, :count], memory[1:, :count]  # two polynomials, in one call each step
     np.right_shift(words, _ONE_BIT, t.view(np.uint32))
     np.copyto(out, t.view(np.int32), casting="unsafe")
     np.add(out, np.float32(0.5), out)
     np.multiply(out, np.float32(2.0**-32), out)
-    others = np.flatnonzero(out > np.float32(0.425))
+    is_beyond = np.greater(out, np.float32(0.425), t.view(np.bool)[:count])
+    others = np.flatnonzero(is_beyond)
     np.multiply(out, out, t)
     np.subtract(np.float32(0.180625), t, t)
     first, *middle, last = _CENTRE
@@ -168,6 +174,7 @@ def _write_normal(variate: Variate, steps: Steps, out: np.ndarray, words: np.nda
     np.add(quotient, last, quotient)
     np.divide(quotient[0], quotient[1], t)
     np.multiply(out, t, out)
+    _memory[size].append(memory)
     out[others] = normal_beyond(HOST_LANES, (words.take(others) >> _ONE_BIT).view(np.int32))
     np.left_shift(words, _SIGN_PLACE, words)  # the lowest bit is the sign
     bits = out.view(np.uint32)
@@ -175,6 +182,8 @@ def _write_normal(variate: Variate, steps: Steps, out: np.ndarray, words: np.nda
     _take(steps, out)
 
 
+_memory: dict[int, list[np.ndarray]] = {CHUNK: [], LARGE_CHUNK: []}
+"""What pieces of normal numbers need, which no thread uses now: new memory would come from the system page by page."""
 _ONE_BIT, _UPPER_BITS, _SIGN_PLACE = (np.array(places, dtype=np.uint32) for places in (1, 8, 31))
 _CENTRE = [np.array(pair, dtype=np.float32)[:, np.newaxis] for pair in zip(*NORMAL_CENTRE, strict=True)]
 _IN_PLACE = {"uniform": _write_uniform, "bernoulli": _write_bernoulli, "normal": _write_normal}
