@@ -51,7 +51,7 @@ def by_hand(name: str, backend: str, compiled: bool, state: dict[str, np.ndarray
     """Return the step that an expert writes, from the same parameters."""
     x, y = data_of(name)
     if backend == "numpy":
-        return hand_numpy.step(name, state, x, y, RATE)
+        return hand_numpy.step(name, state, x, y, RATE, dropout)
     if backend == "torch":
         return hand_torch.step(name, state, x, y, RATE, compiled, dropout)
     if backend == "jax":

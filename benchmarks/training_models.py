@@ -27,11 +27,11 @@ MODELS: dict[str, Kind] = {
     "mlp": Kind(128, ALL),
     "transformer": Kind(32, ALL),
     "tiny": Kind(4, ALL),
-    "gpt": Kind(16, ("torch", "mlx"), dropout=0.1),
-    "vit": Kind(16, ("torch", "mlx")),
-    "lstm": Kind(32, ("torch",)),
-    "resnet": Kind(16, ("torch", "mlx")),
-    "resnet_last": Kind(16, ("torch",)),
+    "gpt": Kind(16, ("numpy", "torch", "mlx"), dropout=0.1),
+    "vit": Kind(16, ("numpy", "torch", "mlx")),
+    "lstm": Kind(32, ("numpy", "torch")),
+    "resnet": Kind(16, ("numpy", "torch", "mlx")),
+    "resnet_last": Kind(16, ("numpy", "torch")),
 }
 SIZES = {"mlp": (784, 256, 256, 10), "tiny": (10, 16, 16, 10)}
 WIDTH, DEPTH, HEADS, CLASSES = 128, 4, 4, 10
