@@ -13,6 +13,8 @@ from typing import Any
 
 __all__ = [
     "LEAST_PROBABILITY",
+    "NORMAL_TAIL",
+    "NORMAL_TAIL_SCALE",
     "bessel_i0",
     "bessel_i1",
     "chebyshev",
@@ -30,6 +32,25 @@ __all__ = [
 
 LEAST_PROBABILITY = 1e-7
 """The least probability whose logarithm a loss takes."""
+
+NORMAL_TAIL = (
+    -0.021078569814562798,
+    0.0954090803861618,
+    -0.14671088755130768,
+    0.06533150374889374,
+    -0.009379605762660503,
+    0.05865464732050896,
+    0.08782897889614105,
+    0.11462236940860748,
+    0.12766094505786896,
+    0.12766152620315552,
+)
+"""The probability of a normal variable above ``a >= 0``, as a polynomial, the highest power first.
+
+It is ``exp(-a * a / 2) * t`` times the polynomial in ``t = 1 / (1 + NORMAL_TAIL_SCALE * a)``, within 3.3e-8 of it:
+fitted in float64 to ``0.5 * erfcx(a / sqrt(2)) / t``, for the least relative error.
+"""
+NORMAL_TAIL_SCALE = 0.32
 
 _ERF = (
     0.9754769393826541,

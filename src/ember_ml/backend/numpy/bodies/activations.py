@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ember_ml.backend.common.axes import axes_of
 from ember_ml.backend.numpy.bodies.reductions import in_float32, total
-from ember_ml.backend.numpy.bodies.special import erfc
+from ember_ml.backend.numpy.gelu import gelu as compute_gelu
 
 Array = np.ndarray[Any, Any]
 
@@ -44,21 +43,7 @@ def _silu(x: Array) -> Array:
 
 
 def _gelu(x: Array, approximate: bool) -> Array:
-    if not approximate:
-        result = erfc(x * x.dtype.type(-math.sqrt(0.5)))
-        result *= 0.5
-        result *= x
-        return result
-    near = np.clip(x, -30, 30, out=np.empty_like(x))  # beyond, the sigmoid is 0 or 1; and the cube would overflow
-    result = np.multiply(near, near, out=np.empty_like(x))
-    root = -2 * math.sqrt(2 / math.pi)
-    result *= x.dtype.type(0.044715 * root)
-    result += x.dtype.type(root)
-    result *= near
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        np.exp(result, out=result)
-        result += 1
-        return np.divide(x, result, out=result)
+    return compute_gelu(x, approximate)[0]
 
 
 def _below_largest(x: Array, axis: tuple[int, ...]) -> Array:

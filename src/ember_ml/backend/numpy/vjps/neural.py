@@ -5,22 +5,19 @@ The interface is that of ``basic.py``; the forward pass saves what the backward 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ember_ml.backend.common.attention import by_groups, check_attention, scale_of
-from ember_ml.backend.numpy.bodies.special import erfc
+from ember_ml.backend.numpy.gelu import gelu
 from ember_ml.backend.numpy.vjps.basic import Wanted, _column_sums, _rows, _unbroadcast
 
 __all__ = ["VJPS"]
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK = 1 << 15
-"""Elements per block: they stay in the cache from step to step."""
 _SCORES = 1 << 25
 """The most attention scores that are kept for the backward pass."""
 
@@ -99,51 +96,8 @@ def _rms_back(g: Array, wanted: Wanted, saved: Any, scale: Any) -> Any:
 
 
 def _gelu(x: Array, approximate: bool) -> Any:
-    """Return the result, and its derivative as the residual, block by block."""
-    if not x.ndim or not x.flags.c_contiguous:
-        return None, None
-    result, slope = np.empty_like(x), np.empty_like(x)
-    flat, results, slopes = x.reshape(-1), result.reshape(-1), slope.reshape(-1)
-    part = _gelu_part if approximate else _exact_gelu_part
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for first in range(0, flat.size, _BLOCK):
-            block = slice(first, first + _BLOCK)
-            part(flat[block], results[block], slopes[block])
-    return result, slope
-
-
-def _gelu_part(x: Array, result: Array, slope: Array) -> None:
-    kind, root = x.dtype.type, 2 * math.sqrt(2 / math.pi)
-    near = np.clip(x, kind(-30), kind(30))  # beyond, the sigmoid is 0 or 1; and the cube would overflow
-    np.multiply(near, near, out=slope)
-    slope *= kind(-0.044715 * root)
-    gate = slope - kind(root)
-    gate *= near
-    np.exp(gate, out=gate)
-    gate += kind(1)
-    np.reciprocal(gate, out=gate)
-    np.multiply(x, gate, out=result)
-    # the derivative is the gate, plus x times the derivative of the gate
-    slope *= kind(-3)
-    slope += kind(root)
-    slope *= near
-    np.multiply(gate, gate, out=near)
-    np.subtract(gate, near, out=near)
-    slope *= near
-    slope += gate
-
-
-def _exact_gelu_part(x: Array, result: Array, slope: Array) -> None:
-    kind = x.dtype.type
-    probability = erfc(x * kind(-math.sqrt(0.5)))
-    probability *= kind(0.5)
-    np.multiply(x, probability, out=result)
-    np.multiply(x, x, out=slope)
-    slope *= kind(-0.5)
-    np.exp(slope, out=slope)
-    slope *= kind(1 / math.sqrt(2 * math.pi))
-    slope *= x
-    slope += probability
+    """Return the result, and its derivative as the residual."""
+    return gelu(x, approximate, True) if x.ndim else (None, None)
 
 
 def _gelu_back(g: Array, wanted: Wanted, saved: Any) -> Any:

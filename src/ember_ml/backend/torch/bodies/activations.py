@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from ember_ml.backend.common.activations import check_threshold
 from ember_ml.backend.common.axes import axes_of, axis_of, fold_axes
+from ember_ml.backend.common.special import NORMAL_TAIL, NORMAL_TAIL_SCALE
 from ember_ml.backend.contract import Body, ByDType
 from ember_ml.backend.torch.gradients import is_inside_transform, is_recorded_once
 from ember_ml.backend.torch.half_precision import HALVES, in_float32
@@ -59,31 +60,15 @@ def _normal_distribution(x: torch.Tensor) -> torch.Tensor:
     """Return the probability of a normal variable below ``x``, for a compiler that makes one loop of it.
 
     There ``torch.erfc`` takes six times as long as ``torch.erf``, which loses the digits of small probabilities: these
-    are ``exp(-x * x / 2)`` times a polynomial in ``t = 1 / (1 + 0.32 * abs(x))``, within 3.3e-8. ``erf`` has the
-    gradient; its value is subtracted again.
+    are a polynomial. ``erf`` has the gradient; its value is subtracted again.
     """
     half_erf, constant = 0.5 * torch.erf(x * math.sqrt(0.5)), x.detach()
-    t = 1 / (1 + 0.32 * constant.abs())
-    series = torch.full_like(t, _TAIL[0])
-    for coefficient in _TAIL[1:]:
+    t = 1 / (1 + NORMAL_TAIL_SCALE * constant.abs())
+    series = torch.full_like(t, NORMAL_TAIL[0])
+    for coefficient in NORMAL_TAIL[1:]:
         series = series * t + coefficient
     tail = torch.exp(-0.5 * constant * constant) * t * series
     return torch.where(constant < 0, tail, 1 - tail) + (half_erf - half_erf.detach())
-
-
-# fitted to 0.5 * erfcx(abs(x) / sqrt(2)) / t in float64, for the least relative error; the highest power first
-_TAIL = (
-    -0.021078569814562798,
-    0.0954090803861618,
-    -0.14671088755130768,
-    0.06533150374889374,
-    -0.009379605762660503,
-    0.05865464732050896,
-    0.08782897889614105,
-    0.11462236940860748,
-    0.12766094505786896,
-    0.12766152620315552,
-)
 
 
 def _compute_exact_gelu(x: torch.Tensor) -> torch.Tensor:
