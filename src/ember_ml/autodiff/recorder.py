@@ -122,6 +122,9 @@ def recorder(op: Op, tape: Any) -> Callable[..., Any]:
                     raise not_differentiable(op, op.parameters[index])
         if not parents:
             return _constants(result, tape)
+        rest: list[Any] = []
+        if op.gives_constants:
+            result, *rest = result
         is_several = isinstance(result, list | tuple)
         node = Node(op, parents, len(result) if is_several else 1, Plan(steps))
         recorded = _recorded(result, tape, node)
@@ -133,7 +136,7 @@ def recorder(op: Op, tape: Any) -> Callable[..., Any]:
         node.is_complex = _any_complex(recorded) or any(
             type(arg) is Var and arg.dtype.kind == "complex" for arg in args
         )
-        return recorded
+        return (recorded, *[_constants(part, tape) for part in rest]) if rest else recorded
 
     return body
 
@@ -221,7 +224,8 @@ def _short_recorder(op: Op, base: Backend) -> Callable[..., Any] | None:
     roles = {op.parameters[place]: role for place, role in op.roles}
     tensors = [name for name, role in roles.items() if role is TENSOR]
     is_simple = roles.keys() and set(roles.values()) <= _SHORT_ROLES and not op.declaration.__kwdefaults__
-    gives_one = op.declaration.__annotations__["return"] == "Tensor" and op.rule.result in ("same", "real", "wide")
+    gives_one = op.declaration.__annotations__["return"] == "Tensor" or op.gives_constants
+    gives_one = gives_one and op.rule.result in ("same", "real", "wide")
     if not is_simple or not gives_one or not (op.rule.promotes or len(tensors) == 1):
         return None
     if any(name not in op.gradients for name in tensors) or not any(op.gradients.values()):
@@ -256,7 +260,17 @@ def _short_recorder(op: Op, base: Backend) -> Callable[..., Any] | None:
     kept = tuple(_expression(name, roles) for name in residuals.names)
     optional = frozenset(n for n in roles if op.declaration.__annotations__[n].endswith(" | None"))
     is_direct = names["BODY"] is not None
-    source = _source(op.parameters, tuple(roles.items()), optional, tuple(ruled), kept, bool(forward), is_direct)
+    is_direct = is_direct and not op.gives_constants
+    source = _source(
+        op.parameters,
+        tuple(roles.items()),
+        optional,
+        tuple(ruled),
+        kept,
+        bool(forward),
+        is_direct,
+        op.gives_constants,
+    )
     return compile_function("record", source, f"<ember_ml record {op.name}>", names)
 
 
@@ -289,6 +303,7 @@ def _source(
     kept: tuple[str, ...],
     has_forward: bool,
     is_direct: bool,
+    gives_constants: bool,
 ) -> str:
     tensors = [name for name, role in roles if role is TENSOR]
     others = [name for name, role in roles if role is INDEX or role is MASK]
@@ -367,6 +382,10 @@ def _source(
         ]
     else:
         lines.append(f"_result = FUNCTION({', '.join(given)})")
+    returned = "_var"
+    if gives_constants:
+        lines.append("_result, *_rest = _result")
+        returned = "(_var, *map(_tape.constant, _rest))"
     lines += [
         "_var = NEW(VAR)",
         "_var.value = _result",
@@ -375,7 +394,7 @@ def _source(
         "_var.index = 0",
         f"if {' and '.join(f'_node_{name} is None' for name in ruled)}:",
         "    _var.node = None",
-        "    return _var",
+        f"    return {returned}",
         "_node = NEW(NODE)",
         "_node.order = ORDER()",
         "_node.op = OP",
@@ -388,6 +407,6 @@ def _source(
         "_node.parts = None",
         "_node.grad = None",
         "_var.node = _node",
-        "return _var",
+        f"return {returned}",
     ]
     return f"def record({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)

@@ -77,6 +77,7 @@ class Op:
         "derived",
         "family",
         "function",
+        "gives_constants",
         "gradients",
         "is_holomorphic",
         "is_plain",
@@ -103,6 +104,8 @@ class Op:
     roles: tuple[tuple[int, str], ...]
     function: FunctionType
     gradients: dict[str, Callable[..., Any] | None]
+    gives_constants: bool
+    """Whether the gradient rules are those of the first result, and the other results are constants."""
     is_holomorphic: bool
     bodies: dict[Any, ByDType | Callable[..., Any]]
     codes: dict[str, CodeType]
@@ -136,7 +139,7 @@ class Op:
             roles[first] = SEQUENCE
         self.roles = tuple([(index, role) for index, role in enumerate(roles) if role])
         self.is_plain_group = rule.promotes and not rule.by_value and {role for _, role in self.roles} == {TENSOR}
-        self.gradients, self.is_holomorphic = {}, True
+        self.gradients, self.is_holomorphic, self.gives_constants = {}, True, False
         self.settled = {}
         self.view_rule = self.link_views = None
         self.bodies, self.codes = {}, {}
@@ -264,15 +267,22 @@ def plain(function: F, family: str | None = None) -> F:
     return function
 
 
-def gradient(function: Callable[..., Any], *, holomorphic: bool = True, **rules: Callable[..., Any] | None) -> None:
+def gradient(
+    function: Callable[..., Any],
+    *,
+    holomorphic: bool = True,
+    constants: bool = False,
+    **rules: Callable[..., Any] | None,
+) -> None:
     """Say how an op is differentiated: for each tensor parameter a rule, or None where the gradient is zero everywhere.
 
     A rule takes the gradient of the result, then whatever it reads, by name: arguments of the op, ``r`` for the result.
     What no rule names is not kept in memory; of what is named with a leading underscore (``_x``, ``_r``) the rule gets
     ``shape`` and ``dtype`` alone. A rule is written on ops and returns the gradient of its parameter, of the broadcast
     shape at will; for several results it gets a list of gradients, for a parameter that is a list of tensors it returns
-    a list. Where numbers are complex, a rule of a ``holomorphic`` op gets the conjugates, so that the rule for real
-    numbers is right for them too.
+    a list. With ``constants`` only the first of several results is differentiated, and ``r`` is that one. Where numbers
+    are complex, a rule of a ``holomorphic`` op gets the conjugates, so that the rule for real numbers is right for them
+    too.
     """
     op = OPS[function.__name__]
     unknown = set(rules) - set(op.parameters)
@@ -282,7 +292,7 @@ def gradient(function: Callable[..., Any], *, holomorphic: bool = True, **rules:
         strangers = {name.removeprefix("_") for name in read_names(rule, 1)} - {"r", *op.parameters}
         if strangers:
             raise TypeError(f"a gradient rule of ops.{op.name} reads {', '.join(sorted(strangers))}, which it has not")
-    op.gradients, op.is_holomorphic = dict(rules), holomorphic
+    op.gradients, op.is_holomorphic, op.gives_constants = dict(rules), holomorphic, constants
 
 
 def read_names(rule: Callable[..., Any], first: int) -> tuple[str, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ember_ml.backend.numpy.vjps import basic, neural
+from ember_ml.backend.numpy.vjps import basic, convolution, neural, normalizations, pooling
 
 __all__ = ["accumulate", "vjps"]
 
-vjps = {**basic.VJPS, **neural.VJPS}
+vjps = {}
+for _family in (basic, convolution, neural, normalizations, pooling):
+    vjps |= _family.VJPS
 
 
 def accumulate(total: np.ndarray, gradient: np.ndarray) -> np.ndarray:

@@ -159,7 +159,7 @@ def moments_normalization(
         result, mean, variance = (ops.cast(part, as_dtype(x.dtype)) for part in found)
         return result, mean, variance
     place = axis_of(axis, x.ndim)
-    axes = tuple(i for i in range(x.ndim) if i != place)
+    axes = _all_but(place, x)
     mean = ops.mean(x, axis=axes, keepdims=True)
     deviation = ops.subtract(x, mean)
     variance = ops.mean(ops.square(deviation), axis=axes, keepdims=True)
@@ -170,6 +170,32 @@ def moments_normalization(
     result = result if offset is None else ops.add(result, _spread(offset, "offset", x, (place,)))
     mean, variance = (ops.stop_gradient(ops.reshape(part, (x.shape[place],))) for part in (mean, variance))
     return result, mean, variance
+
+
+def _moments_by_x(g: Tensor, x: Tensor, scale: Tensor | None, axis: int, epsilon: float) -> Tensor:
+    if is_half(x):
+        return in_float32(_moments_by_x, g, x, scale, axis, epsilon)
+    place = axis_of(axis, x.ndim)
+    axes = _all_but(place, x)
+    if scale is not None:
+        g = ops.multiply(g, _spread(scale, "scale", x, (place,)))
+    deviation = ops.subtract(x, ops.mean(x, axis=axes, keepdims=True))
+    found = _unit_size_vjp(g, deviation, None, axes, epsilon)
+    return ops.subtract(found, ops.mean(found, axis=axes, keepdims=True))
+
+
+def _moments_by_scale(g: Tensor, x: Tensor, _scale: Tensor, axis: int, epsilon: float) -> Tensor:
+    unit = moments_normalization(x, axis, epsilon=epsilon)[0]
+    return _sum_onto(ops.multiply(g, unit), _scale, (axis_of(axis, x.ndim),))
+
+
+gradient(
+    moments_normalization,
+    constants=True,
+    x=_moments_by_x,
+    offset=lambda g, _x, _offset, axis: _sum_onto(g, _offset, (axis_of(axis, _x.ndim),)),
+    scale=_moments_by_scale,
+)
 
 
 @derived(REAL_FLOATING)
@@ -198,6 +224,10 @@ def group_normalization(
     axes = tuple(i for i in range(1, grouped.ndim) if i != place)
     deviation = ops.subtract(grouped, ops.mean(grouped, axis=axes, keepdims=True))
     return _affine(ops.reshape(_at_unit_size(deviation, axes, epsilon), tuple(x.shape)), gamma, beta, (place,))
+
+
+def _all_but(place: int, x: Tensor) -> tuple[int, ...]:
+    return tuple(i for i in range(x.ndim) if i != place)
 
 
 def _at_unit_size(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:

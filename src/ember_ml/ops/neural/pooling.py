@@ -17,7 +17,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.backend.common.convolution import Sliding, is_channels_first, per_dimension, pooling
 from ember_ml.core.dtypes import as_dtype
-from ember_ml.dispatch.declare import derived
+from ember_ml.dispatch.declare import derived, gradient
 from ember_ml.dispatch.dtype_rules import REAL, REAL_FLOATING
 from ember_ml.dispatch.half_precision import in_float32, is_half
 from ember_ml.typing import Tensor, TensorLike
@@ -46,9 +46,29 @@ def max_pool(
     [5.0, 4.0, 3.0]
     """
     plan = pooling(x.shape, pool_size, strides, padding, data_format)
+    return _slid(x, plan, is_channels_first(data_format, x.ndim), _lowest(x), ops.maximum, ops.max)
+
+
+def _lowest(x: Tensor) -> float:
     dtype = as_dtype(x.dtype)
-    lowest = -math.inf if dtype.kind == "float" else ops.iinfo(dtype).min
-    return _slid(x, plan, is_channels_first(data_format, x.ndim), lowest, ops.maximum, ops.max)
+    return -math.inf if dtype.kind == "float" else ops.iinfo(dtype).min
+
+
+def _max_by_x(g: Tensor, x: Tensor, r: Tensor, pool_size: Any, strides: Any, padding: Any, data_format: str) -> Tensor:
+    """Return the gradient, which goes to the first of the largest elements of each window."""
+    plan, first = pooling(x.shape, pool_size, strides, padding, data_format), is_channels_first(data_format, x.ndim)
+    wide = ops.pad(x, plan.pairs(first), constant_values=_lowest(x)) if plan.is_padded else x
+    found, rest = ops.zeros_like(wide), g
+    for cut in plan.cuts():
+        key = (slice(None), *cut) if first else cut
+        is_smaller = ops.less(wide[key], r)  # not where a window holds NaN
+        found = ops.index_update(found, key, ops.add(found[key], ops.where(is_smaller, 0.0, rest)))
+        rest = ops.where(is_smaller, rest, 0.0)
+    inner = (slice(before, n - after) for n, (before, after) in zip(wide.shape, plan.pairs(first), strict=True))
+    return found[tuple(inner)]
+
+
+gradient(max_pool, x=_max_by_x)
 
 
 @derived(REAL_FLOATING)

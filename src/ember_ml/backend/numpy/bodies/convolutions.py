@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from ember_ml.backend.common.convolution import Sliding, convolution, is_channels_first
 from ember_ml.backend.host_arrays import as_float32
 from ember_ml.backend.numpy.cache_blocks import blocks
+from ember_ml.backend.numpy.sliding_windows import pad_with, row_blocks, windows_of
 
-_BLOCK = 1 << 19  # elements of the matrix of windows; measured: two thirds of the time of one whole matrix
+_CHANNELWISE_BLOCK = 1 << 17  # elements of the result
 
 
 def conv(
@@ -30,8 +30,7 @@ def conv(
         x, kernel = as_float32(x), as_float32(kernel)
     if first:
         x = np.moveaxis(x, 1, -1)
-    if sliding.is_padded:
-        x = np.pad(x, sliding.pairs())
+    x = pad_with(0.0, x, sliding)
     if groups == 1:
         result = _products(x, kernel, sliding)
     elif kernel.shape[-2] == 1:
@@ -47,24 +46,11 @@ def conv(
 
 def _products(x: np.ndarray, kernel: np.ndarray, sliding: Sliding) -> np.ndarray:
     """Convolve one group of channels."""
-    batch, channels, outside = x.shape[0], x.shape[-1], kernel.shape[-1]
+    outside = kernel.shape[-1]
     weights = kernel.reshape(-1, outside)
-    width = weights.shape[0]
-    places = (batch, *sliding.results)
-    if width == channels:
-        return x[next(sliding.cuts())] @ weights
-    along = x.strides[1:-1]
-    steps = [step * stride for step, stride in zip(along, sliding.strides, strict=True)]
-    inner = [step * dilation for step, dilation in zip(along, sliding.dilations, strict=True)]
-    shape = (*places, *sliding.window, channels)
-    windows = as_strided(x, shape, (x.strides[0], *steps, *inner, x.strides[-1]), writeable=False)
-    result = np.empty((*places, outside), dtype=x.dtype)
-    buffer = np.empty(min(max(_BLOCK, width), math.prod(places) * width), dtype=x.dtype)
-    for block in blocks(places, max(_BLOCK // width, 1)):
-        part, target = windows[block], result[block]
-        rows = buffer[: part.size]
-        rows.reshape(part.shape)[...] = part
-        np.matmul(rows.reshape(-1, width), weights, out=target.reshape(-1, outside))
+    result = np.empty((len(x), *sliding.results, outside), dtype=x.dtype)
+    for block, rows in row_blocks(windows_of(x, sliding), sliding):
+        np.matmul(rows, weights, out=result[block].reshape(-1, outside))
     return result
 
 
@@ -75,7 +61,7 @@ def _channelwise(x: np.ndarray, kernel: np.ndarray, sliding: Sliding) -> np.ndar
     if outside > x.shape[-1]:
         x = np.repeat(x, outside // x.shape[-1], axis=-1)
     result = np.empty((x.shape[0], *sliding.results, outside), dtype=x.dtype)
-    for block in blocks(result.shape[:1], max(_BLOCK // 4 // math.prod(result.shape[1:]), 1)):
+    for block in blocks(result.shape[:1], max(_CHANNELWISE_BLOCK // math.prod(result.shape[1:]), 1)):
         part, target = x[block], result[block]
         cuts = sliding.cuts()
         np.multiply(part[next(cuts)], weights[0], out=target)

@@ -1,4 +1,4 @@
-"""VJPs of normalizations, activations and attention, in NumPy itself.
+"""VJPs of activations and attention, in NumPy itself.
 
 The interface is that of ``basic.py``; the forward pass saves what the backward pass would otherwise compute again.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from ember_ml.backend.common.attention import by_groups, check_attention, scale_of
 from ember_ml.backend.numpy.gelu import gelu
-from ember_ml.backend.numpy.vjps.basic import Wanted, _column_sums, _rows, _unbroadcast
+from ember_ml.backend.numpy.vjps.basic import Wanted, is_last, unbroadcast
 
 __all__ = ["VJPS"]
 
@@ -20,79 +20,6 @@ Array = np.ndarray[Any, Any]
 
 _SCORES = 1 << 25
 """The most attention scores that are kept for the backward pass."""
-
-
-def _is_last(x: Array, axis: Any, *parameters: Array | None) -> bool:
-    """Whether rows are normalized, with parameters of their length."""
-    is_usual = x.ndim > 0 and axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,)) and x.size > 0
-    return is_usual and all(p is None or p.shape == x.shape[-1:] for p in parameters)
-
-
-def _unit_rows(rows: Array, epsilon: float) -> Array:
-    """Divide rows in place by the root of their mean square; return the reciprocal of that root."""
-    inverse = np.vecdot(rows, rows)
-    inverse /= rows.dtype.type(rows.shape[1])
-    inverse += rows.dtype.type(epsilon)
-    np.sqrt(inverse, out=inverse)
-    np.reciprocal(inverse, out=inverse)
-    rows *= inverse[:, None]
-    return inverse
-
-
-def _unit_back(g: Array, unit: Array, inverse: Array, factor: Any) -> Array:
-    """Return the gradient of rows that were normalized and multiplied by ``factor``."""
-    found = g * (1 if factor is None else factor)
-    along = np.vecdot(found, unit)
-    along /= g.dtype.type(-g.shape[1])
-    part = unit * along[:, None]
-    found += part
-    found *= inverse[:, None]
-    return found
-
-
-def _layer(x: Array, gamma: Any, beta: Any, axis: Any, epsilon: float) -> Any:
-    if not _is_last(x, axis, gamma, beta):
-        return None, None
-    rows = _rows(x)
-    with np.errstate(all="ignore"):
-        means = np.add.reduce(rows, 1, keepdims=True)
-        means /= x.dtype.type(rows.shape[1])
-        unit = rows - means
-        inverse = _unit_rows(unit, epsilon)
-        result = unit if gamma is None else unit * gamma
-        if beta is not None:
-            result = result + beta if gamma is None else np.add(result, beta, out=result)
-    return result.reshape(x.shape), (unit, inverse)
-
-
-def _layer_back(g: Array, wanted: Wanted, saved: Any, gamma: Any) -> Any:
-    unit, inverse = saved
-    rows = _rows(g)
-    found = None
-    if wanted[0]:
-        found = _unit_back(rows, unit, inverse, gamma)
-        means = np.add.reduce(found, 1, keepdims=True)
-        means /= g.dtype.type(rows.shape[1])
-        found -= means
-        found = found.reshape(g.shape)
-    return found, wanted[1] and _column_sums(rows * unit), wanted[2] and _column_sums(rows)
-
-
-def _rms(x: Array, scale: Any, axis: Any, epsilon: float) -> Any:
-    if not _is_last(x, axis, scale):
-        return None, None
-    unit = _rows(x).copy()
-    with np.errstate(all="ignore"):
-        inverse = _unit_rows(unit, epsilon)
-        result = unit if scale is None else unit * scale
-    return result.reshape(x.shape), (unit, inverse)
-
-
-def _rms_back(g: Array, wanted: Wanted, saved: Any, scale: Any) -> Any:
-    unit, inverse = saved
-    rows = _rows(g)
-    found = _unit_back(rows, unit, inverse, scale).reshape(g.shape) if wanted[0] else None
-    return found, wanted[1] and _column_sums(rows * unit)
 
 
 def _gelu(x: Array, approximate: bool) -> Any:
@@ -144,7 +71,7 @@ def _tanh_back(g: Array, wanted: Wanted, r: Array) -> Any:
 
 
 def _softmax_back(g: Array, wanted: Wanted, r: Array, axis: int) -> Any:
-    if not g.ndim or not _is_last(r, axis):
+    if not g.ndim or not is_last(r, axis):
         return NotImplemented
     slope = g - np.vecdot(g, r)[..., None]
     slope *= r
@@ -210,7 +137,7 @@ def _attention_back(
         by_query,
         wanted[1] and _sum_over_queries(slopes, scaled, key),
         wanted[2] and _sum_over_queries(weights, own, value),
-        wanted[3] and _unbroadcast(slopes.reshape(len(g), -1, *slopes.shape[-2:]), wanted[3]),
+        wanted[3] and unbroadcast(slopes.reshape(len(g), -1, *slopes.shape[-2:]), wanted[3]),
     )
 
 
@@ -226,8 +153,6 @@ def _sum_over_queries(weights: Array, x: Array, like: Array) -> Array:
 VJPS: dict[str, tuple[Callable[..., Any] | None, Callable[..., Any]]] = {
     "dot_product_attention": (_attention, _attention_back),
     "gelu": (_gelu, _gelu_back),
-    "layer_normalization": (_layer, _layer_back),
-    "rms_normalization": (_rms, _rms_back),
     "sigmoid": (None, _sigmoid_back),
     "silu": (_silu, _silu_back),
     "softmax": (None, _softmax_back),
