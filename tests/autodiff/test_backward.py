@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ember_ml
-from ember_ml import ops
+from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
 from ember_ml.nn.tensor import EmberTensor
 
@@ -430,3 +430,19 @@ def test_backward_gives_what_grad_gives(name: str, a: list[float], scale: float)
         f(x).backward()
         expected = ops.to_numpy(ops.grad(f)(ops.array(a))).tolist()
         assert gradient_of(x) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_backward_through_recurrent_layers(kind: str, backend: str) -> None:
+    layer = getattr(nn, kind)(2, 3, dtype="float64")
+    numbers = ops.random_normal((2, 4, 2), dtype="float64", seed=1)
+
+    def f(x: Any) -> Any:
+        return ops.sum(ops.sin(layer(x)))
+
+    x = EmberTensor(numbers, requires_grad=True)
+    assert type(layer(x)) is EmberTensor
+    f(x).backward()
+    assert x.grad is not None
+    expected = ops.to_numpy(ops.grad(f)(numbers)).ravel().tolist()
+    assert x.grad.numpy().ravel().tolist() == pytest.approx(expected, rel=1e-12)

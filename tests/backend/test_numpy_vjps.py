@@ -11,6 +11,7 @@ import pytest
 
 import ember_ml
 from ember_ml import ops
+from ember_ml.backend.numpy import sliding_windows
 from ember_ml.backend.numpy.tape_kernels import vjps
 
 
@@ -31,6 +32,7 @@ _VECTOR, _WEIGHT = _numbers(4, seed=3), _numbers(6, 4, seed=4)
 _QUERY, _KEY, _VALUE = _numbers(2, 3, 2, 4, seed=5), _numbers(2, 5, 2, 4, seed=6), _numbers(2, 5, 2, 3, seed=7)
 _SEEN = np.array([[True, False, True, True, False], [False] * 5, [True] * 5])
 _CLASSES = np.array([0, 3, 1])
+_IMAGES, _KERNEL = _numbers(2, 5, 6, 3, seed=8), _numbers(2, 3, 3, 4, seed=9)
 
 CASES: dict[str, list[tuple[Callable[..., Any], list[np.ndarray]]]] = {
     "add": [(ops.add, [_X, _X]), (ops.add, [_STACK, _VECTOR]), (ops.add, [_numbers(3, 1), _X])],
@@ -68,6 +70,30 @@ CASES: dict[str, list[tuple[Callable[..., Any], list[np.ndarray]]]] = {
         (lambda x, beta: ops.layer_normalization(x, None, beta, axis=0), [_X, _numbers(3)]),
     ],
     "rms_normalization": [(ops.rms_normalization, [_STACK, _VECTOR]), (ops.rms_normalization, [_X])],
+    "moments_normalization": [
+        (lambda *x: ops.moments_normalization(x[0], -1, *x[1:])[0], [_STACK, _VECTOR, _VECTOR + 1]),
+        (lambda x: ops.moments_normalization(x, 1)[0], [_STACK]),
+        (lambda x, scale: ops.moments_normalization(x, 0, None, scale)[0], [_X, _numbers(3)]),
+        (lambda x: ops.moments_normalization(x, epsilon=0.1)[0], [_numbers(3100, 2)]),
+    ],
+    "conv": [
+        (lambda *x: ops.conv(*x, padding="same"), [_IMAGES, _KERNEL]),
+        (lambda *x: ops.conv(*x, (1, 2), ((2, 0), 1), dilation_rate=(2, 1)), [_IMAGES, _KERNEL]),
+        (lambda *x: ops.conv(*x, 2, 1, "channels_first"), [_numbers(2, 3, 5, 6), _KERNEL]),
+        (lambda *x: ops.conv(*x, 2), [_IMAGES, _numbers(1, 1, 3, 2)]),
+        (lambda *x: ops.conv(*x), [_IMAGES, _numbers(1, 1, 3, 2)]),
+        (lambda *x: ops.conv(*x, padding="causal"), [_numbers(2, 5, 3), _numbers(2, 3, 4)]),
+        (lambda *x: ops.conv(*x, padding=1), [_numbers(1, 3, 4, 2, 2), _numbers(2, 3, 2, 2, 3)]),
+        (lambda *x: ops.conv(*x), [_numbers(2, 5, 4), _numbers(2, 2, 4)]),  # two groups, by the rules
+        (lambda kernel: ops.conv(ops.cast(_IMAGES, kernel.dtype), kernel), [_KERNEL]),
+        (lambda *x: ops.conv(*x), [_numbers(3, 300, 1), _numbers(2, 1, 1)]),
+    ],
+    "max_pool": [
+        (lambda x: ops.max_pool(x, 2), [_IMAGES]),
+        (lambda x: ops.max_pool(x, 3, 2, 1), [_IMAGES]),
+        (lambda x: ops.max_pool(x, (2, 3), 1, "same", "channels_first"), [_IMAGES]),
+        (lambda x: ops.max_pool(x, 3, 1, "same"), [_numbers(2, 6, 2)]),
+    ],
     "dot_product_attention": [
         (ops.dot_product_attention, [_QUERY, _KEY, _VALUE]),
         (lambda *x: ops.dot_product_attention(*x, is_causal=True, scale=0.3), [_QUERY, _KEY, _VALUE]),
@@ -106,6 +132,35 @@ def test_adjoint_agrees_with_the_rules(f: Callable[..., Any], x: list[np.ndarray
         _, slope = ops.jvp(total, x, tangents)
         along = sum(float(np.sum(g * t)) for g, t in zip(gradients, tangents, strict=True))
         np.testing.assert_allclose(along, float(slope), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("block", [1, 40, 100, 600])
+@pytest.mark.parametrize("kernel", [_KERNEL, _numbers(1, 1, 3, 2)])
+def test_convolutions_are_the_same_block_by_block(
+    kernel: np.ndarray, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def results() -> list[np.ndarray]:
+        y = ops.conv(_IMAGES, kernel, (1, 2), 1)
+        return [y, *ops.grad(_weighted(lambda *x: ops.conv(*x, (1, 2), 1)), (0, 1))(_IMAGES, kernel)]
+
+    before = results()
+    monkeypatch.setattr(sliding_windows, "_BLOCK", block)
+    for found, want in zip(results(), before, strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
+
+
+def test_the_first_of_equal_elements_gets_the_gradient_of_a_window() -> None:
+    def pool(x: Any) -> Any:
+        return ops.max_pool(x, 3, 2, 1)
+
+    x, places = np.zeros((1, 5, 2)), np.arange(10.0).reshape(1, 5, 2)
+    x[0, 3, 1] = np.nan
+    found = ops.grad(lambda x: ops.sum(pool(x)))(x)
+    np.testing.assert_array_equal(found[0], [[1, 1], [1, 1], [0, 0], [1, 1], [0, 0]])
+    # by the rules: each gradient is multiplied by the number at the place where it went
+    pull = ops.vjp(pool, x)[1]
+    by_rules = ops.grad(lambda g: ops.sum(ops.multiply(pull(g)[0], places)))(np.ones((1, 3, 2)))
+    np.testing.assert_array_equal(by_rules[0], [[0, 1], [2, 3], [6, 7]])
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

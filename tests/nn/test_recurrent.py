@@ -41,6 +41,39 @@ def test_gradients(backend: str, kind: str) -> None:
     check_gradients(layer, lambda: layer(x))
 
 
+def _check_slopes(f: Any, *arguments: Any, step: float = 1e-5) -> None:
+    """Compare the gradients of ``f``, in three directions, with central differences."""
+    for place, found in enumerate(ember_ml.grad(f, tuple(range(len(arguments))))(*arguments)):
+        for seed in range(3):
+            direction = ops.random_normal(found.shape, dtype="float64", seed=seed)
+            ends = []
+            for sign in (step, -step):
+                moved = ops.add(arguments[place], ops.multiply(direction, sign))
+                ends.append(ops.item(f(*arguments[:place], moved, *arguments[place + 1 :])))
+            want = (ends[0] - ends[1]) / (2 * step)
+            assert ops.item(ops.sum(ops.multiply(found, direction))) == pytest.approx(want, rel=1e-6, abs=1e-8)
+
+
+LAYERS: dict[str, Any] = {**KINDS, "relu": lambda *sizes, **rest: nn.RNN(*sizes, **rest, activation="relu")}
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_gradients_by_inputs_and_states(backend: str, kind: str) -> None:
+    """Of the results and of the last state; then of a gradient, by what it was taken and by what it was not."""
+    layer = LAYERS[kind](2, 3, layers=2, bidirectional=True, dtype="float64")
+    x, start = inputs(2, 3, 2), ops.random_normal((1 + (kind == "LSTM"), 4, 2, 3), dtype="float64", seed=2)
+
+    def loss(x: Any, start: Any) -> Any:
+        y, last = layer(x, state=tuple(ops.unstack(start)) if kind == "LSTM" else start[0])
+        parts = ops.concatenate(last if kind == "LSTM" else (last,))
+        return ops.add(ops.sum(ops.square(parts)), ops.sum(ops.sin(y)))
+
+    _check_slopes(loss, x, start)
+    _check_slopes(lambda x, start: ops.sum(ops.square(ember_ml.grad(loss, 1)(x, start))), x, start)
+    _, along = ember_ml.jvp(lambda x: loss(x, start), (x,), (ops.ones_like(x),))
+    assert ops.item(along) == pytest.approx(ops.item(ops.sum(ember_ml.grad(loss)(x, start))), rel=1e-9)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_calls_with_the_state_are_one_call(backend: str, kind: str) -> None:
     layer, x = KINDS[kind](3, 4, layers=2, dtype="float64"), inputs(2, 6, 3)

@@ -289,6 +289,15 @@ class Recurrent(Protocol):
         """Return the results and the last state, or None where the loop in Python must compute them."""
         ...
 
+    @property
+    def pullback(self) -> Callable[..., Any] | None:
+        """As :meth:`run`, but returns its outputs and a function from gradients of the results and of the last state.
+
+        That one returns the gradients of ``x``, of the state and of the weights; that of ``x`` may be None unless a
+        last argument, ``wants_x``, is true. None where the library's own engine differentiates ``run``.
+        """
+        ...
+
 
 class NativeRandom(Protocol):
     """Random numbers on the backend's own tensors. Without it NumPy draws them, and they are copied over."""

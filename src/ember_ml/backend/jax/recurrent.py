@@ -12,7 +12,9 @@ from jax import lax
 from ember_ml.backend.jax.bodies.products import matmul
 from ember_ml.backend.jax.jitting import static
 
-__all__ = ["run"]
+__all__ = ["pullback", "run"]
+
+pullback = None
 
 Carry = tuple[jax.Array, ...]
 

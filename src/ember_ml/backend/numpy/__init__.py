@@ -12,7 +12,7 @@ from ember_ml.backend.common.own_ops import op_on
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
 from ember_ml.backend.host_arrays import cast_host, host_dtypes
-from ember_ml.backend.numpy import optimizer_kernels, random, tape_kernels  # noqa: F401
+from ember_ml.backend.numpy import optimizer_kernels, random, recurrent, tape_kernels  # noqa: F401
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, find_dtype
 from ember_ml.errors import LinAlgError
@@ -27,7 +27,7 @@ gaps: dict[tuple[str, str], str] = {}
 notes: dict[str, str] = {}
 processes = deferred(f"{__name__}.processes")
 bench_calls = deferred(f"{__name__}.bench_calls")
-gradients = compilation = control_flow = recurrent = sharding = device_mesh = laziness = weight_layout = None
+gradients = compilation = control_flow = sharding = device_mesh = laziness = weight_layout = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}
 

@@ -10,7 +10,9 @@ import torch
 
 from ember_ml.backend.torch.gradients import may_be_differentiated_again
 
-__all__ = ["run"]
+__all__ = ["pullback", "run"]
+
+pullback = None
 
 _FUNCTIONS: dict[str, Any] = {"tanh": torch.rnn_tanh, "relu": torch.rnn_relu, "gru": torch.gru, "lstm": torch.lstm}
 

@@ -30,10 +30,9 @@ def _max_pool_back(
     is_open = np.ones(g.shape, np.bool_)
     for place in np.ndindex(*plan.window):
         tap = (..., *place, slice(None))
-        is_hit = np.greater_equal(windows[tap], r)
-        is_hit &= is_open
-        is_open ^= is_hit
-        targets[tap] += g * is_hit
+        is_smaller = np.less(windows[tap], r)  # not where a window holds NaN
+        targets[tap] += g * np.greater(is_open, is_smaller)
+        is_open &= is_smaller
     by_x = cut_padding(by_wide, x.shape[1:-1], plan)
     return (np.moveaxis(by_x, -1, 1) if is_first else by_x,)
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from ember_ml import ops
+from ember_ml.autodiff.engines import run
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.selection import active, half_here
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixingLayer, loop_over_time, split_sizes
-from ember_ml.tensor.ember_tensor import EmberTensor, wrap_native
+from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.var import Var
+from ember_ml.transforms.arguments import restore_kind
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor, TensorLike
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -91,9 +96,7 @@ class _Recurrent(SequenceMixingLayer):
             x = ops.cast(x, half)
         parts = tuple(part if half is None else ops.cast(part, half) for part in self._initial_carry(x, state))
         found = self._run_native(x, parts)
-        if found is None:
-            found = self._run_cells(x, list(zip(*(ops.unstack(part) for part in parts), strict=True)))
-        y, last = found
+        y, last = self._run_cells(x, parts, self._read_weights()) if found is None else found
         if state is None:
             return y
         return y, last[0] if self.carried == 1 else tuple(last)
@@ -109,25 +112,66 @@ class _Recurrent(SequenceMixingLayer):
             raise ValueError(f"the state of this {type(self).__name__} is {many} of shape {shape}")
         return parts
 
+    def _read_weights(self) -> dict[str, Any]:
+        """Return the parameters of all cells in their order, by name."""
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.has_bias else ("weight_ih", "weight_hh")
+        return {f"{name}{cell}": getattr(self, f"{name}{cell}") for cell, _ in self._cells for name in names}
+
     def _run_native(self, x: Tensor, parts: Carry) -> tuple[Tensor, Carry] | None:
         """Run the library's own function; return None where it has none, or where dropout is needed."""
         backend = active()
         library = backend.recurrent
         if library is None or (self.dropout and self.training and self.layers > 1):
             return None
-        natives = [t._array if type(t) is EmberTensor else t for t in (x, *parts)]
-        if not all(backend.is_native(t) for t in natives):
+        weights = self._read_weights()
+        natives = [t._array if type(t) is EmberTensor else t for t in (x, *parts, *weights.values())]
+        settings = self.has_bias, self.layers, self.bidirectional
+        end = 1 + self.carried
+        if all(map(backend.is_native, natives)):
+            found = library.run(self.kind, natives[0], natives[1:end], natives[end:], *settings)
+            if found is None:
+                return None
+            tensors = [found[0], *found[1]]
+        elif library.pullback is None:
             return None
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.has_bias else ("weight_ih", "weight_hh")
-        weights = [getattr(self, f"{name}{cell}") for cell, _ in self._cells for name in names]
-        found = library.run(self.kind, natives[0], natives[1:], weights, self.has_bias, self.layers, self.bidirectional)
-        if found is None:
-            return None
-        if type(x) is not EmberTensor:
-            return found[0], tuple(found[1])
-        return wrap_native(found[0], backend), tuple(wrap_native(part, backend) for part in found[1])
+        else:
+            tensors = self._record(library.pullback, backend, natives, list(weights))
+        y, *last = (restore_kind(t, type(x) is EmberTensor, backend) for t in tensors)
+        return y, tuple(last)
 
-    def _run_cells(self, x: Tensor, carries: list[Carry]) -> tuple[Tensor, Carry]:
+    def _record(
+        self, pullback: Callable[..., Any], backend: Backend, leaves: list[Any], names: list[str]
+    ) -> Sequence[Any]:
+        """Return the results and the last state of recorded tensors, with the library's gradient where it serves.
+
+        It serves native tensors. Gradients of gradients are those of the loop over ops.
+        """
+        end, wants_x = 1 + self.carried, type(leaves[0]) is Var and leaves[0].tape.is_recorded(leaves[0])
+
+        def loop(x: Any, *rest: Any) -> list[Any]:
+            y, last = self._run_cells(x, rest[: end - 1], dict(zip(names, rest[end - 1 :], strict=True)))
+            return [y, *last]
+
+        def compute(*leaves: Any) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:
+            found = None
+            if all(map(backend.is_native, leaves)):
+                settings = self.has_bias, self.layers, self.bidirectional
+                found = pullback(self.kind, leaves[0], leaves[1:end], leaves[end:], *settings, wants_x)
+            if found is None:
+                return run("pullback", loop, backend, leaves)
+            (y, last), pull = found
+
+            def pull_any(gradients: Sequence[Any]) -> Sequence[Any]:
+                if all(map(backend.is_native, gradients)):
+                    return pull(gradients[0], gradients[1:])
+                return run("pullback", loop, backend, leaves)[1](gradients)
+
+            return [y, *last], pull_any
+
+        return run("custom", compute, backend, leaves)
+
+    def _run_cells(self, x: Tensor, parts: Sequence[Tensor], weights: dict[str, Any]) -> tuple[Tensor, Carry]:
+        carries = list(zip(*(ops.unstack(part) for part in parts), strict=True))
         directions = 2 if self.bidirectional else 1
         for first in range(0, len(self._cells), directions):
             if first and self.training and self.dropout:
@@ -135,16 +179,18 @@ class _Recurrent(SequenceMixingLayer):
             found = []
             for place in range(first, first + directions):
                 name, reverse = self._cells[place]
-                carries[place], y = self._run_cell(x, name, carries[place], reverse)
+                carries[place], y = self._run_cell(x, name, carries[place], reverse, weights)
                 found.append(y)
             x = found[0] if directions == 1 else ops.concatenate(found, axis=-1)
         return x, tuple(ops.stack(column) for column in zip(*carries, strict=True))
 
-    def _run_cell(self, x: Tensor, name: str, carry: Carry, reverse: bool) -> tuple[Carry, Tensor]:
+    def _run_cell(
+        self, x: Tensor, name: str, carry: Carry, reverse: bool, weights: dict[str, Any]
+    ) -> tuple[Carry, Tensor]:
         """Run one cell over all positions; the projection of the inputs is computed for all at once."""
-        weight = getattr(self, f"weight_hh{name}")
-        inner, outer = self._split_biases(name)
-        projected = ops.linear(x, getattr(self, f"weight_ih{name}"), outer)
+        weight = weights[f"weight_hh{name}"]
+        inner, outer = self._split_biases(weights, name)
+        projected = ops.linear(x, weights[f"weight_ih{name}"], outer)
 
         def step(carry: Carry, parts: tuple[Tensor]) -> tuple[Carry, Tensor]:
             carry = self.cell(parts[0], ops.linear(carry[0], weight, inner), carry)
@@ -157,11 +203,11 @@ class _Recurrent(SequenceMixingLayer):
         matrices = [variable.size for _, variable in self.own_variables() if len(variable.shape) == 2]
         return 2 * math.prod(ops.shape(x)[:-1]) * sum(matrices)
 
-    def _split_biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
+    def _split_biases(self, weights: dict[str, Any], name: str) -> tuple[Tensor | None, Tensor | None]:
         """Return (recurrent bias, input bias); the input bias is folded into the projection of the inputs."""
         if not self.has_bias:
             return None, None
-        return None, ops.add(getattr(self, f"bias_ih{name}"), getattr(self, f"bias_hh{name}"))
+        return None, ops.add(weights[f"bias_ih{name}"], weights[f"bias_hh{name}"])
 
     def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
         """Return the next carry from the gates' projections of input and state, and the present carry."""
@@ -231,14 +277,9 @@ class GRU(_Recurrent):
     gates = 3
     kind = "gru"
 
-    def count_flops(self, x: TensorLike, mask: TensorLike | None = None, state: Any = None) -> int | None:
-        """Return the floating-point operations of the products, which no op computes where the library runs them."""
-        matrices = [variable.size for _, variable in self.own_variables() if len(variable.shape) == 2]
-        return 2 * math.prod(ops.shape(x)[:-1]) * sum(matrices)
-
-    def _split_biases(self, name: str) -> tuple[Tensor | None, Tensor | None]:
+    def _split_biases(self, weights: dict[str, Any], name: str) -> tuple[Tensor | None, Tensor | None]:
         # the gate r multiplies the recurrent bias of n, so that it cannot be folded into the projection
-        return (getattr(self, f"bias_hh{name}"), getattr(self, f"bias_ih{name}")) if self.has_bias else (None, None)
+        return (weights[f"bias_hh{name}"], weights[f"bias_ih{name}"]) if self.has_bias else (None, None)
 
     def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
         both, candidate = ops.split(from_input, (2 * self.hidden,), axis=-1)
