@@ -143,7 +143,7 @@ if os.environ["EMBER_ML_RANK"] == "1":
 with heartbeat.waiting("the last step"):
     time.sleep(100)
 """
-    shown = launch(tmp_path, script, "-n", "2", *QUICK, "--timeout", "4", "--json")
+    shown = launch(tmp_path, script, "-n", "2", *QUICK, "--timeout", "10", "--json")
     failure = next(event for event in shown.events if event["event"] == "failure")
     assert shown.code == failure["code"] == 124
     assert failure["rank"] == 1
