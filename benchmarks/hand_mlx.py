@@ -129,6 +129,43 @@ class ResNet(nn.Module):
         return self.fc(x.mean((1, 2)))
 
 
+class Recurrent(nn.Module):
+    """The layer of ``mlx.nn.LSTM``, with the two biases of PyTorch's."""
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.weight_ih, self.weight_hh = mx.zeros((4 * width, inputs)), mx.zeros((4 * width, width))
+        self.bias_ih, self.bias_hh = mx.zeros(4 * width), mx.zeros(4 * width)
+
+    def __call__(self, x: mx.array) -> mx.array:
+        x = mx.addmm(self.bias_ih + self.bias_hh, x, self.weight_ih.T)
+        states, hidden, cell = [], None, None
+        for place in range(x.shape[1]):
+            gates = x[:, place]
+            if hidden is not None:
+                gates = mx.addmm(gates, hidden, self.weight_hh.T)
+            i, f, g, o = mx.split(gates, 4, axis=-1)
+            new = mx.sigmoid(i) * mx.tanh(g)
+            cell = new if cell is None else mx.sigmoid(f) * cell + new
+            hidden = mx.sigmoid(o) * mx.tanh(cell)
+            states.append(hidden)
+        return mx.stack(states, axis=1)
+
+
+class Classifier(nn.Module):
+    """Two recurrent layers, and the class that the last position tells."""
+
+    def __init__(self, features: int, width: int, classes: int) -> None:
+        super().__init__()
+        self.lstm = [Recurrent(features, width), Recurrent(width, width)]
+        self.head = nn.Linear(width, classes)
+
+    def __call__(self, x: mx.array) -> mx.array:
+        for layer in self.lstm:
+            x = layer(x)
+        return self.head(x[:, -1])
+
+
 def model_of(name: str, state: dict[str, np.ndarray], dropout: float) -> Any:
     """Return the model with these parameters."""
     sizes, model = training_models, None
@@ -149,6 +186,11 @@ def model_of(name: str, state: dict[str, np.ndarray], dropout: float) -> Any:
             for part, other in parts.items():
                 theirs = theirs.replace(part, other)
             names[theirs] = names.pop(ours)
+    elif name == "lstm":
+        model = Classifier(sizes.FEATURES, sizes.WIDTH, sizes.CLASSES)
+        kinds = [key.removesuffix("_l0") for key in state if key.endswith("_l0")]
+        own = {f"lstm.{place}.{kind.removeprefix('lstm.')}": f"{kind}_l{place}" for kind in kinds for place in (0, 1)}
+        names = own | {key: key for key in state if key.startswith("head.")}
     elif name == "resnet":
         model = ResNet(sizes.CHANNELS, sizes.CLASSES)
     if model is not None:

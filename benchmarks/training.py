@@ -12,6 +12,9 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from multiprocessing import get_context
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -92,6 +95,19 @@ def best_times(steps: dict[str, Step], seconds: float, clock: Callable[[], float
     return best
 
 
+def measure(backend: str, name: str, is_compiled: bool, options: argparse.Namespace) -> dict[str, float]:
+    """Return the shortest time of each step of a model in milliseconds."""
+    ember_ml.set_backend(backend)
+    dropout = MODELS[name].dropout
+    check(name, both(name, backend, is_compiled, 0.0))  # nobody drops the same elements as we do
+    steps = both(name, backend, is_compiled, dropout)
+    if options.keras and backend == "torch" and name in ("mlp", "transformer", "tiny"):
+        steps["keras"] = hand_torch.keras_step(name, *data_of(name), RATE, is_compiled)
+    for run in steps.values():
+        run()
+    return best_times(steps, options.seconds, time.process_time if options.cpu else time.perf_counter)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -103,25 +119,16 @@ def main() -> None:
     parser.add_argument("--keras", action="store_true", help="also Keras on PyTorch")
     options = parser.parse_args()
     print(f"{'backend':8} {'mode':8} {'model':12} {'ember ms':>9} {'by hand':>9} {'ratio':>6}")
-    for backend in options.backends:
-        ember_ml.set_backend(backend)
-        for mode in options.modes:
-            if backend == "numpy" and mode == "compiled":
+    # a process for each line: whether the C library gives memory back to the system after each step, which costs an
+    # LSTM a third of its time, depends on what was allocated before
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
+        for backend, mode, name in product(options.backends, options.modes, options.models):
+            if backend not in MODELS[name].backends or (backend == "numpy" and mode == "compiled"):
                 continue
-            for name in options.models:
-                kind, is_compiled = MODELS[name], mode == "compiled"
-                if backend not in kind.backends:
-                    continue
-                check(name, both(name, backend, is_compiled, 0.0))  # nobody drops the same elements as we do
-                steps = both(name, backend, is_compiled, kind.dropout)
-                if options.keras and backend == "torch" and name in ("mlp", "transformer", "tiny"):
-                    steps["keras"] = hand_torch.keras_step(name, *data_of(name), RATE, is_compiled)
-                for run in steps.values():
-                    run()
-                best = best_times(steps, options.seconds, time.process_time if options.cpu else time.perf_counter)
-                ember, hand = best["ember"], best["hand"]
-                keras = f"   Keras {best['keras'] / hand:5.2f}" if "keras" in best else ""
-                print(f"{backend:8} {mode:8} {name:12} {ember:9.3f} {hand:9.3f} {ember / hand:6.2f}{keras}", flush=True)
+            best = processes.submit(measure, backend, name, mode == "compiled", options).result()
+            ember, hand = best["ember"], best["hand"]
+            keras = f"   Keras {best['keras'] / hand:5.2f}" if "keras" in best else ""
+            print(f"{backend:8} {mode:8} {name:12} {ember:9.3f} {hand:9.3f} {ember / hand:6.2f}{keras}", flush=True)
 
 
 if __name__ == "__main__":

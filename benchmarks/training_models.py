@@ -29,7 +29,7 @@ MODELS: dict[str, Kind] = {
     "tiny": Kind(4, ALL),
     "gpt": Kind(16, ("numpy", "torch", "mlx"), dropout=0.1),
     "vit": Kind(16, ("numpy", "torch", "mlx")),
-    "lstm": Kind(32, ("numpy", "torch")),
+    "lstm": Kind(32, ("numpy", "torch", "mlx")),
     "resnet": Kind(16, ("numpy", "torch", "mlx")),
     "resnet_last": Kind(16, ("numpy", "torch")),
 }
