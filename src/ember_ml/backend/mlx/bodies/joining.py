@@ -10,6 +10,7 @@ from ember_ml.backend.common.axes import axis_of
 from ember_ml.backend.common.padding import margins, pad_indices, repeat_indices
 from ember_ml.backend.common.shapes import as_shape, pad_pairs, sections
 from ember_ml.backend.contract import ByDType
+from ember_ml.backend.mlx.gradients import is_differentiating, ruled
 from ember_ml.backend.mlx.vmap_rules import mappable
 
 
@@ -24,8 +25,16 @@ stack = mx.stack
 
 
 def unstack(x: mx.array, axis: int) -> tuple[mx.array, ...]:
-    front = (slice(None),) * axis_of(axis, x.ndim)
-    return tuple(x[(*front, i)] for i in range(x.shape[axis]))
+    place = axis_of(axis, x.ndim)
+    front = (slice(None),) * place
+
+    def parts_of(x: mx.array) -> list[mx.array]:
+        return [x[(*front, i)] for i in range(x.shape[place])]
+
+    if not x.shape[place] or not is_differentiating():
+        return tuple(parts_of(x))
+    # MLX 0.32: adds up the gradients of n parts as n whole arrays, which takes time with the square of n
+    return tuple(ruled(parts_of, lambda leaves, gradients, outputs: [mx.stack(gradients, place)], [x]))
 
 
 def split(x: mx.array, indices_or_sections: Any, axis: int) -> list[mx.array]:
