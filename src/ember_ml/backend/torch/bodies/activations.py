@@ -72,7 +72,9 @@ def _normal_distribution(x: torch.Tensor) -> torch.Tensor:
 
 
 def _compute_exact_gelu(x: torch.Tensor) -> torch.Tensor:
-    return (x * -math.sqrt(0.5)).erfc_().mul_(0.5).mul_(x)  # halved first: twice the largest number is infinite
+    result = (x * -math.sqrt(0.5)).erfc_()
+    # one pass for both factors, halved first: twice the largest number is infinite; negative zero changes no product
+    return torch.addcmul(x.new_full((), -0.0), result, x, value=0.5, out=result)
 
 
 class _ExactGelu(torch.autograd.Function):
