@@ -102,7 +102,7 @@ def _compile(function: FunctionType, **settings: Any) -> Callable[..., Any]:
                 warnings.filterwarnings("ignore", message="`torch._prims_common.check` is deprecated")
                 # torch 2.13: reads .grad of tensors that have none where it leaves a rule of one's own untraced
                 warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
-                program = torch.compile(function, **settings)
+                program = torch.compile(function, backend=_compile_graph, **settings)
                 result = program(*tensors)
         except Exception as error:
             # the first class itself would import the compiler; torch 2.13: the second where a loop is differentiated
@@ -125,6 +125,17 @@ def _compile(function: FunctionType, **settings: Any) -> Callable[..., Any]:
         return result
 
     return run
+
+
+def _compile_graph(graph: Any, inputs: list[Any], options: dict[str, Any] | None = None) -> Callable[..., Any]:
+    """Compile a traced graph by PyTorch's default compiler, with settings for images whose channels come last.
+
+    torch 2.13: takes all tensors on the way to a convolution for images whose channels come second, and transposes them
+    for it; and it keeps a moved tensor and a mask for the backward pass, not the one tensor that both come from.
+    """
+    compile_fx = import_module("torch._inductor.compile_fx").compile_fx
+    with import_module("torch._functorch.config").patch(recompute_views=True):
+        return compile_fx(graph, inputs, config_patches={"layout_optimization": False, **(options or {})})
 
 
 def replace_rows(x: torch.Tensor, axis: int, position: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
