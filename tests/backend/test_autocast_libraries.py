@@ -9,6 +9,7 @@ import pytest
 
 import ember_ml
 from ember_ml import nn, ops
+from ember_ml.backend import selection
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -115,14 +116,11 @@ def test_the_rest_follows_its_inputs_as_in_torch(name: str, device: str) -> None
 def test_a_program_of_torch_is_traced_once(is_inside: bool, device: str) -> None:
     from torch._dynamo.utils import counters
 
-    if torch.__version__ < "2.13":
-        pytest.skip("its compiler leaves a function that enters autocast")
-
     model = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), ops.gelu, nn.Linear(8, 2))
     x = ops.random_normal((3, 4), seed=1)
 
     def compute(x: Any) -> Any:
-        with ember_ml.autocast("bfloat16" if is_inside else ember_ml.backend.selection.half_here()):
+        with ember_ml.autocast("bfloat16" if is_inside else selection.half_here()):
             return ops.softmax(model(x))
 
     program = ember_ml.compile(compute)
@@ -130,5 +128,22 @@ def test_a_program_of_torch_is_traced_once(is_inside: bool, device: str) -> None
     for _ in range(3):
         with ember_ml.autocast("bfloat16"):
             program(x)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]
+
+
+def test_a_program_of_torch_may_be_the_first_to_enter_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._dynamo.utils import counters
+
+    x = ops.random_normal((3, 4), seed=1)
+
+    def compute(x: Any) -> Any:
+        with ember_ml.autocast("bfloat16"):
+            return ops.matmul(x, ops.matrix_transpose(x))
+
+    monkeypatch.setattr(selection, "_with_scopes", set())  # as if no block was ever entered
+    program = ember_ml.compile(compute)
+    counters.clear()
+    assert program(x).dtype == torch.bfloat16
     assert counters["stats"]["unique_graphs"] == 1
     assert not counters["graph_break"]

@@ -45,7 +45,6 @@ __all__ = [
     "is_started",
     "key_of",
     "load",
-    "native_dtypes",
     "on_scope",
     "on_switch",
     "open_scope",
@@ -66,8 +65,6 @@ _NUMBERS = (bool, int, float, complex)  # torch 2.13: torch.compile does not tra
 if "_loaded" not in globals():  # importlib.reload keeps all that was chosen
     _loaded: dict[str, Backend] = {}
     _owners: dict[type, Backend] = {}
-    native_dtypes: dict[str, dict[str, Any]] = {}
-    """The native dtypes by a backend's key and a name: torch 2.12 refuses to compile what hashes objects of ours."""
     _process: Backend | None = None
     _chosen_by: str = ""
     _scopes: ContextVar[tuple[Scope, ...]] = ContextVar("ember_ml_backend", default=())
@@ -102,7 +99,6 @@ def load(name: str) -> Backend:
             _loaded[name] = module
             _owners[module.tensor_type] = module
             known_leaves(module.tensor_type)
-            native_dtypes[module.key] = {dtype.name: native for dtype, native in module.dtypes.items()}
             for native in module.dtypes.values():
                 find_dtype(native)  # remembered now, since traced functions must not remember anything
         return _loaded[name]

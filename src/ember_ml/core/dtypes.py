@@ -42,7 +42,22 @@ __all__ = [
 ]
 
 
-class EmberDType:
+class _Identity:
+    """The comparisons of :class:`EmberDType`.
+
+    torch 2.11: its compiler hashes no object whose own class has a ``__hash__``.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or find_dtype(other) is self
+
+    def __hash__(self) -> int:
+        return hash(getattr(self, "name", None))  # torch 2.13: torch.compile hashes an unfinished object
+
+
+class EmberDType(_Identity):
     """A dtype, independent of the library that computes.
 
     There is one object per dtype; compare with ``==`` to a name or to any library's dtype.
@@ -61,12 +76,6 @@ class EmberDType:
 
     def __new__(cls, name: str) -> EmberDType:
         return as_dtype(name)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or find_dtype(other) is self
-
-    def __hash__(self) -> int:
-        return hash(getattr(self, "name", None))  # torch 2.13: torch.compile hashes an unfinished object
 
     def __repr__(self) -> str:
         return self.name

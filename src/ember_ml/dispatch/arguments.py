@@ -12,7 +12,7 @@ from ember_ml.backend.common.shapes import NO_LISTS, broadcast
 from ember_ml.backend.contract import Backend, ByDType, TapeBackend
 from ember_ml.backend.devices import default_device, resolve_device
 from ember_ml.backend.host_arrays import as_host
-from ember_ml.backend.selection import half_here, native_dtypes
+from ember_ml.backend.selection import half_here
 from ember_ml.core import dtypes as dt
 from ember_ml.core.dtypes import EmberDType, as_dtype
 from ember_ml.core.promotion import integer_range
@@ -73,10 +73,7 @@ def read_variables(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def native_dtype(backend: Backend, dtype: EmberDType) -> Any:
     """Return the backend's own object for ``dtype``; ``UnsupportedDType`` where it has none."""
-    natives = native_dtypes.get(backend.key)
-    if natives is None:  # of a tape
-        natives = native_dtypes[backend.key] = {own.name: native for own, native in backend.dtypes.items()}
-    found = natives.get(dtype.name)
+    found = backend.dtypes.get(dtype)
     if found is None:
         raise UnsupportedDType(f"the backend {backend.name!r} has no {dtype}; cast first, or use another backend")
     return found

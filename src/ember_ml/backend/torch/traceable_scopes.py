@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml.backend import selection
+from ember_ml.backend.contract import Backend
 from ember_ml.backend.torch.compilation import follows_python, mark_constant
 
 __all__: list[str] = []
@@ -16,6 +17,7 @@ __all__: list[str] = []
 _outer: dict[str, _Outer] = {}
 _opened: list[tuple[Any, ...]] = []
 _read_scopes, _open_scope, _close_scope = selection.scopes_here, selection.open_scope, selection.close_scope
+_prepare_scopes = selection.prepare_scopes
 
 
 class _Outer:
@@ -65,4 +67,18 @@ def _close(scope: selection.Scope) -> None:
     _opened.pop()
 
 
+def _prepare(backend: Backend, is_half: bool) -> None:
+    if follows_python():
+        _prepare_now(backend.name, is_half)
+    else:
+        _prepare_scopes(backend, is_half)
+
+
+@mark_constant
+def _prepare_now(name: str, is_half: bool) -> None:
+    """Prepare the ops while a program is traced that is the first to open a scope; it would wait for a lock."""
+    _prepare_scopes(selection.load(name), is_half)
+
+
 selection.scopes_here, selection.open_scope, selection.close_scope = _scopes_here, _open, _close
+selection.prepare_scopes = _prepare
