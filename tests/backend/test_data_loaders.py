@@ -122,8 +122,8 @@ def test_workers_of_a_share_load_the_same_samples() -> None:
     parts = []
     for rank in range(2):
         generator = torch.Generator().manual_seed(5)
-        theirs = torch.utils.data.DataLoader(
-            Rows(), batch_size=4, shuffle=True, generator=generator, num_workers=2, persistent_workers=True
-        )
+        # where JAX was used before, it warns of forks
+        workers = {"num_workers": 2, "persistent_workers": True, "multiprocessing_context": "spawn"}
+        theirs = torch.utils.data.DataLoader(Rows(), batch_size=4, shuffle=True, generator=generator, **workers)
         parts.append(list(DataLoader(theirs).shard(rank, 2)))
     assert join(parts) == expected
