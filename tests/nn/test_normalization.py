@@ -73,6 +73,26 @@ def test_a_batch_in_training_depends_on_itself_alone(backend: str) -> None:
         ember_ml.set_backend(backend)
 
 
+def test_gradients_of_portable_batches_are_those_of_native_ones(backend: str) -> None:
+    layer, x = nn.BatchNorm(3), ops.array([[1.0, 2.0, 4.0], [0.5, -1.0, 3.0], [2.0, 0.0, 1.0]])
+
+    def loss(x: Any) -> Any:
+        return ops.sum(ops.sin(layer(x)))
+
+    slopes = flat(ember_ml.grad(loss)(x))
+    _, gradients = nn.value_and_grad(layer, loss)(x)
+    portable = tensor.EmberTensor(x, requires_grad=True)
+    loss(portable).backward()
+    assert portable.grad is not None
+    assert flat(portable.grad) == pytest.approx(slopes, abs=1e-6)
+    assert flat(ember_ml.grad(loss)(portable.detach())) == pytest.approx(slopes, abs=1e-6)
+    _, found = nn.value_and_grad(layer, loss)(portable.detach())
+    assert {name: flat(g) for name, g in found.items()} == {
+        name: pytest.approx(flat(g), abs=1e-6) for name, g in gradients.items()
+    }
+    assert type(layer.running_mean) is ember_ml.backend.load(backend).tensor_type
+
+
 def test_without_affine_there_are_no_parameters(backend: str) -> None:
     x = [[1.0, 3.0, 5.0, -1.0], [2.0, 2.5, 0.0, 4.0]]
     for layer in (nn.LayerNorm(affine=False), nn.RMSNorm(affine=False), nn.BatchNorm(affine=False)):
