@@ -149,6 +149,17 @@ def test_convolutions_are_the_same_block_by_block(
         np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("rows", [65_000, 300_001])
+def test_gradients_of_offsets_keep_the_digits_of_many_rows(rows: int) -> None:
+    factors = np.abs(_numbers(rows, 2)).astype("float32")
+    for f in (
+        lambda x, b: ops.linear(x, np.eye(2, dtype="float32"), b),
+        lambda x, b: ops.moments_normalization(x, -1, b)[0],
+    ):
+        found = ops.grad(lambda b, f=f: ops.sum(ops.multiply(f(factors, b), factors)))(np.zeros(2, "float32"))
+        np.testing.assert_allclose(found, factors.astype("float64").sum(axis=0), rtol=2e-6)
+
+
 def test_the_first_of_equal_elements_gets_the_gradient_of_a_window() -> None:
     def pool(x: Any) -> Any:
         return ops.max_pool(x, 3, 2, 1)
