@@ -50,6 +50,15 @@ def test_running_statistics_are_saved_and_not_trained(backend: str) -> None:
     assert flat(layer.running_mean) == pytest.approx([0.1 * 8 / 3, 0.1 * 5 / 3], rel=1e-5)
 
 
+def test_running_statistics_are_plain_tensors_after_gradients_by_the_input(backend: str) -> None:
+    x = ops.array([[1.0, 2.0], [3.0, 5.0], [4.0, -2.0]])
+    for batch in (x, tensor.EmberTensor(x)):
+        layer = nn.BatchNorm(2)
+        ember_ml.grad(lambda x, layer=layer: ops.sum(ops.square(layer(x))))(batch)
+        assert type(layer.running_mean) is type(layer.eval()(x)) is ember_ml.backend.load(backend).tensor_type
+        assert flat(layer.running_mean) == pytest.approx([0.1 * 8 / 3, 0.1 * 5 / 3], rel=1e-5)
+
+
 def test_running_statistics_keep_their_dtype(backend: str) -> None:
     layer = nn.BatchNorm(2)
     layer(ops.array([[1.0, 2.0], [3.0, 5.0]], dtype="float64"))
