@@ -22,6 +22,7 @@ from ember_ml.tensor.var import Var
 from ember_ml.tensor.variable import Variable
 from ember_ml.transforms import change_counter
 from ember_ml.transforms.captured_variables import Holder
+from ember_ml.transforms.loop_state import constant
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor
 
 __all__ = ["Module"]
@@ -435,7 +436,7 @@ def _replace(variable: Variable, name: str, value: Any, module: Module) -> None:
     if isinstance(variable, Buffer):
         # a module assigns to its buffers while it is being differentiated: keep the value without its graph
         inner = value._array if type(value) is EmberTensor else value
-        value = inner.plain() if type(inner) is Var else ops.stop_gradient(value)
+        value = constant(inner if type(inner) is Var else value)
     variable.assign(value)
 
 
