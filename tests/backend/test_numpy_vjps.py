@@ -174,6 +174,15 @@ def test_the_first_of_equal_elements_gets_the_gradient_of_a_window() -> None:
     np.testing.assert_array_equal(by_rules[0], [[0, 1], [2, 3], [6, 7]])
 
 
+@pytest.mark.parametrize("value", [-np.inf, np.nan])
+def test_padding_takes_no_gradient_from_elements_that_are_not_larger(value: float) -> None:
+    x, places = np.full((1, 4, 1), value), np.arange(4.0).reshape(1, 4, 1)
+    pull = ops.vjp(lambda x: ops.max_pool(x, 3, 2, 1), x)[1]
+    np.testing.assert_array_equal(pull(np.ones((1, 2, 1)))[0].ravel(), [1, 1, 0, 0])
+    by_rules = ops.grad(lambda g: ops.sum(ops.multiply(pull(g)[0], places)))(np.ones((1, 2, 1)))
+    np.testing.assert_array_equal(by_rules.ravel(), [0, 1])
+
+
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_adjoint_is_taken(name: str) -> None:
     f, x = CASES[name][0]
