@@ -11,7 +11,7 @@ import numpy as np
 from ember_ml.backend.common.convolution import Sliding, convolution, is_channels_first
 from ember_ml.backend.host_arrays import as_float32
 from ember_ml.backend.numpy.cache_blocks import blocks
-from ember_ml.backend.numpy.sliding_windows import pad_with, row_blocks, weights_of, windows_of
+from ember_ml.backend.numpy.sliding_windows import padded, row_blocks, weights_of, windows_of
 
 _CHANNELWISE_BLOCK = 1 << 17  # elements of the result
 
@@ -30,7 +30,7 @@ def conv(
         x, kernel = as_float32(x), as_float32(kernel)
     if first:
         x = np.moveaxis(x, 1, -1)
-    x = pad_with(0.0, x, sliding)
+    x = padded(x, sliding)
     if groups == 1:
         result = _products(x, kernel, sliding)
     elif kernel.shape[-2] == 1:

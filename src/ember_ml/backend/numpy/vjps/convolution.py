@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend.common.convolution import Sliding, convolution, is_channels_first
-from ember_ml.backend.numpy.sliding_windows import cut_padding, pad_with, row_blocks, weights_of, windows_of
+from ember_ml.backend.numpy.sliding_windows import cut_padding, padded, row_blocks, weights_of, windows_of
 from ember_ml.backend.numpy.vjps.basic import Wanted
 
 __all__ = ["VJPS"]
@@ -44,7 +44,7 @@ def _products_back(
     The windows are copied once more: keeping them would take the memory of ``x`` for each element of a window.
     """
     outside = kernel.shape[-1]
-    wide, weights = pad_with(0.0, x, sliding), weights_of(kernel)
+    wide, weights = padded(x, sliding), weights_of(kernel)
     taps = weights.reshape(outside, *kernel.shape[:-1])
     by_wide = np.zeros(wide.shape, g.dtype) if wanted[0] else None
     by_weights = np.zeros(weights.shape, g.dtype) if wanted[1] else None
