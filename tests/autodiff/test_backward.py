@@ -446,3 +446,16 @@ def test_backward_through_recurrent_layers(kind: str, backend: str) -> None:
     assert x.grad is not None
     expected = ops.to_numpy(ops.grad(f)(numbers)).ravel().tolist()
     assert x.grad.numpy().ravel().tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_backward_through_normalized_batches(backend: str) -> None:
+    layer, numbers = nn.BatchNorm(2, dtype="float64"), ops.random_normal((5, 2), dtype="float64", seed=1)
+
+    def f(x: Any) -> Any:
+        return ops.sum(ops.sin(layer(x)))
+
+    x = EmberTensor(numbers, requires_grad=True)
+    f(x).backward()
+    assert x.grad is not None
+    expected = ops.to_numpy(ops.grad(f)(numbers)).ravel().tolist()
+    assert x.grad.numpy().ravel().tolist() == pytest.approx(expected, rel=1e-9)

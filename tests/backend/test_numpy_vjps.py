@@ -149,6 +149,17 @@ def test_convolutions_are_the_same_block_by_block(
         np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("rows", [65_000, 300_001])
+def test_gradients_of_offsets_keep_the_digits_of_many_rows(rows: int) -> None:
+    factors = np.abs(_numbers(rows, 2)).astype("float32")
+    for f in (
+        lambda x, b: ops.linear(x, np.eye(2, dtype="float32"), b),
+        lambda x, b: ops.moments_normalization(x, -1, b)[0],
+    ):
+        found = ops.grad(lambda b, f=f: ops.sum(ops.multiply(f(factors, b), factors)))(np.zeros(2, "float32"))
+        np.testing.assert_allclose(found, factors.astype("float64").sum(axis=0), rtol=2e-6)
+
+
 def test_the_first_of_equal_elements_gets_the_gradient_of_a_window() -> None:
     def pool(x: Any) -> Any:
         return ops.max_pool(x, 3, 2, 1)
@@ -161,6 +172,15 @@ def test_the_first_of_equal_elements_gets_the_gradient_of_a_window() -> None:
     pull = ops.vjp(pool, x)[1]
     by_rules = ops.grad(lambda g: ops.sum(ops.multiply(pull(g)[0], places)))(np.ones((1, 3, 2)))
     np.testing.assert_array_equal(by_rules[0], [[0, 1], [2, 3], [6, 7]])
+
+
+@pytest.mark.parametrize("value", [-np.inf, np.nan])
+def test_padding_takes_no_gradient_from_elements_that_are_not_larger(value: float) -> None:
+    x, places = np.full((1, 4, 1), value), np.arange(4.0).reshape(1, 4, 1)
+    pull = ops.vjp(lambda x: ops.max_pool(x, 3, 2, 1), x)[1]
+    np.testing.assert_array_equal(pull(np.ones((1, 2, 1)))[0].ravel(), [1, 1, 0, 0])
+    by_rules = ops.grad(lambda g: ops.sum(ops.multiply(pull(g)[0], places)))(np.ones((1, 2, 1)))
+    np.testing.assert_array_equal(by_rules.ravel(), [0, 1])
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

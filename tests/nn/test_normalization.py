@@ -50,6 +50,15 @@ def test_running_statistics_are_saved_and_not_trained(backend: str) -> None:
     assert flat(layer.running_mean) == pytest.approx([0.1 * 8 / 3, 0.1 * 5 / 3], rel=1e-5)
 
 
+def test_running_statistics_are_plain_tensors_after_gradients_by_the_input(backend: str) -> None:
+    x = ops.array([[1.0, 2.0], [3.0, 5.0], [4.0, -2.0]])
+    for batch in (x, tensor.EmberTensor(x)):
+        layer = nn.BatchNorm(2)
+        ember_ml.grad(lambda x, layer=layer: ops.sum(ops.square(layer(x))))(batch)
+        assert type(layer.running_mean) is type(layer.eval()(x)) is ember_ml.backend.load(backend).tensor_type
+        assert flat(layer.running_mean) == pytest.approx([0.1 * 8 / 3, 0.1 * 5 / 3], rel=1e-5)
+
+
 def test_running_statistics_keep_their_dtype(backend: str) -> None:
     layer = nn.BatchNorm(2)
     layer(ops.array([[1.0, 2.0], [3.0, 5.0]], dtype="float64"))
@@ -71,6 +80,22 @@ def test_a_batch_in_training_depends_on_itself_alone(backend: str) -> None:
         assert flat(two.running_var) == pytest.approx(flat(one.running_var), rel=1e-5)
     finally:
         ember_ml.set_backend(backend)
+
+
+def test_gradients_of_portable_batches_are_those_of_native_ones(backend: str) -> None:
+    layer, x = nn.BatchNorm(3), ops.array([[1.0, 2.0, 4.0], [0.5, -1.0, 3.0], [2.0, 0.0, 1.0]])
+
+    def loss(x: Any) -> Any:
+        return ops.sum(ops.sin(layer(x)))
+
+    slopes = flat(ember_ml.grad(loss)(x))
+    _, gradients = nn.value_and_grad(layer, loss)(x)
+    assert flat(ember_ml.grad(loss)(tensor.EmberTensor(x))) == pytest.approx(slopes, abs=1e-6)
+    _, found = nn.value_and_grad(layer, loss)(tensor.EmberTensor(x))
+    assert {name: flat(g) for name, g in found.items()} == {
+        name: pytest.approx(flat(g), abs=1e-6) for name, g in gradients.items()
+    }
+    assert type(layer.running_mean) is ember_ml.backend.load(backend).tensor_type
 
 
 def test_without_affine_there_are_no_parameters(backend: str) -> None:

@@ -74,6 +74,51 @@ def test_gradients_by_inputs_and_states(backend: str, kind: str) -> None:
     assert ops.item(along) == pytest.approx(ops.item(ops.sum(ember_ml.grad(loss)(x, start))), rel=1e-9)
 
 
+def test_the_cell_of_a_subclass_is_computed(backend: str) -> None:
+    class Twice(nn.RNN):
+        def cell(self, from_input: Any, from_state: Any, carry: Any) -> Any:
+            (h,) = super().cell(from_input, from_state, carry)
+            return (ops.multiply(h, 2.0),)
+
+    layer, x = Twice(2, 3, dtype="float64"), inputs(2, 1, 2)
+    plain = nn.RNN(2, 3, dtype="float64").load_state_dict(layer.state_dict())
+    for argument in (x, EmberTensor(x, requires_grad=True)):
+        assert largest_difference(layer(argument), ops.multiply(plain(x), 2.0)) < 1e-12
+    _, gradients = nn.value_and_grad(layer, lambda: ops.sum(layer(x)))()
+    _, halves = nn.value_and_grad(plain, lambda: ops.sum(plain(x)))()
+    for name in ("weight_ih_l0", "bias_hh_l0"):
+        assert largest_difference(gradients[name], ops.multiply(halves[name], 2.0)) < 1e-12
+
+
+def test_the_activation_may_change(backend: str) -> None:
+    layer, x = nn.RNN(2, 3, dtype="float64"), inputs(2, 4, 2)
+    other = nn.RNN(2, 3, activation="relu", dtype="float64").load_state_dict(layer.state_dict())
+    assert largest_difference(layer(x), other(x)) > 0.1
+    layer.activation = "relu"
+    assert largest_difference(layer(x), other(x)) == 0.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_gradients_in_half_precision(kind: str, backend: str) -> None:
+    layer, x = KINDS[kind](2, 3, layers=2), inputs(2, 3, 2, dtype="float32")
+
+    def slope(x: Any) -> Any:
+        return ember_ml.grad(lambda x: ops.sum(ops.square(ops.cast(layer(x), "float32"))))(x)
+
+    def loss(x: Any) -> Any:
+        return ops.sum(ops.square(slope(x)))
+
+    with ember_ml.autocast("float16"):
+        found = ember_ml.grad(loss)(x)
+    assert largest_difference(found, ember_ml.grad(loss)(x)) < 2e-2
+
+
+def test_a_portable_state_gives_portable_tensors(backend: str) -> None:
+    layer, x = nn.LSTM(2, 3), inputs(1, 2, 2, dtype="float32")
+    y, (h, c) = layer(x, state=tuple(map(EmberTensor, layer.initial_state(1))))
+    assert type(y) is type(h) is type(c) is EmberTensor
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_calls_with_the_state_are_one_call(backend: str, kind: str) -> None:
     layer, x = KINDS[kind](3, 4, layers=2, dtype="float64"), inputs(2, 6, 3)

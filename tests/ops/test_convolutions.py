@@ -110,6 +110,18 @@ def test_single_channels_of_any_memory_layout(backend: str, size: tuple[int, ...
             assert close(got, reference.conv(x, kernel, stride), 8, 10.0) is None
 
 
+def test_compiled_gradients_of_one_sequence_in_groups(backend: str) -> None:
+    x, kernel, direction = (random(shape, "float64", i) for i, shape in enumerate([(1, 3, 4), (2, 2, 4), (2, 2, 4)]))
+
+    def loss(x: Any, kernel: Any) -> Any:
+        return ops.sum(ops.square(ops.conv(x, kernel, 1, 1)))
+
+    slopes = ops.to_numpy(ops.compile(ops.grad(loss, 1))(ops.asarray(x), ops.asarray(kernel)))
+    # a convolution is linear in its kernel
+    along = 2 * (reference.conv(x, kernel, 1, 1) * reference.conv(x, direction, 1, 1)).sum()
+    assert (slopes * direction).sum() == pytest.approx(along, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -241,6 +241,51 @@ def test_resuming_by_a_callback(backend: str, tmp_path: Path) -> None:
     assert weights(found.model) == weights(whole.model)
 
 
+class Turned(nn.Module):
+    """A product with a weight that is read turned around: its order in memory shows in the last bits."""
+
+    def __init__(self) -> None:
+        self.weight = nn.Parameter(ops.random_normal((100, 1000), seed=3))
+
+    def forward(self, x: Any) -> Any:
+        return ops.matmul(x, ops.transpose(self.weight))
+
+
+def test_resuming_ends_in_the_same_bits_whatever_the_gradients_look_like_in_memory(
+    backend: str, tmp_path: Path
+) -> None:
+    x, y = ops.random_normal((6, 1000), seed=1), ops.random_normal((6, 100), seed=2)
+
+    def run(epochs: int, *saving: callbacks.Callback) -> Trainer:
+        made = Trainer(Turned(), optimizers.SGD(1e-3), "mean_squared_error", callbacks=list(saving), progress=False)
+        made.fit(x, y, epochs=epochs, batch_size=1)
+        return made
+
+    run(1, callbacks.Checkpoint(tmp_path / "run"))
+    found = run(3, callbacks.Checkpoint(tmp_path / "run", resume=True))
+    assert weights(found.model) == weights(run(3).model)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize("optimizer", ["adafactor", "muon"])
+def test_optimizers_of_matrices_resume_in_the_dtype_of_the_parameters(
+    optimizer: str, dtype: str, backend: str, tmp_path: Path
+) -> None:
+    def run(*saving: callbacks.Callback, epochs: int = 2) -> Trainer:
+        ops.random.seed(1)
+        made = Trainer(
+            nn.Linear(4, 3, dtype=dtype), optimizer, "mean_squared_error", callbacks=list(saving), progress=False
+        )
+        x, y = ops.random_normal((8, 4), dtype=dtype, seed=2), ops.random_normal((8, 3), dtype=dtype, seed=3)
+        made.fit(x, y, epochs=epochs, batch_size=4)
+        return made
+
+    run(callbacks.Checkpoint(tmp_path / "run"), epochs=1)
+    found, whole = run(callbacks.Checkpoint(tmp_path / "run", resume=True)), run()
+    assert found.steps == whole.steps == 4
+    assert weights(found.model) == weights(whole.model)
+
+
 def test_early_stopping(backend: str) -> None:
     x, y = data()
     stopping = callbacks.EarlyStopping("loss", patience=2, smallest_change=10.0, restore_best=True)

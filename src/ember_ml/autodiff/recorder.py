@@ -224,9 +224,9 @@ def _short_recorder(op: Op, base: Backend) -> Callable[..., Any] | None:
     roles = {op.parameters[place]: role for place, role in op.roles}
     tensors = [name for name, role in roles.items() if role is TENSOR]
     is_simple = roles.keys() and set(roles.values()) <= _SHORT_ROLES and not op.declaration.__kwdefaults__
-    gives_one = op.declaration.__annotations__["return"] == "Tensor" or op.gives_constants
-    gives_one = gives_one and op.rule.result in ("same", "real", "wide")
-    if not is_simple or not gives_one or not (op.rule.promotes or len(tensors) == 1):
+    records_one = op.gives_constants or op.declaration.__annotations__["return"] == "Tensor"
+    is_floating = op.rule.result in ("same", "real", "wide")
+    if not (is_simple and records_one and is_floating and (op.rule.promotes or len(tensors) == 1)):
         return None
     if any(name not in op.gradients for name in tensors) or not any(op.gradients.values()):
         return None
@@ -259,8 +259,6 @@ def _short_recorder(op: Op, base: Backend) -> Callable[..., Any] | None:
     }
     kept = tuple(_expression(name, roles) for name in residuals.names)
     optional = frozenset(n for n in roles if op.declaration.__annotations__[n].endswith(" | None"))
-    is_direct = names["BODY"] is not None
-    is_direct = is_direct and not op.gives_constants
     source = _source(
         op.parameters,
         tuple(roles.items()),
@@ -268,7 +266,7 @@ def _short_recorder(op: Op, base: Backend) -> Callable[..., Any] | None:
         tuple(ruled),
         kept,
         bool(forward),
-        is_direct,
+        names["BODY"] is not None and not op.gives_constants,
         op.gives_constants,
     )
     return compile_function("record", source, f"<ember_ml record {op.name}>", names)

@@ -118,7 +118,7 @@ def _record_shortly(op: Op, args: tuple[Any, ...], backend: Backend) -> Any:
     if record is None:
         return NotImplemented
     result = record(*values)
-    return _wrap(op, args, result, result.tape) if is_portable and result is not NotImplemented else result
+    return _wrap(op, args, result, tape) if is_portable and result is not NotImplemented else result
 
 
 def finish(result: Any, backend: Backend) -> Any:

@@ -50,6 +50,26 @@ class Sliding(NamedTuple):
         for position in itertools.product(*map(range, self.window)):
             yield (slice(None), *map(_cut, position, self.strides, self.dilations, self.results))
 
+    def meetings(self, sizes: Sequence[int]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+        """Yield for each position inside the window the slices of the elements that are there, and of their results.
+
+        They cut channels-last tensors, the elements one without padding, of these spatial sizes.
+        """
+        for position in itertools.product(*map(range, self.window)):
+            pairs = map(_meet, position, sizes, self.strides, self.dilations, self.padding, self.results)
+            elements, results = zip(*pairs, strict=True)
+            yield (slice(None), *elements), (slice(None), *results)
+
+
+def _meet(
+    position: int, size: int, stride: int, dilation: int, padding: tuple[int, int], results: int
+) -> tuple[slice, slice]:
+    offset = position * dilation - padding[0]  # of the element of the first window, which may lie in the padding
+    first = max(-(offset // stride), 0)
+    end = max(min((size - 1 - offset) // stride + 1, results), first)
+    start = first * stride + offset
+    return slice(start, start + (end - first) * stride, stride), slice(first, end)
+
 
 def _cut(position: int, stride: int, dilation: int, results: int) -> slice:
     first = position * dilation

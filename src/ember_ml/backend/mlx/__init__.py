@@ -14,7 +14,7 @@ from ember_ml.backend.capabilities import deferred
 from ember_ml.backend.common.own_ops import op_on
 from ember_ml.backend.contract import ByDType, FastPath, load_bodies
 from ember_ml.backend.devices import host_memory
-from ember_ml.backend.mlx import compilation, gradients, laziness, optimizer_kernels, random, recurrent  # noqa: F401
+from ember_ml.backend.mlx import compilation, gradients, laziness, optimizer_kernels, random  # noqa: F401
 from ember_ml.backend.mlx import weight_layout as _weight_layout
 from ember_ml.backend.mlx.compilation import is_tracing  # noqa: F401
 from ember_ml.backend.mlx.gaps import gaps  # noqa: F401
@@ -33,6 +33,7 @@ notes = {"blas": blas.description}
 weight_layout = _weight_layout if blas.is_reference else None
 processes = deferred(f"{__name__}.processes")
 bench_calls = deferred(f"{__name__}.bench_calls")
+recurrent = deferred(f"{__name__}.recurrent")
 tape_kernels = control_flow = sharding = device_mesh = None
 
 _EMBER = {native: dtype for dtype, native in dtypes.items()}

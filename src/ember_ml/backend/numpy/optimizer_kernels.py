@@ -23,38 +23,18 @@ def _rows(gradients: Arrays, *columns: Any) -> tuple[Sequence[Arrays], Iterable[
     Each row is of one parameter, or a piece of a long one. Short parameters share one row: on these NumPy's calls cost
     more than what they compute.
     """
+    if not isinstance(columns[0], Joined):
+        columns = tuple([_own_arrays(column) for column in columns])
+        columns = _join(columns) if _are_short(columns) else columns
     first = columns[0]
-    if not isinstance(first, Joined) and _are_short(columns):
-        columns = _join(columns)
-        first = columns[0]
     if isinstance(first, Joined) and first.shapes == [g.shape for g in gradients]:
         return columns, [(np.concatenate(gradients, None), *[column.whole for column in columns])]
-    orders = list(map(_order_of, gradients))
-    columns = tuple([list(map(_own_array, column, orders)) for column in columns])
-    return columns, _pieces(orders, gradients, *columns)
+    return columns, _pieces(gradients, *columns)
 
 
-def _order_of(gradient: np.ndarray) -> tuple[int, ...] | None:
-    """Return the order of the axes in which a gradient lies in memory without gaps; None if that is as they are.
-
-    Parameters take the order of their gradients: that of a convolution comes as a product of matrices, in whose order
-    the next forward pass needs the kernel.
-    """
-    if gradient.flags.c_contiguous:
-        return None
-    strides = gradient.strides
-    order = tuple(sorted(range(gradient.ndim), key=lambda axis: -strides[axis]))
-    return order if gradient.transpose(order).flags.c_contiguous else None
-
-
-def _own_array(x: np.ndarray, order: tuple[int, ...] | None) -> np.ndarray:
-    """Return an array that can be changed and lies in memory in an order of the axes: a copy, if this one does not."""
-    if order is None:
-        return x if x.flags.c_contiguous and x.flags.writeable else np.array(x, order="C")
-    turned = x.transpose(order)
-    if turned.flags.c_contiguous and x.flags.writeable:
-        return x
-    return np.array(turned, order="C").transpose(np.argsort(order))
+def _own_arrays(column: Arrays) -> Arrays:
+    """Copy the arrays that have no flat view to write through."""
+    return [x if x.flags.c_contiguous and x.flags.writeable else np.array(x, order="C") for x in column]
 
 
 def _are_short(columns: Sequence[Arrays]) -> bool:
@@ -79,10 +59,10 @@ def _join(columns: Sequence[Arrays]) -> tuple[Joined, ...]:
     return tuple(found)
 
 
-def _pieces(orders: Sequence[tuple[int, ...] | None], *columns: Arrays) -> Iterator[tuple[np.ndarray, ...]]:
+def _pieces(*columns: Arrays) -> Iterator[tuple[np.ndarray, ...]]:
     """Yield the arrays of each row as vectors, cut where they are long; writing to them writes to the arrays."""
-    for order, *row in zip(orders, *columns, strict=True):
-        flat = [(x if order is None else x.transpose(order)).reshape(-1) for x in row]
+    for row in zip(*columns, strict=True):
+        flat = [x.reshape(-1) for x in row]
         size = flat[0].size
         if size <= _PIECE:
             yield tuple(flat)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ember_ml.backend.numpy.vjps.basic import column_sums
+from ember_ml.backend.numpy.vjps.basic import column_sums, rows_of
 
 __all__ = ["pullback", "run"]
 
@@ -115,7 +115,7 @@ def _run_cell(kind: _Kind, x: Array, carry: list[Array], weights: Sequence[Array
     by_input, by_state, *biases = weights
     factors = np.repeat(np.array(kind.factors, x.dtype), by_state.shape[1])
     own = x[::-1] if is_reversed else x
-    gates = _rows(own).dot(by_input.T * factors)
+    gates = rows_of(own).dot(by_input.T * factors)
     inner = None
     if biases and kind.has_inner_bias:
         gates += biases[0] * factors
@@ -132,8 +132,8 @@ def _pull_cell(cell: _Cell, g: Array, by_last: list[Array]) -> tuple[Array, list
     _, by_state, *biases = cell.weights
     own = g[::-1] if cell.is_reversed else g
     by_gates, by_inner, by_carry = cell.kind.back(own, by_last, by_state, cell.states, *cell.residuals)
-    rows, inner = _rows(by_gates), _rows(by_inner)
-    by_weights = [rows.T.dot(_rows(cell.x)), inner.T.dot(_rows(cell.states[:-1]))]
+    rows, inner = rows_of(by_gates), rows_of(by_inner)
+    by_weights = [rows.T.dot(rows_of(cell.x)), inner.T.dot(rows_of(cell.states[:-1]))]
     if biases:
         by_bias = column_sums(rows)
         by_weights += [by_bias, by_bias if by_inner is by_gates else column_sums(inner)]
@@ -143,10 +143,6 @@ def _pull_cell(cell: _Cell, g: Array, by_last: list[Array]) -> tuple[Array, list
 def _pull_inputs(cell: _Cell, rows: Array) -> Array:
     by_x = rows.dot(cell.weights[0]).reshape(cell.x.shape)
     return by_x[::-1] if cell.is_reversed else by_x
-
-
-def _rows(x: Array) -> Array:
-    return x.reshape(-1, x.shape[-1])
 
 
 def _room(gates: Array, first: Array) -> Array:

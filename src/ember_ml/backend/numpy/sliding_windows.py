@@ -1,4 +1,4 @@
-"""The windows of convolutions and pooling: as one array, without a copy, and as rows, block by block.
+"""The windows of convolutions: as one array, without a copy, and as rows, block by block.
 
 Tensors have their channels last.
 """
@@ -15,20 +15,19 @@ from numpy.lib.stride_tricks import as_strided
 from ember_ml.backend.common.convolution import Sliding
 from ember_ml.backend.numpy.cache_blocks import blocks
 
-__all__ = ["cut_padding", "pad_with", "row_blocks", "windows_of"]
+__all__ = ["cut_padding", "padded", "row_blocks", "weights_of", "windows_of"]
 
 Array = np.ndarray[Any, Any]
 
 _BLOCK = 1 << 19  # elements of the rows; measured: two thirds of the time of all rows at once
 
 
-def pad_with(filler: float, x: Array, sliding: Sliding) -> Array:
-    """Return ``x`` with the padding around it."""
+def padded(x: Array, sliding: Sliding) -> Array:
+    """Return ``x`` with zeros around it."""
     if not sliding.is_padded:
         return x
     sizes = [before + n + after for n, (before, after) in zip(x.shape[1:-1], sliding.padding, strict=True)]
-    shape = (len(x), *sizes, x.shape[-1])
-    wide = np.full(shape, filler, x.dtype) if filler else np.zeros(shape, x.dtype)
+    wide = np.zeros((len(x), *sizes, x.shape[-1]), x.dtype)
     cut_padding(wide, x.shape[1:-1], sliding)[...] = x
     return wide
 
@@ -48,6 +47,14 @@ def windows_of(wide: Array, sliding: Sliding) -> Array:
     inner = [step * dilation for step, dilation in zip(along, sliding.dilations, strict=True)]
     shape = (len(wide), *sliding.results, *sliding.window, wide.shape[-1])
     return as_strided(wide, shape, (first, *steps, *inner, last))
+
+
+def weights_of(kernel: Array) -> Array:
+    """Return a kernel of one group as a matrix of (results, window * channels), in which a row is one result's.
+
+    The weights of layers lie in memory in almost this order: copying them takes a third of the time of any other one.
+    """
+    return np.moveaxis(kernel, -1, 0).reshape(kernel.shape[-1], -1)
 
 
 def row_blocks(windows: Array, sliding: Sliding) -> Iterator[tuple[tuple[slice, ...], Array]]:

@@ -17,9 +17,12 @@ from ember_ml.nn.modules.hooks import Hookable, without_hooks
 from ember_ml.nn.modules.loading import are_equal, fit, match_names
 from ember_ml.nn.modules.parameter import Buffer, Parameter
 from ember_ml.nn.modules.trained_state import TrainedState
+from ember_ml.tensor.ember_tensor import EmberTensor
+from ember_ml.tensor.var import Var
 from ember_ml.tensor.variable import Variable
 from ember_ml.transforms import change_counter
 from ember_ml.transforms.captured_variables import Holder
+from ember_ml.transforms.loop_state import constant
 from ember_ml.typing import DeviceLike, DTypeLike, Tensor
 
 __all__ = ["Module"]
@@ -430,8 +433,11 @@ def _replace(variable: Variable, name: str, value: Any, module: Module) -> None:
     """Set a module's variable; a native tensor of the active backend and a recorded one are not converted."""
     if tuple(getattr(value, "shape", variable.shape)) != variable.shape:
         raise ValueError(f"{type(module).__name__}.{name} has shape {variable.shape}, not {tuple(value.shape)}")
-    # a module assigns to its buffers while it is being differentiated: keep the value without its graph
-    variable.assign(ops.stop_gradient(value) if isinstance(variable, Buffer) else value)
+    if isinstance(variable, Buffer):
+        # a module assigns to its buffers while it is being differentiated: keep the value without its graph
+        inner = value._array if type(value) is EmberTensor else value
+        value = constant(inner if type(inner) is Var else value)
+    variable.assign(value)
 
 
 _PLAIN = frozenset({bool, int, float, str, type(None), FunctionType, Origin})

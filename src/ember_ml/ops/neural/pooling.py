@@ -46,26 +46,21 @@ def max_pool(
     [5.0, 4.0, 3.0]
     """
     plan = pooling(x.shape, pool_size, strides, padding, data_format)
-    return _slid(x, plan, is_channels_first(data_format, x.ndim), _lowest(x), ops.maximum, ops.max)
-
-
-def _lowest(x: Tensor) -> float:
     dtype = as_dtype(x.dtype)
-    return -math.inf if dtype.kind == "float" else ops.iinfo(dtype).min
+    lowest = -math.inf if dtype.kind == "float" else ops.iinfo(dtype).min
+    return _slid(x, plan, is_channels_first(data_format, x.ndim), lowest, ops.maximum, ops.max)
 
 
 def _max_by_x(g: Tensor, x: Tensor, r: Tensor, pool_size: Any, strides: Any, padding: Any, data_format: str) -> Tensor:
     """Return the gradient, which goes to the first of the largest elements of each window."""
     plan, first = pooling(x.shape, pool_size, strides, padding, data_format), is_channels_first(data_format, x.ndim)
-    wide = ops.pad(x, plan.pairs(first), constant_values=_lowest(x)) if plan.is_padded else x
-    found, rest = ops.zeros_like(wide), g
-    for cut in plan.cuts():
-        key = (slice(None), *cut) if first else cut
-        is_smaller = ops.less(wide[key], r)  # not where a window holds NaN
-        found = ops.index_update(found, key, ops.add(found[key], ops.where(is_smaller, 0.0, rest)))
-        rest = ops.where(is_smaller, rest, 0.0)
-    inner = (slice(before, n - after) for n, (before, after) in zip(wide.shape, plan.pairs(first), strict=True))
-    return found[tuple(inner)]
+    found, rest = ops.zeros_like(x), g
+    for elements, results in plan.meetings(x.shape[2:] if first else x.shape[1:-1]):
+        own, key = ((slice(None), *cuts) if first else cuts for cuts in (elements, results))
+        is_smaller = ops.less(x[own], r[key])  # not where a window holds NaN
+        found = ops.index_update(found, own, ops.add(found[own], ops.where(is_smaller, 0.0, rest[key])))
+        rest = ops.index_update(rest, key, ops.where(is_smaller, rest[key], 0.0))
+    return found
 
 
 gradient(max_pool, x=_max_by_x)

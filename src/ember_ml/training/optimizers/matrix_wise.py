@@ -63,11 +63,11 @@ class Adafactor(Optimizer):
 
     def fresh(self, slot: str, parameter: Tensor) -> Tensor:
         shape = tuple(parameter.shape)
-        if slot == "second":
-            return ops.zeros(shape if len(shape) < 2 else (0,))
-        if len(shape) < 2:
-            return ops.zeros((0,))
-        return ops.zeros(shape[:-1] if slot == "rows" else (*shape[:-2], shape[-1]))
+        if (len(shape) < 2) != (slot == "second"):  # which this parameter does not need
+            shape = (0,)
+        elif slot != "second":
+            shape = shape[:-1] if slot == "rows" else (*shape[:-2], shape[-1])
+        return _zeros_beside(parameter, shape)
 
     def rule(
         self, parameter: Tensor, gradient: Tensor, state: Sequence[Tensor], scalars: Sequence[Any]
@@ -141,7 +141,9 @@ class Muon(Optimizer):
         self._other = AdamW(0.0, weight_decay=weight_decay)
 
     def fresh(self, slot: str, parameter: Tensor) -> Tensor:
-        return ops.zeros_like(parameter) if slot == "first" or len(parameter.shape) < 2 else ops.zeros((0,))
+        return (
+            ops.zeros_like(parameter) if slot == "first" or len(parameter.shape) < 2 else _zeros_beside(parameter, (0,))
+        )
 
     def scalars(self, step: int, rate: float) -> tuple[float, ...]:
         return rate, *self._other.scalars(step, rate * self.other_rate)
@@ -161,6 +163,11 @@ class Muon(Optimizer):
         if self.weight_decay:
             parameter = ops.subtract(parameter, ops.multiply(parameter, ops.multiply(rate, self.weight_decay)))
         return [ops.subtract(parameter, ops.multiply(ops.reshape(step, shape), rate)), momentum, state[1]]
+
+
+def _zeros_beside(parameter: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return zeros of the dtype and on the device of a parameter."""
+    return ops.zeros(shape, dtype=parameter.dtype, device=ops.get_device(parameter))
 
 
 def orthogonalize(matrix: Tensor, iterations: int = 5) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 from ember_ml.backend.common.convolution import Sliding, convolution, is_channels_first
 from ember_ml.backend.host_arrays import as_float32
 from ember_ml.backend.numpy.cache_blocks import blocks
-from ember_ml.backend.numpy.sliding_windows import pad_with, row_blocks, windows_of
+from ember_ml.backend.numpy.sliding_windows import padded, row_blocks, weights_of, windows_of
 
 _CHANNELWISE_BLOCK = 1 << 17  # elements of the result
 
@@ -30,7 +30,7 @@ def conv(
         x, kernel = as_float32(x), as_float32(kernel)
     if first:
         x = np.moveaxis(x, 1, -1)
-    x = pad_with(0.0, x, sliding)
+    x = padded(x, sliding)
     if groups == 1:
         result = _products(x, kernel, sliding)
     elif kernel.shape[-2] == 1:
@@ -47,7 +47,7 @@ def conv(
 def _products(x: np.ndarray, kernel: np.ndarray, sliding: Sliding) -> np.ndarray:
     """Convolve one group of channels."""
     outside = kernel.shape[-1]
-    weights = kernel.reshape(-1, outside)
+    weights = weights_of(kernel).T
     result = np.empty((len(x), *sliding.results, outside), dtype=x.dtype)
     for block, rows in row_blocks(windows_of(x, sliding), sliding):
         np.matmul(rows, weights, out=result[block].reshape(-1, outside))

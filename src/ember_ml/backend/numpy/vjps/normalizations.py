@@ -17,9 +17,6 @@ __all__ = ["VJPS"]
 
 Array = np.ndarray[Any, Any]
 
-_PART = 1 << 10
-"""Rows that BLAS adds up at once: the sums of parts are added, so that the error stays below 1e-6."""
-
 
 def _unit_rows(rows: Array, epsilon: float) -> Array:
     """Divide rows in place by the root of their mean square; return the reciprocal of that root."""
@@ -89,17 +86,9 @@ def _rms_back(g: Array, wanted: Wanted, saved: Any, scale: Any) -> Any:
 
 
 def _mean_of_rows(rows: Array) -> Array:
-    count = len(rows)
-    if count <= _PART:
-        total = column_sums(rows)
-    else:
-        parts, rest = divmod(count, _PART)
-        whole = rows[: count - rest].reshape(parts, _PART, rows.shape[1])
-        total = np.add.reduce(np.matmul(np.ones(_PART, rows.dtype), whole), 0)
-        if rest:
-            total += column_sums(rows[count - rest :])
-    total /= rows.dtype.type(count)
-    return total
+    mean = column_sums(rows)
+    mean /= rows.dtype.type(len(rows))
+    return mean
 
 
 def _moments(x: Array, axis: int, offset: Any, scale: Any, epsilon: float) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend.common.convolution import is_channels_first, pooling
-from ember_ml.backend.numpy.sliding_windows import cut_padding, pad_with, windows_of
 from ember_ml.backend.numpy.vjps.basic import Wanted
 
 __all__ = ["VJPS"]
@@ -24,16 +23,11 @@ def _max_pool_back(
     is_first = is_channels_first(data_format, x.ndim)
     if is_first:
         x, r, g = (np.moveaxis(part, 1, -1) for part in (x, r, g))
-    wide = pad_with(-np.inf, x, plan)
-    by_wide = np.zeros(wide.shape, g.dtype)
-    windows, targets = windows_of(wide, plan), windows_of(by_wide, plan)
-    is_open = np.ones(g.shape, np.bool_)
-    for place in np.ndindex(*plan.window):
-        tap = (..., *place, slice(None))
-        is_smaller = np.less(windows[tap], r)  # not where a window holds NaN
-        targets[tap] += g * np.greater(is_open, is_smaller)
-        is_open &= is_smaller
-    by_x = cut_padding(by_wide, x.shape[1:-1], plan)
+    by_x, is_open = np.zeros(x.shape, g.dtype), np.ones(g.shape, np.bool_)
+    for elements, results in plan.meetings(x.shape[1:-1]):
+        is_smaller = np.less(x[elements], r[results])  # not where a window holds NaN
+        by_x[elements] += g[results] * np.greater(is_open[results], is_smaller)
+        is_open[results] &= is_smaller
     return (np.moveaxis(by_x, -1, 1) if is_first else by_x,)
 
 

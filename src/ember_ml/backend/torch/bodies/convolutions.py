@@ -30,8 +30,9 @@ def conv(
         return conv(x.float(), kernel.float(), strides, padding, data_format, dilation_rate).half()
     first = is_channels_first(data_format, x.ndim)
     images, weights = images_of(x, first), _weights(kernel, first)
-    if groups > 1 and x.dtype is torch.bfloat16 and x.device.type == "cpu":
-        # torch 2.13 on the CPU: leaves parts of the result uninitialized where the channels come last
+    if groups > 1 and x.dtype is not torch.float32 and x.device.type == "cpu":
+        # torch 2.13 on the CPU: leaves parts uninitialized where the channels come last, in bfloat16 of the result, in
+        # float64 of the gradient by the kernel, in programs that take one sequence
         images, weights = images.contiguous(), weights.contiguous()
     even = [min(pair) for pair in sliding.padding]
     if any(before != after for before, after in sliding.padding):

@@ -37,8 +37,18 @@ class _Recurrent(SequenceMixingLayer):
     """The number of gates: a cell computes ``gates * hidden`` elements from an input and its state."""
     carried: ClassVar[int] = 1
     """The number of tensors in a carry."""
-    kind: str
-    """The name of this layer for ``backend.recurrent``."""
+    has_known_cell: ClassVar[bool]
+    """Whether the cell is one of this file, which the functions of libraries compute, and not that of a subclass."""
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if "cell" in vars(cls):
+            cls.has_known_cell = cls.__module__ == __name__
+
+    @property
+    def kind(self) -> str:
+        """The name of this layer for ``backend.recurrent``."""
+        raise NotImplementedError
 
     def __init__(
         self,
@@ -95,8 +105,9 @@ class _Recurrent(SequenceMixingLayer):
         if half is not None:  # projections are, so that the state would go to and fro between the dtypes
             x = ops.cast(x, half)
         parts = tuple(part if half is None else ops.cast(part, half) for part in self._initial_carry(x, state))
-        found = self._run_native(x, parts)
-        y, last = self._run_cells(x, parts, self._read_weights()) if found is None else found
+        drops = self.training and self.dropout > 0.0 and self.layers > 1
+        found = None if drops or half is not None or not self.has_known_cell else self._run_native(x, parts)
+        y, last = self._run_cells(x, parts, self._read_weights(), drops) if found is None else found
         if state is None:
             return y
         return y, last[0] if self.carried == 1 else tuple(last)
@@ -118,10 +129,10 @@ class _Recurrent(SequenceMixingLayer):
         return {f"{name}{cell}": getattr(self, f"{name}{cell}") for cell, _ in self._cells for name in names}
 
     def _run_native(self, x: Tensor, parts: Carry) -> tuple[Tensor, Carry] | None:
-        """Run the library's own function; return None where it has none, or where dropout is needed."""
+        """Run the library's own function; return None where it has none."""
         backend = active()
         library = backend.recurrent
-        if library is None or (self.dropout and self.training and self.layers > 1):
+        if library is None:
             return None
         weights = self._read_weights()
         natives = [t._array if type(t) is EmberTensor else t for t in (x, *parts, *weights.values())]
@@ -136,7 +147,8 @@ class _Recurrent(SequenceMixingLayer):
             return None
         else:
             tensors = self._record(library.pullback, backend, natives, list(weights))
-        y, *last = (restore_kind(t, type(x) is EmberTensor, backend) for t in tensors)
+        is_portable = any(type(t) is EmberTensor for t in (x, *parts))
+        y, *last = (restore_kind(t, is_portable, backend) for t in tensors)
         return y, tuple(last)
 
     def _record(
@@ -149,7 +161,7 @@ class _Recurrent(SequenceMixingLayer):
         end, wants_x = 1 + self.carried, type(leaves[0]) is Var and leaves[0].tape.is_recorded(leaves[0])
 
         def loop(x: Any, *rest: Any) -> list[Any]:
-            y, last = self._run_cells(x, rest[: end - 1], dict(zip(names, rest[end - 1 :], strict=True)))
+            y, last = self._run_cells(x, rest[: end - 1], dict(zip(names, rest[end - 1 :], strict=True)), False)
             return [y, *last]
 
         def compute(*leaves: Any) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:
@@ -170,11 +182,14 @@ class _Recurrent(SequenceMixingLayer):
 
         return run("custom", compute, backend, leaves)
 
-    def _run_cells(self, x: Tensor, parts: Sequence[Tensor], weights: dict[str, Any]) -> tuple[Tensor, Carry]:
+    def _run_cells(
+        self, x: Tensor, parts: Sequence[Tensor], weights: dict[str, Any], drops: bool
+    ) -> tuple[Tensor, Carry]:
+        """Run all cells op by op, with dropout between the layers where it ``drops``."""
         carries = list(zip(*(ops.unstack(part) for part in parts), strict=True))
         directions = 2 if self.bidirectional else 1
         for first in range(0, len(self._cells), directions):
-            if first and self.training and self.dropout:
+            if first and drops:
                 x = ops.dropout(x, self.dropout)
             found = []
             for place in range(first, first + directions):
@@ -256,8 +271,12 @@ class RNN(_Recurrent):
     ) -> None:
         if activation not in ("tanh", "relu"):
             raise ValueError(f"the activation of RNN is 'tanh' or 'relu', not {activation!r}")
-        self.activation = self.kind = activation
+        self.activation = activation
         super().__init__(inputs, hidden, layers, bidirectional, dropout, bias, dtype, device)
+
+    @property
+    def kind(self) -> str:
+        return self.activation
 
     def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
         sums = ops.add(from_input, from_state)
@@ -275,7 +294,10 @@ class GRU(_Recurrent):
     """
 
     gates = 3
-    kind = "gru"
+
+    @property
+    def kind(self) -> str:
+        return "gru"
 
     def _split_biases(self, weights: dict[str, Any], name: str) -> tuple[Tensor | None, Tensor | None]:
         # the gate r multiplies the recurrent bias of n, so that it cannot be folded into the projection
@@ -304,7 +326,10 @@ class LSTM(_Recurrent):
 
     gates = 4
     carried = 2
-    kind = "lstm"
+
+    @property
+    def kind(self) -> str:
+        return "lstm"
 
     def cell(self, from_input: Tensor, from_state: Tensor, carry: Carry) -> Carry:
         i, f, g, o = ops.split(ops.add(from_input, from_state), 4, axis=-1)
