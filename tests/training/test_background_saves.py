@@ -45,7 +45,7 @@ class Gate:
     """In place of ``checkpoints.write``: each write waits until the gate is open; how many were at work at once."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, error: OSError | None = None) -> None:
-        self.is_open, self.error = threading.Event(), error
+        self.is_open, self.has_begun, self.error = threading.Event(), threading.Event(), error
         self.inside = self.most = self.count = 0
         self._write, self._lock = checkpoints.write, threading.Lock()
         monkeypatch.setattr(checkpoints, "write", self)
@@ -54,6 +54,7 @@ class Gate:
         with self._lock:
             self.inside, self.count = self.inside + 1, self.count + 1
             self.most = max(self.most, self.inside)
+        self.has_begun.set()
         try:
             assert self.is_open.wait(LIMIT)
             if self.error is not None:
@@ -164,6 +165,7 @@ def test_a_trainer_is_copied_while_it_saves(backend: str, monkeypatch: pytest.Mo
     made.save(tmp_path / "run", wait=False)
     other = copy.deepcopy(made)
     other.finish_saving()  # has nothing to wait for
+    assert gate.has_begun.wait(LIMIT)
     assert gate.inside == 1
     gate.is_open.set()
     made.finish_saving()

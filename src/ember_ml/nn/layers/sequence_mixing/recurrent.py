@@ -37,13 +37,13 @@ class _Recurrent(SequenceMixingLayer):
     """The number of gates: a cell computes ``gates * hidden`` elements from an input and its state."""
     carried: ClassVar[int] = 1
     """The number of tensors in a carry."""
-    has_known_cell: ClassVar[bool]
-    """Whether the cell is one of this file, which the functions of libraries compute, and not that of a subclass."""
+    has_known_cell: ClassVar[bool] = False
+    """Whether the functions of libraries compute the cell; a subclass with a cell of its own has another one."""
 
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
         if "cell" in vars(cls):
-            cls.has_known_cell = cls.__module__ == __name__
+            cls.has_known_cell = vars(cls).get("has_known_cell", False)
 
     @property
     def kind(self) -> str:
@@ -255,6 +255,7 @@ class RNN(_Recurrent):
     """
 
     gates = 1
+    has_known_cell = True
     activation: str
 
     def __init__(
@@ -294,6 +295,7 @@ class GRU(_Recurrent):
     """
 
     gates = 3
+    has_known_cell = True
 
     @property
     def kind(self) -> str:
@@ -326,6 +328,7 @@ class LSTM(_Recurrent):
 
     gates = 4
     carried = 2
+    has_known_cell = True
 
     @property
     def kind(self) -> str:
