@@ -62,6 +62,26 @@ def test_the_rate_is_reduced_after_epochs_without_improvement(backend: str) -> N
     assert trainer.optimizer.groups[0]["learning_rate"] == pytest.approx(0.125)
 
 
+def test_the_rate_of_a_groups_own_optimizer_is_reduced_and_restored(backend: str, tmp_path: Path) -> None:
+    def make() -> Trainer:
+        reduce = callbacks.ReduceRateOnPlateau("loss", factor=0.5, patience=1, smallest_change=1e9, smallest_rate=0.2)
+        groups = [
+            {"match": "bias", "optimizer": optimizers.SGD(0.8)},
+            {"match": "weight", "learning_rate": 0.01},  # below the smallest, which it must not be raised to
+            {"match": "weight", "optimizer": optimizers.SGD(schedules.Constant(0.3))},
+        ]
+        return _make(reduce, groups=groups)
+
+    first, again = make(), make()
+    first.fit(*_data(), epochs=2)
+    first.save(tmp_path / "run")
+    again.restore(tmp_path / "run")
+    for trainer in (first, again):
+        assert [group.get("learning_rate") for group in trainer.optimizer.groups] == [0.4, 0.01, None]
+    again.fit(*_data(), epochs=4)
+    assert again.optimizer.groups[0]["learning_rate"] == 0.2
+
+
 def test_a_plateau_goes_on_after_a_checkpoint(backend: str, tmp_path: Path) -> None:
     def make() -> Trainer:
         return _make(callbacks.ReduceRateOnPlateau("loss", patience=2, smallest_change=1e9))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.training.callback_base import Callback
+from ember_ml.training.optimizers.groups import find_own_rate
 from ember_ml.training.state_checks import check_count, check_number, check_table
 from ember_ml.typing import Tensor
 
@@ -19,8 +20,8 @@ __all__ = ["ReduceRateOnPlateau"]
 class ReduceRateOnPlateau(Callback):
     """Multiplies the learning rate by ``factor`` when a value has not improved for ``patience`` epochs.
 
-    Groups of parameters with a rate of their own are reduced too. The rate must be a number: a schedule decides
-    for itself.
+    Groups of parameters with a rate, or an optimizer, of their own are reduced too. The rate must be a number: a
+    schedule decides for itself.
 
     Args:
         monitor: The name of the value: "loss", "val_loss", a metric, or "val_" and a metric.
@@ -93,11 +94,14 @@ class ReduceRateOnPlateau(Callback):
             self._reduce(trainer.optimizer)
 
     def _reduce(self, optimizer: Any) -> None:
-        optimizer.learning_rate = max(optimizer.learning_rate * self.factor, self.smallest_rate)
+        optimizer.learning_rate = self._reduced(optimizer.learning_rate)
         for group in optimizer.groups:
-            rate = group.get("learning_rate")
+            rate = find_own_rate(group)
             if rate is not None and not callable(rate):
-                group["learning_rate"] = max(rate * self.factor, self.smallest_rate)
+                group["learning_rate"] = self._reduced(rate)
+
+    def _reduced(self, rate: float) -> float:
+        return min(rate, max(rate * self.factor, self.smallest_rate))  # one that is below that already stays
 
     def state(self) -> dict[str, Any]:
         best = self.best if math.isfinite(self.best) else None

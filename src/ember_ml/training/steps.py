@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial, reduce
@@ -20,6 +21,7 @@ from ember_ml.nn.modules.trained_state import TrainedState
 from ember_ml.tensor.variable import values_of
 from ember_ml.training.batches import apply_model, split_batch
 from ember_ml.training.optimizers.base import Optimizer
+from ember_ml.training.optimizers.groups import find_unmatched
 from ember_ml.training.precision import Precision, compute_in, widen
 from ember_ml.transforms.compilation import CHANGED, Compiled
 from ember_ml.typing import Tensor
@@ -187,6 +189,7 @@ class TrainingStep:
         self._compiled_for: set[Any] = set()
         self._has_program = False
         """Whether a step has updated the parameters as one program."""
+        self._has_found_groups = not optimizer.groups
         self._laziness: Laziness | None = None
         """That of the backend on which it did."""
 
@@ -215,6 +218,8 @@ class TrainingStep:
         if not self.is_prepared:
             self.prepare()
             state = self.model.trained_state()
+        if not self._has_found_groups:
+            self._find_groups()
         if not state.named:
             raise ValueError("there is nothing to train: the model has no parameters, or all of them are frozen")
         is_compiled = self.is_compiled
@@ -233,6 +238,17 @@ class TrainingStep:
         if backend.laziness is not None:
             self._evaluate(backend.laziness, state, result[0])
         return result
+
+    def _find_groups(self) -> None:
+        """Warn of groups of the optimizer that no parameter of the model is in, as by a misspelt pattern."""
+        self._has_found_groups = True
+        groups, named = self.optimizer.groups, self.model.named_parameters()
+        for place in find_unmatched(groups, named) if self.strategy is None or self.strategy.is_main else ():
+            warnings.warn(
+                f"groups[{place}] of the optimizer is for no parameter of the model: {groups[place]['match']!r:.60} "
+                f"matches none of {', '.join(named):.200}",
+                stacklevel=2,
+            )
 
     def _evaluate(self, laziness: Laziness, state: TrainedState, loss: Tensor) -> None:
         """Compute what a lazy backend has put off: otherwise the graphs of all steps would pile up."""

@@ -22,6 +22,7 @@ from ember_ml.tensor.variable import Variable, values_of
 from ember_ml.training.history import History
 from ember_ml.training.metrics.base import Measure
 from ember_ml.training.optimizers.base import Optimizer
+from ember_ml.training.optimizers.groups import find_own_rate
 from ember_ml.training.state_checks import check_count, check_number, check_table
 from ember_ml.transforms import change_counter
 from ember_ml.typing import Tensor
@@ -92,7 +93,7 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "steps_in_epoch": trainer.steps_in_epoch,
         "updates": trainer.optimizer.step,
         "rate": _get_number(trainer.optimizer.learning_rate),
-        "group_rates": [_get_number(group.get("learning_rate")) for group in trainer.optimizer.groups],
+        "group_rates": [_get_number(find_own_rate(group)) for group in trainer.optimizer.groups],
         "accumulated": trainer._step.count,
         "seed": trainer.seed,
         "should_stop": trainer.should_stop,
@@ -173,7 +174,7 @@ def _make_undo(trainer: Trainer) -> Callable[[], None]:
     objects = [trainer, trainer.optimizer, trainer._step, trainer.precision, *trainer.metrics.values()]
     modules = [module for _, module in trainer.model.named_modules()]
     tables = [x.__dict__ for x in (*objects, *trainer.callbacks, *modules) if hasattr(x, "__dict__")]
-    tables += [module._variables for module in modules]
+    tables += [*(module._variables for module in modules), *trainer.optimizer.groups]
     before = [(x, dict(x)) for x in tables]
 
     def undo() -> None:
@@ -283,7 +284,7 @@ def _take_rate(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
     if state.get("rate") is not None and not callable(optimizer.learning_rate):
         optimizer.learning_rate = _check_rate(state["rate"])
     for group, rate in zip(optimizer.groups, rates, strict=True):
-        if rate is not None and not callable(group.get("learning_rate")):
+        if rate is not None and not callable(find_own_rate(group)):
             group["learning_rate"] = _check_rate(rate)
 
 
