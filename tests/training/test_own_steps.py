@@ -205,6 +205,22 @@ def test_norms_of_the_gradients_by_layer(backend: str) -> None:
     assert norms.norms[0] == pytest.approx({"gradient_norm": math.hypot(*wanted.values()), **wanted}, rel=1e-4)
 
 
+def test_norms_are_of_the_same_updates_where_a_run_goes_on(backend: str, tmp_path: Path) -> None:
+    def make() -> tuple[Trainer, callbacks.GradientNorms]:
+        ops.random.seed(0)
+        norms = callbacks.GradientNorms(every=3)
+        return Trainer(nn.Linear(4, 1), optimizers.SGD(0.05), callbacks=[norms], progress=False), norms
+
+    x, y = data(8)
+    (whole, wanted), (first, begun), (again, found) = make(), make(), make()
+    whole.fit(x, y, epochs=8, batch_size=8)
+    first.fit(x, y, epochs=4, batch_size=8)
+    first.save(tmp_path)
+    again.restore(tmp_path).fit(x, y, epochs=8, batch_size=8)
+    assert sorted(found.norms) == [6]
+    assert begun.norms | found.norms == pytest.approx(wanted.norms, rel=1e-5)
+
+
 def test_tensorboard_reads_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -239,7 +239,8 @@ class GradientNorms(Callback):
 
     ``norms`` has them by the number of batches before the update; with ``by_name`` each is a dict that has the norm of
     each parameter as well, with ``by_layer`` that of all parameters of each layer. Reading them waits for the
-    gradients. Loggers write them as ``gradient_norm`` and ``gradient_norm/`` and a name.
+    gradients. Loggers write them as ``gradient_norm`` and ``gradient_norm/`` and a name. They are those of the whole
+    gradients with every strategy. ``norms`` is not in checkpoints; a run that goes on records the same updates.
 
     Args:
         every: The number of updates between two readings.
@@ -265,13 +266,13 @@ class GradientNorms(Callback):
             raise ValueError(f"every is at least 1, not {every}")
         self.every, self.by_name, self.by_layer = every, by_name, by_layer
         self.norms = {}
-        self._updates = 0
 
     def after_gradients(self, trainer: Trainer, gradients: dict[str, Tensor]) -> None:
-        self._updates += 1
-        if (self._updates - 1) % self.every:
+        if trainer.optimizer.step % self.every:
             return
         squares = {name: ops.sum(ops.square(ops.cast(g, "float32"))) for name, g in gradients.items()}
+        if trainer.strategy is not None:
+            squares = trainer.strategy.add_squares(squares)
         read: list[float] = ops.to_numpy(ops.sqrt(ops.stack(list(squares.values())))).tolist()
         found = {"gradient_norm": math.hypot(*read)}
         if self.by_name:

@@ -313,8 +313,10 @@ class TrainingStep:
             gradients = self.precision.unscale(gradients, self.strategy)
             if gradients is None:  # an overflow: this batch is left out
                 return value, losses, prediction
-        if self.on_gradients is not None:
+        if self.on_gradients is not None and self.strategy is None:
             self.on_gradients(dict(zip(state.named, gradients, strict=True)))
+        elif self.on_gradients is not None:
+            self.on_gradients(self.strategy.name_gradients(state.named, gradients))
         if self.strategy is not None:
             self.strategy.apply(self.optimizer, state.named, gradients)
         else:
