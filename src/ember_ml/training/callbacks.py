@@ -64,7 +64,7 @@ class EarlyStopping(Callback):
         patience: The number of epochs without improvement after which training ends.
         smallest_change: By how much a value must be better to count.
         mode: "min" or "max": which values are better.
-        restore_best: Whether the model gets the parameters of the best epoch at the end.
+        restore_best: Whether the model gets the parameters of the best epoch when ``fit`` ends without an error.
     """
 
     best: float
@@ -88,6 +88,10 @@ class EarlyStopping(Callback):
         self.mode, self.restore_best = mode, restore_best
         self.best, self.waited = math.inf, 0
         self._kept: dict[str, Any] | None = None
+        self._is_done = False
+
+    def begin(self, trainer: Trainer) -> None:
+        self._is_done = False
 
     def check_monitor(self, names: Iterable[str]) -> None:
         """Raise where no value of that name is known at the end of an epoch."""
@@ -106,8 +110,11 @@ class EarlyStopping(Callback):
         if self.waited >= self.patience:
             trainer.should_stop = True
 
-    def end(self, trainer: Trainer) -> None:
-        if self._kept is not None:
+    def after_fit(self, trainer: Trainer) -> None:
+        self._is_done = True
+
+    def end(self, trainer: Trainer) -> None:  # after an error training may go on, from the parameters as they are
+        if self._kept is not None and self._is_done:
             trainer.model.load_state_dict(self._kept)
 
     def state(self) -> dict[str, Any]:

@@ -151,6 +151,7 @@ class Trainer:
         """Set by a callback to end ``fit``."""
         self.position: dict[str, Any] | None = None
         """Where the data stood after the last step of ``fit``."""
+        self._is_step_open = False  # whether the validation or the callbacks after the last step are still to be done
         self._data: DataLoader | None = None  # while it is trained on
         self._interrupts = Interrupts()
         self._termination: Termination
@@ -267,18 +268,18 @@ class Trainer:
             self.history.begin_epoch()
             for metric in self.metrics.values():
                 metric.reset()
+        if self._is_step_open:  # an error, or Ctrl-C, came between a step and its validation
+            self._end_step(callbacks, validate if self._validates(validate_every) else None)
         # a checkpoint may have been saved between the last step of an epoch and its end
         is_over = bool(self.steps_in_epoch) and loader.state()["batch"] == 0
         for batch in () if is_over else loader:
             with self._interrupts.held:
                 self._train_on(batch, loader)
-            if validate_every and self.steps % validate_every == 0 and self.steps_in_epoch != self.steps_per_epoch:
-                found = validate()
-                self.history.add_values(found)
-                for callback in callbacks:
-                    callback.after_validation(self, found)
-            for callback in callbacks:
-                callback.after_step(self)
+                self._is_step_open = True
+                if not self._validates(validate_every):
+                    self._end_step(callbacks)
+            if self._is_step_open:
+                self._end_step(callbacks, validate)
             is_last = self.steps == max_steps and self.steps_in_epoch != self.steps_per_epoch
             is_due = self._termination.check(self.steps, self._saving is not None and self._saving.has_failed)
             if self._termination.has_failed:
@@ -293,8 +294,24 @@ class Trainer:
             values = self.history.end_epoch(values, time.perf_counter() - start)
             self.epoch += 1
             self.steps_in_epoch, self.position = 0, loader.state()
-        for callback in callbacks:
-            callback.after_epoch(self, values)
+            for callback in callbacks:
+                callback.after_epoch(self, values)
+
+    def _validates(self, every: int | None) -> bool:
+        """Return whether the validation follows the last step; at the end of an epoch there is one anyway."""
+        return bool(every) and self.steps % every == 0 and self.steps_in_epoch != self.steps_per_epoch
+
+    def _end_step(self, callbacks: list[Callback], validate: Callable[[], dict[str, Any]] | None = None) -> None:
+        """Do what comes after a step: the validation, if it is given, and the callbacks."""
+        found = None if validate is None else validate()
+        self._is_step_open = False  # a callback that fails is not called again: others have been
+        with self._interrupts.held:
+            if found is not None:
+                self.history.add_values(found)
+                for callback in callbacks:
+                    callback.after_validation(self, found)
+            for callback in callbacks:
+                callback.after_step(self)
 
     def _validate(self, sets: dict[str, Any], batch_size: int) -> dict[str, Any]:
         """Return the values on each set of validation data, their names with the prefix of the set."""

@@ -91,6 +91,7 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "steps": trainer.steps,
         "epoch": trainer.epoch,
         "steps_in_epoch": trainer.steps_in_epoch,
+        "is_step_open": trainer._is_step_open,
         "updates": trainer.optimizer.step,
         "rate": _get_number(trainer.optimizer.learning_rate),
         "group_rates": [_get_number(find_own_rate(group)) for group in trainer.optimizer.groups],
@@ -200,6 +201,7 @@ def _take_state(
     trainer.history = History.from_state(state["history"], tensors.get("history", nothing))
     trainer.position = _check_position(state["data"])
     trainer.steps, trainer.epoch, trainer.steps_in_epoch = (numbers[name] for name in _COUNTS[:3])
+    trainer._is_step_open = state.get("is_step_open") is True
     _build(trainer.model, state["shapes"])
     trainer._step.prepare()
     matched = match_saved(trainer.model, tensors["model"], tensors["model"].shapes)
