@@ -14,7 +14,7 @@ import pytest
 
 from ember_ml import nn, ops
 from ember_ml.errors import CheckpointError
-from ember_ml.training import DataLoader, Trainer, callbacks, metrics, optimizers
+from ember_ml.training import DataLoader, Trainer, callbacks, losses, metrics, optimizers
 from ember_ml.training.interrupts import Interrupts
 
 
@@ -306,6 +306,11 @@ def test_mistakes_are_found_before_the_first_step(backend: str) -> None:
         made.fit(x, y, epochs=2, validation=iter([(x, y)]))
     with pytest.raises(TypeError, match="epochs is a whole number"):
         made.fit(x, y, epochs=2.5)  # type: ignore[arg-type]
+    for name in ("epochs", "max_steps"):
+        with pytest.raises(ValueError, match=f"{name} is a number from 0 up, not -1"):
+            made.fit(x, y, **{name: -1})
+    with pytest.raises(TypeError, match=r"batch_size is an integer, not 2\.5"):
+        made.fit(x, y, batch_size=2.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="weight goes with x and y"):
         made.fit([(x, y)], weight=ops.ones((24,)))
     with pytest.raises(ValueError, match="the same number of rows"):
@@ -325,6 +330,13 @@ def test_mistakes_of_settings(backend: str) -> None:
         Trainer(nn.Linear(1, 1), loss=3)
     with pytest.raises(ValueError, match=r"not 1\.5"):
         trainer(accumulate=1.5)
+    for settings in ({"loss": losses.MeanSquaredError}, {"optimizer": optimizers.SGD}):
+        with pytest.raises(TypeError, match=r"make an object of it, (MeanSquaredError|SGD)\(\)$"):
+            Trainer(nn.Linear(1, 1), **settings)
+    with pytest.raises(TypeError, match="StopOnNaN is a class of callbacks: make an object of it"):
+        trainer(callbacks=[callbacks.StopOnNaN])
+    with pytest.raises(TypeError, match="MeanSquaredError compares predictions with targets, and the batch has None"):
+        Trainer(nn.Linear(4, 1), progress=False).step((data()[0], None))
     with pytest.raises(ValueError, match="two metrics are called 'accuracy'"):
         trainer(metrics=["accuracy", metrics.Accuracy()])
     frozen = Trainer(nn.Linear(4, 3).freeze(), "adam", "sparse_categorical_crossentropy", progress=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml.training import shared_checkpoints
-from ember_ml.training.callback_base import Callback
+from ember_ml.training.callback_base import Callback, check_whole, read_monitor
 from ember_ml.training.checkpoint_stores import place_of
 from ember_ml.training.loggers import CSVLog, JSONLog, Logger, MLflow, TensorBoard, WandB
 from ember_ml.training.progress_displays import Display, choose_display
@@ -84,7 +84,11 @@ class EarlyStopping(Callback):
     ) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"mode is min or max, not {mode!r}")
-        self.monitor, self.patience, self.smallest_change = monitor, patience, smallest_change
+        self.monitor, self.patience, self.smallest_change = (
+            monitor,
+            check_whole("patience", patience, 0),
+            smallest_change,
+        )
         self.mode, self.restore_best = mode, restore_best
         self.best, self.waited = math.inf, 0
         self._kept: dict[str, Any] | None = None
@@ -99,8 +103,7 @@ class EarlyStopping(Callback):
             raise ValueError(f"EarlyStopping watches {self.monitor!r}, and an epoch gives {', '.join(names)}")
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        self.check_monitor(values)
-        value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
+        value = read_monitor(self, values)
         if value < self.best - self.smallest_change:
             self.best, self.waited = value, 0
             if self.restore_best:
@@ -137,7 +140,7 @@ class StopOnNaN(Callback):
     """
 
     def __init__(self, every: int = 100) -> None:
-        self.every = every
+        self.every = check_whole("every", every, 1)
 
     def after_step(self, trainer: Trainer) -> None:
         if trainer.steps % self.every == 0:
@@ -218,8 +221,7 @@ class Checkpoint(Callback):
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
         if self.monitor is not None:
-            self.check_monitor(values)
-            value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
+            value = read_monitor(self, values)
             if value < self.best:  # False for NaN
                 self.best = value
                 self._save(trainer, self.wait)
@@ -269,9 +271,7 @@ class GradientNorms(Callback):
     norms: dict[int, Any]
 
     def __init__(self, every: int = 1, by_name: bool = False, by_layer: bool = False) -> None:
-        if every < 1:
-            raise ValueError(f"every is at least 1, not {every}")
-        self.every, self.by_name, self.by_layer = every, by_name, by_layer
+        self.every, self.by_name, self.by_layer = check_whole("every", every, 1), by_name, by_layer
         self.norms = {}
 
     def after_gradients(self, trainer: Trainer, gradients: dict[str, Tensor]) -> None:

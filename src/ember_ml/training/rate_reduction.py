@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.training.callback_base import Callback
+from ember_ml.training.callback_base import Callback, check_whole, read_monitor
 from ember_ml.training.optimizers.groups import find_own_rate
 from ember_ml.training.state_checks import check_count, check_number, check_table
 from ember_ml.typing import Tensor
@@ -65,8 +65,10 @@ class ReduceRateOnPlateau(Callback):
             raise ValueError(f"mode is min or max, not {mode!r}")
         if not 0 < factor < 1:
             raise ValueError(f"factor is between 0 and 1, not {factor!r}")
-        self.monitor, self.factor, self.patience, self.smallest_change = monitor, factor, patience, smallest_change
-        self.mode, self.cooldown, self.smallest_rate = mode, cooldown, smallest_rate
+        self.monitor, self.factor, self.smallest_change = monitor, factor, smallest_change
+        # with 0 the rate would be reduced after each epoch, whatever its value
+        self.patience, self.cooldown = check_whole("patience", patience, 1), check_whole("cooldown", cooldown, 0)
+        self.mode, self.smallest_rate = mode, smallest_rate
         self.best, self.waited, self._resting = math.inf, 0, 0
 
     def begin(self, trainer: Trainer) -> None:
@@ -82,8 +84,7 @@ class ReduceRateOnPlateau(Callback):
             raise ValueError(f"ReduceRateOnPlateau watches {self.monitor!r}, and an epoch gives {', '.join(names)}")
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        self.check_monitor(values)
-        value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
+        value = read_monitor(self, values)
         if value < self.best - self.smallest_change:  # False for NaN
             self.best, self.waited = value, 0
         elif not self._resting:

@@ -21,13 +21,21 @@ from ember_ml.distributed import heartbeat
 from ember_ml.nn.inspection.nan_search import find_nan
 from ember_ml.nn.modules.module import Module
 from ember_ml.training import checkpoints, losses, optimizers, shared_checkpoints, trainer_state
-from ember_ml.training.batches import apply_model, count_samples, inputs_of, iterate_batches, split_batch
+from ember_ml.training.batches import (
+    apply_model,
+    as_tuple,
+    count_samples,
+    inputs_of,
+    iterate_batches,
+    split_batch,
+)
 from ember_ml.training.callbacks import Callback, Checkpoint, Progress
 from ember_ml.training.data import DataLoader
 from ember_ml.training.evaluation import EvaluationMode, read_results, update_metrics
 from ember_ml.training.fit_arguments import (
     check_callbacks,
     check_monitors,
+    check_parts,
     count_batches,
     is_checkpoint,
     name_metrics,
@@ -36,7 +44,7 @@ from ember_ml.training.fit_arguments import (
 from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts
 from ember_ml.training.precision import Precision, compute_in, widen
-from ember_ml.training.steps import TrainingStep
+from ember_ml.training.steps import TrainingStep, read_step
 from ember_ml.training.termination import Termination
 from ember_ml.typing import Tensor
 
@@ -129,6 +137,9 @@ class Trainer:
             raise ValueError(f"accumulate is the number of batches that make an update, not {accumulate!r}")
         if not isinstance(loss, str) and not callable(loss):
             raise TypeError(f"a loss is a name or a function of targets and predictions, not {loss!r:.60}")
+        if isinstance(loss, type):
+            raise TypeError(f"the loss is a class, {loss.__name__}: make an object of it, {loss.__name__}()")
+        check_parts(model, self.parts, type(self).training_step is not Trainer.training_step)
         self.model = model
         self.optimizer = optimizers.get(optimizer)
         self.loss = losses.get(loss) if isinstance(loss, str) else loss
@@ -197,10 +208,11 @@ class Trainer:
         error, or after Ctrl-C, which waits for the end of the step. With a ``Checkpoint`` among the callbacks,
         ``SIGTERM`` ends it after a step that all processes share, saves, and raises ``SystemExit`` with code 143.
         """
-        if not isinstance(epochs, int):
-            raise TypeError(f"epochs is a whole number, not {epochs!r}")
-        if max_steps is not None and not isinstance(max_steps, int):
-            raise TypeError(f"max_steps is a whole number, not {max_steps!r}")
+        for name, number in (("epochs", epochs), ("max_steps", 0 if max_steps is None else max_steps)):
+            if not isinstance(number, int):
+                raise TypeError(f"{name} is a whole number, not {number!r}")
+            if number < 0:  # elsewhere -1 stands for training without an end, which would be no training here
+                raise ValueError(f"{name} is a number from 0 up, not {number}")
         if validate_every is not None and (type(validate_every) is not int or validate_every < 1):
             raise ValueError(f"validate_every is a number of steps from 1 up, not {validate_every!r}")
         sets = read_validation(validation, 2 if validate_every else epochs - self.epoch)
@@ -373,9 +385,9 @@ class Trainer:
         """Return the loss of a batch, a 0-d tensor, and the predictions, which the metrics compare with the targets.
 
         A subclass may define it anew, and return the loss alone where there are no metrics. ``batch`` is a tuple of
-        whatever the data give. Precision, accumulation, compilation, strategies and checkpoints are the trainer's
-        matter: the method only computes. A compiled one is traced once, and what it reads of the trainer, but for the
-        tensors of modules that are attributes, is a constant of the program.
+        whatever the data give, a named one where they give such. Precision, accumulation, compilation, strategies and
+        checkpoints are the trainer's matter: the method only computes. A compiled one is traced once, and what it reads
+        of the trainer, but for the tensors of modules that are attributes, is a constant of the program.
 
         Where ``parts`` names modules of the model, it is ``training_step(batch, part)``, called for each part: the
         loss that it returns changes the parameters of that part alone, and all parts are updated together. A group of
@@ -399,7 +411,8 @@ class Trainer:
     def validation_step(self, batch: Any) -> Any:
         """Return the loss of a batch for ``evaluate``, a mean over its samples, and the predictions for the metrics.
 
-        A subclass may define it anew, and return the loss alone where there are no metrics.
+        A subclass may define it anew, and return the loss alone where there are no metrics. ``batch`` is as in
+        :meth:`training_step`.
         """
         return self._step.objective.compute(*split_batch(batch))
 
@@ -459,10 +472,10 @@ class Trainer:
                 if not size and not reads_together:  # a batch with fewer samples than processes
                     continue
                 with compute_in(self.precision), nullcontext() if self.strategy is None else self.strategy.on_part():
-                    found = self.validation_step(batch)
+                    found = self.validation_step(batch if is_usual else as_tuple(batch))
                 if not size:  # all processes gather the parameters, and this one has no use for them
                     continue
-                loss, prediction = found if isinstance(found, tuple) else (found, None)
+                loss, prediction = read_step(found, "validation_step")
                 weight = split_batch(batch)[2] if is_usual else None
                 pending.append((loss, size if weight is None else ops.sum(weight)))
                 update_metrics(kept, batch, prediction)
