@@ -15,7 +15,7 @@ from ember_ml import compile, distributed, get_backend, get_backend_module, nn, 
 from ember_ml.distributed import Mesh, collectives
 from ember_ml.distributed import strategy as strategies
 from ember_ml.distributed.strategy import units, zero
-from ember_ml.training import Trainer, checkpoints, optimizers
+from ember_ml.training import Trainer, callbacks, checkpoints, optimizers
 from tests.distributed.collective_jobs import exchange, gradients
 from tests.distributed.comparing import plain, raised
 from tests.distributed.context_jobs import context
@@ -104,7 +104,10 @@ def fit(strategy: str | None, folder: str, epochs: int, rows: int = 33, is_lazy:
     weight = ops.mod(ops.arange(rows, dtype="float32"), 7.0)
     given = [Mesh(shard=2)] if strategy == "MeshStrategy" else []
     made = None if strategy is None else getattr(strategies, strategy)(*given)
-    trainer = Trainer(model, optimizers.Adam(0.01), metrics=["mean_absolute_error"], strategy=made, seed=3)
+    norms = callbacks.GradientNorms(every=2, by_name=True)
+    trainer = Trainer(
+        model, optimizers.Adam(0.01), metrics=["mean_absolute_error"], callbacks=[norms], strategy=made, seed=3
+    )
     if checkpoints.exists(folder):
         trainer.restore(folder)
     history = trainer.fit(x, y, weight=weight, epochs=epochs, batch_size=8, validation=(x, y))
@@ -112,6 +115,7 @@ def fit(strategy: str | None, folder: str, epochs: int, rows: int = 33, is_lazy:
     return {
         "curves": {name: [list(history[name]), list(history[name].epochs)] for name in CURVES},
         "parameters": {name: plain(x) for name, x in model.state_dict().items()},
+        "norms": {f"{name} {steps}": x for steps, found in norms.norms.items() for name, x in found.items()},
     }
 
 

@@ -261,7 +261,7 @@ def test_the_trainer_gives_what_one_process_gives(backend: str, tmp_path: Path) 
 
 
 def check_fit(found: dict[str, Any], alone: dict[str, Any]) -> None:
-    for part in ("curves", "parameters"):
+    for part in ("curves", "parameters", "norms"):
         assert found[part].keys() == alone[part].keys()
         for name, values in alone[part].items():
             assert largest_difference(found[part][name], values) < 5e-6, name

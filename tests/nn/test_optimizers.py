@@ -268,3 +268,86 @@ def test_gradients_of_other_shapes_are_not_mixed_up(backend: str) -> None:
     with pytest.raises((ValueError, TypeError, RuntimeError)):  # libraries differ
         optimizer.update(model, {"a": ops.ones(3), "b": ops.ones(2)})
     assert ops.item(ops.all(ops.equal(model.b, before["b"])))
+
+
+class Reversed(optimizers.AdamW):
+    """Goes uphill, by a rule that no backend has a kernel for."""
+
+    def rule(self, parameter: Any, gradient: Any, state: Any, scalars: Any) -> list[Any]:
+        return super().rule(parameter, ops.negative(gradient), state, scalars)
+
+
+def test_the_rule_of_a_subclass_is_used(backend: str) -> None:
+    start = {"weight": [[1.0, -2.0]]}
+    up, down = (nn.Linear(2, 1, bias=False).load_state_dict(start) for _ in range(2))
+    gradient = ops.array([[0.5, -3.0]])
+    one, other = Reversed(0.1, weight_decay=0.0), optimizers.AdamW(0.1, weight_decay=0.0)
+    for _ in range(3):
+        one.update(up, {"weight": gradient})
+        other.update(down, {"weight": ops.negative(gradient)})
+    assert ops.to_numpy(up.weight) == pytest.approx(ops.to_numpy(down.weight), rel=1e-6)
+
+
+class Own(optimizers.Optimizer):
+    """Returns from its rule what it is told to; its argument is no attribute."""
+
+    slots = ("mean",)
+
+    def __init__(self, lr: float, compute: Callable[[Any], Any]) -> None:
+        super().__init__(lr)
+        self._compute_new = compute
+
+    def rule(self, parameter: Any, gradient: Any, state: Any, scalars: Any) -> Any:
+        return self._compute_new(parameter)
+
+
+def test_mistakes_in_rules_of_ones_own_are_named(backend: str, tmp_path: Path) -> None:
+    model = nn.Linear(2, 1, bias=False)
+    wrong: list[tuple[Callable[[Any], Any], str]] = [
+        (lambda p: p, r"Own\.rule returns a list of the new parameter and mean, not \w+$"),
+        (lambda p: [p], r"and mean, not 1 of them$"),
+        (lambda p: [ops.sum(p), p], r"Own\.rule gave a parameter of shape \(\) for one of shape \(1, 2\)$"),
+    ]
+    for rule, message in wrong:
+        optimizer = Own(0.1, rule)
+        with pytest.raises(ValueError, match=message):
+            optimizer.update(model, {"weight": ops.ones((1, 2))})
+        assert (optimizer.step, ops.shape(model.weight)) == (0, (1, 2))
+    right = Own(0.1, lambda p: [p, p])
+    assert repr(right) == "Own()"  # not an error
+    mixed = optimizers.SGD(0.1, groups=[{"match": "weight", "optimizer": right}])
+    with pytest.raises(TypeError, match="Own takes lr, compute, and has no such attribute"):
+        mixed.update(model, {"weight": ops.ones((1, 2))})
+
+
+@pytest.mark.parametrize("kind", [optimizers.SGD, optimizers.RMSprop])
+def test_momentum_that_is_set_later_counts(backend: str, kind: Any) -> None:
+    found = []
+    for start in (0.0, 0.9):
+        model = nn.Linear(1, 1, bias=False).load_state_dict({"weight": [[1.0]]})
+        optimizer = kind(0.1, momentum=start)
+        optimizer.momentum = 0.9
+        for _ in range(3):
+            optimizer.update(model, {"weight": ops.array([[1.0]])})
+        optimizer.momentum = 0.0
+        optimizer.update(model, {"weight": ops.array([[1.0]])})
+        found.append(ops.item(model.weight))
+    assert found[0] == found[1] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: optimizers.AdamW(beta1=1.5), "beta1 is a number from 0 up and below 1, not 1.5"),
+        (lambda: optimizers.AdamW(beta2=1.0), "beta2 is a number from 0 up and below 1"),  # it would divide 0 by 0
+        (lambda: optimizers.Adam(epsilon=-1e-8), "epsilon is a number from 0 up"),
+        (lambda: optimizers.SGD(weight_decay="0.1"), "weight_decay is a number from 0 up, not '0.1'"),
+        (lambda: optimizers.RMSprop(momentum=-0.5), "momentum is a number from 0 up"),
+        (lambda: optimizers.SGD(max_norm="1"), "max_norm is a positive number"),
+        (lambda: setattr(optimizers.Lion(), "beta1", math.nan), "beta1 is a number"),
+        (lambda: setattr(optimizers.Muon(), "learning_rate", "fast"), "a learning rate is a number"),
+    ],
+)
+def test_settings_out_of_range_are_refused(backend: str, make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

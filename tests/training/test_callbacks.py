@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import random
@@ -60,6 +61,26 @@ def test_the_rate_is_reduced_after_epochs_without_improvement(backend: str) -> N
     trainer.fit(*_data(), epochs=len(scores), batch_size=6)
     assert seen == pytest.approx([0.1] * 3 + [0.05] * 3 + [0.025] * 4 + [0.02] * 2)
     assert trainer.optimizer.groups[0]["learning_rate"] == pytest.approx(0.125)
+
+
+def test_the_rate_of_a_groups_own_optimizer_is_reduced_and_restored(backend: str, tmp_path: Path) -> None:
+    def make() -> Trainer:
+        reduce = callbacks.ReduceRateOnPlateau("loss", factor=0.5, patience=1, smallest_change=1e9, smallest_rate=0.2)
+        groups = [
+            {"match": "bias", "optimizer": optimizers.SGD(0.8)},
+            {"match": "weight", "learning_rate": 0.01},  # below the smallest, which it must not be raised to
+            {"match": "weight", "optimizer": optimizers.SGD(schedules.Constant(0.3))},
+        ]
+        return _make(reduce, groups=groups)
+
+    first, again = make(), make()
+    first.fit(*_data(), epochs=2)
+    first.save(tmp_path / "run")
+    again.restore(tmp_path / "run")
+    for trainer in (first, again):
+        assert [group.get("learning_rate") for group in trainer.optimizer.groups] == [0.4, 0.01, None]
+    again.fit(*_data(), epochs=4)
+    assert again.optimizer.groups[0]["learning_rate"] == 0.2
 
 
 def test_a_plateau_goes_on_after_a_checkpoint(backend: str, tmp_path: Path) -> None:
@@ -128,6 +149,21 @@ def test_json_lines_hold_every_value(backend: str, tmp_path: Path) -> None:
     assert rows[0] == {"steps": 2, "loss": trainer.history["loss"][1], "rate": 0.1}
 
 
+def test_lines_of_a_table_have_the_same_columns(backend: str, tmp_path: Path) -> None:
+    x, y = _data()
+    path = tmp_path / "log.csv"
+    for epochs, validation in ((1, None), (2, (x, y)), (3, None)):
+        made = _make(callbacks.CSVLog(path))
+        made.epoch = epochs - 1  # another program that continues the file
+        made.fit(x, y, epochs=epochs, batch_size=6, validation=validation)
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == ["1", "2", "3"]
+    assert [list(row) for row in rows] == [["epoch", "steps", "loss", "val_loss"]] * 3
+    assert [bool(row["val_loss"]) for row in rows] == [False, True, False]
+    assert [child.name for child in tmp_path.iterdir()] == ["log.csv"]
+
+
 @pytest.mark.parametrize("stop", [1, 3, 4, 6, 50])
 def test_training_ends_after_so_many_steps_and_goes_on(backend: str, stop: int) -> None:
     whole, parts = _make(), _make()
@@ -149,8 +185,21 @@ def test_training_ends_after_so_many_steps_and_goes_on(backend: str, stop: int) 
         (lambda: callbacks.ReduceRateOnPlateau(mode="up"), "min or max"),
         (lambda: callbacks.JSONLog("x", every_steps=0), "at least 1"),
         (lambda: callbacks.WeightAverage().averages(), "no averages yet"),
+        (lambda: callbacks.EarlyStopping(patience="3"), "patience is a whole number from 0 up, not '3'"),  # type: ignore[arg-type]
+        (lambda: callbacks.ReduceRateOnPlateau(patience=0), "patience is a whole number from 1 up"),
+        (lambda: callbacks.StopOnNaN(every=0), "every is a whole number from 1 up"),
+        (lambda: callbacks.GradientNorms(every=0), "every is a whole number from 1 up"),
     ],
 )
 def test_wrong_settings_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [callbacks.EarlyStopping, callbacks.ReduceRateOnPlateau, lambda name: callbacks.Checkpoint("run", monitor=name)],
+)
+def test_a_matrix_cannot_be_monitored(make: Any) -> None:
+    with pytest.raises(TypeError, match=r"watches 'confusion_matrix', which is no number: \[\[2"):
+        make("confusion_matrix").after_epoch(None, {"confusion_matrix": [[2.0, 0.0], [1.0, 1.0]]})

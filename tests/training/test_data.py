@@ -286,6 +286,21 @@ def test_positions_and_shards_of_iterables(backend: str, prefetch: int) -> None:
         assert loader.state()["epoch"] == 2
 
 
+def test_texts_and_none_of_iterables_stay_as_they_are(backend: str, prefetch: int) -> None:
+    """As they do in batches of datasets, by the batch and by the sample, whole and for each rank."""
+    samples = [{"x": [float(i)], "text": "abcd"[i], "mask": None} for i in range(4)]
+    batches = [{"x": as_array([[0.0], [1.0], [2.0], [3.0]], "float32"), "text": [*"abcd"], "mask": [None] * 4}]
+    for loader in (DataLoader(samples.copy, 4, prefetch=prefetch), DataLoader(batches.copy, prefetch=prefetch)):
+        (whole,) = loader
+        assert ops.to_numpy(whole["x"]).tolist() == [[0.0], [1.0], [2.0], [3.0]]
+        assert (whole["text"], whole["mask"]) == ([*"abcd"], [None] * 4)
+        (part,) = loader.shard(1, 2)
+        assert ops.to_numpy(part["x"]).tolist() == [[2.0], [3.0]]
+        assert (part["text"], part["mask"]) == ([*"cd"], [None] * 2)
+    ((x, nothing, name),) = DataLoader([(ops.ones((2, 1)), None, "a")].copy, prefetch=prefetch)
+    assert (ops.shape(x), nothing, name) == ((2, 1), None, "a")
+
+
 def test_a_generator_serves_once(backend: str, prefetch: int) -> None:
     loader = DataLoader((ops.array([i]) for i in range(3)), prefetch=prefetch)
     assert _epoch(loader) == [[0], [1], [2]]

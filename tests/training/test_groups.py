@@ -11,6 +11,7 @@ import pytest
 
 import ember_ml
 from ember_ml import nn, ops
+from ember_ml.errors import CheckpointError
 from ember_ml.training import Trainer, optimizers, schedules
 from tests.reference import optimizer_groups
 
@@ -252,6 +253,60 @@ def test_groups_train_the_same_compiled_and_switched(backend: str) -> None:
         _check(found, wanted, 1e-4, 1e-5)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_changes_of_groups_count_from_the_next_update_on(backend: str, compiled: bool) -> None:
+    """Each update is that of an optimizer which has had the group from the start."""
+    ops.random.seed(3)
+    gradient = {name: ops.random_normal(x.shape) for name, x in _make_net(0).named_parameters().items()}
+    model, other = _make_net(1), _make_net(1)
+    optimizer = optimizers.SGD(0.1, groups=[{"match": r".*bias"}])
+    optimizer.update(model, gradient)  # which puts the parameters into their groups
+
+    def update() -> None:
+        optimizer.update(model, gradient)
+
+    def check(update: Any) -> None:
+        other.load_state_dict(model.state_dict())
+        optimizers.SGD(0.1, groups=optimizer.groups).update(other, gradient)
+        update()
+        _check(_values(model), _values(other), 1e-5, 1e-6)
+
+    changes = {"weight_decay": 0.5, "learning_rate": 0.2, "rate_factor": 0.5, "momentum": 0.9}
+    step = ember_ml.compile(update) if compiled else update
+    for name, value in (("frozen", True), ("frozen", False), *changes.items()):
+        optimizer.groups[0][name] = value
+        check(step)
+    del optimizer.groups[0]["momentum"]
+    optimizer.groups[0]["match"] = r"first\..*"
+    check(update)
+    optimizer.groups = [{"match": r"norm\..*", "frozen": True}]
+    check(update)
+    optimizer.groups[0]["weight_decay"] = "much"
+    with pytest.raises(ValueError, match=r"weight_decay of groups\[0\] is a number"):
+        update()
+
+
+def test_a_checkpoint_that_is_refused_leaves_the_rates_of_groups(backend: str, tmp_path: Any) -> None:
+    def make(rate: float, metrics: Any = ()) -> Trainer:
+        groups = [{"match": ".*bias", "learning_rate": rate}]
+        return Trainer(Net(), optimizers.SGD(rate, groups=groups), metrics=metrics, progress=False)
+
+    first, other = make(0.5), make(0.25, ["mean_absolute_error"])
+    first.fit(ops.ones((4, 3)), ops.ones((4, 2)))
+    first.save(tmp_path / "run")
+    with pytest.raises(CheckpointError, match="metrics"):
+        other.restore(tmp_path / "run")
+    assert (other.optimizer.learning_rate, other.optimizer.groups[0]["learning_rate"]) == (0.25, 0.25)
+
+
+def test_a_group_that_no_parameter_is_in_is_named(backend: str) -> None:
+    groups = [{"match": ".*bias"}, {"match": "bais", "weight_decay": 0.0}, {"match": r"norm\..*"}]
+    trainer = Trainer(Net().freeze("norm"), optimizers.SGD(0.1, groups=groups), progress=False)
+    with pytest.warns(UserWarning, match=r"^groups\[1\] .* 'bais' matches none of first\.weight"):
+        trainer.fit(ops.ones((4, 3)), ops.ones((4, 2)))
+    trainer.fit(ops.ones((4, 3)), ops.ones((4, 2)), epochs=2)  # it is said once, and warnings are errors here
+
+
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
@@ -264,6 +319,14 @@ def test_groups_train_the_same_compiled_and_switched(backend: str) -> None:
         ([{"match": "x", "rate_factor": -1.0}], "from 0 up"),
         ([{"match": "x", "learning_rate": -1.0}], "from 0 up"),
         ([{"match": "x", "optimizer": 3}], "optimizer"),
+        ([{"match": "x", "optimizer": optimizers.SGD(0.1, max_norm=1.0)}], "max_norm, which only the optimizer"),
+        (
+            [{"match": "x", "optimizer": optimizers.SGD(0.1, groups=[{"match": "y"}])}],
+            "groups, which only the optimizer",
+        ),
+        ([{"match": "x", "frozen": "no"}], "True or False"),
+        ([{"match": "x", "weight_decay": None}], r"weight_decay of groups\[0\] is a number from 0 up, not None"),
+        ([{"match": "x", "beta2": 1.0}], "from 0 up and below 1"),
     ],
 )
 def test_wrong_groups_are_named(backend: str, groups: Any, message: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from ember_ml import nn, ops
 from ember_ml.errors import CheckpointError
-from ember_ml.training import DataLoader, Trainer, callbacks, metrics, optimizers
+from ember_ml.training import DataLoader, Trainer, callbacks, losses, metrics, optimizers
 from ember_ml.training.interrupts import Interrupts
 
 
@@ -175,6 +175,62 @@ def test_ctrl_c_waits_for_the_end_of_the_step(backend: str, at: int) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+class PressOnce(callbacks.Callback):
+    """Presses Ctrl-C once, at a moment of the step after so many."""
+
+    def __init__(self, moment: str, steps: int) -> None:
+        def press(trainer: Trainer, *_: Any) -> None:
+            if trainer.steps >= steps:
+                setattr(self, moment, lambda *_: None)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        setattr(self, moment, press)
+
+    def after_gradients(self, trainer: Trainer, gradients: Any) -> None:
+        """It is asked of the class whether gradients are wanted."""
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+@pytest.mark.parametrize("moment", ["after_gradients", "validation", "after_validation", "after_step", "after_epoch"])
+def test_callbacks_are_called_after_each_step_that_ctrl_c_ends(
+    backend: str, moment: str, is_saved: bool, tmp_path: Path
+) -> None:
+    """An average of the weights counts every step, and validations within the epoch are all there."""
+
+    def make(*others: callbacks.Callback) -> tuple[Trainer, callbacks.WeightAverage]:
+        average = callbacks.WeightAverage(0.5)
+        best = callbacks.EarlyStopping("val_loss", patience=9, restore_best=True)
+        made = trainer(ops.tanh, callbacks=[*others, average, best, callbacks.WeightAverage(None, every_steps=None)])
+        return made, average
+
+    def fit(made: Trainer, validation: Any) -> None:
+        made.fit(*data(), epochs=2, batch_size=4, validation=validation, validate_every=2)
+
+    def press_before_reading() -> Iterator[Any]:
+        if moment == "validation" and presses:
+            presses.pop()
+            os.kill(os.getpid(), signal.SIGINT)
+        yield data()
+
+    presses = [1]
+    whole, wanted = make()
+    fit(whole, data())
+    made, average = make(PressOnce(moment, 3)) if moment != "validation" else make()
+    with pytest.raises(KeyboardInterrupt):
+        fit(made, press_before_reading)
+    if is_saved:
+        made.save(tmp_path)
+        made, average = make(PressOnce("nothing", 0)) if moment != "validation" else make()
+        made.restore(tmp_path)
+    fit(made, press_before_reading)
+    assert average.count == wanted.count == 12
+    assert made.callbacks[-1].count == whole.callbacks[-1].count == 2  # type: ignore[attr-defined]
+    near = {name: pytest.approx(ops.to_numpy(x), rel=1e-5, abs=1e-7) for name, x in wanted.averages().items()}
+    assert {name: ops.to_numpy(x) for name, x in average.averages().items()} == near
+    assert len(made.history["val_loss"]) == len(whole.history["val_loss"]) == 6
+    assert list(made.history["loss"]) == pytest.approx(list(whole.history["loss"]), rel=1e-5)
+
+
 def _press(times: int, block: Any, done: list[int]) -> None:
     """Press Ctrl-C several times inside a block, and note whether its end was reached."""
     with block:
@@ -250,6 +306,11 @@ def test_mistakes_are_found_before_the_first_step(backend: str) -> None:
         made.fit(x, y, epochs=2, validation=iter([(x, y)]))
     with pytest.raises(TypeError, match="epochs is a whole number"):
         made.fit(x, y, epochs=2.5)  # type: ignore[arg-type]
+    for name in ("epochs", "max_steps"):
+        with pytest.raises(ValueError, match=f"{name} is a number from 0 up, not -1"):
+            made.fit(x, y, **{name: -1})
+    with pytest.raises(TypeError, match=r"batch_size is an integer, not 2\.5"):
+        made.fit(x, y, batch_size=2.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="weight goes with x and y"):
         made.fit([(x, y)], weight=ops.ones((24,)))
     with pytest.raises(ValueError, match="the same number of rows"):
@@ -269,6 +330,13 @@ def test_mistakes_of_settings(backend: str) -> None:
         Trainer(nn.Linear(1, 1), loss=3)
     with pytest.raises(ValueError, match=r"not 1\.5"):
         trainer(accumulate=1.5)
+    for settings in ({"loss": losses.MeanSquaredError}, {"optimizer": optimizers.SGD}):
+        with pytest.raises(TypeError, match=r"make an object of it, (MeanSquaredError|SGD)\(\)$"):
+            Trainer(nn.Linear(1, 1), **settings)
+    with pytest.raises(TypeError, match="StopOnNaN is a class of callbacks: make an object of it"):
+        trainer(callbacks=[callbacks.StopOnNaN])
+    with pytest.raises(TypeError, match="MeanSquaredError compares predictions with targets, and the batch has None"):
+        Trainer(nn.Linear(4, 1), progress=False).step((data()[0], None))
     with pytest.raises(ValueError, match="two metrics are called 'accuracy'"):
         trainer(metrics=["accuracy", metrics.Accuracy()])
     frozen = Trainer(nn.Linear(4, 3).freeze(), "adam", "sparse_categorical_crossentropy", progress=False)

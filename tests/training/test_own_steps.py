@@ -7,7 +7,7 @@ import math
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -125,6 +125,96 @@ def test_a_parameter_of_no_part_is_an_error(backend: str) -> None:
         trainer.step((data(4)[0],))
 
 
+class Named(NamedTuple):
+    inputs: Any
+    targets: Any
+
+
+class Fields(Trainer):
+    """Takes batches that are named tuples, dicts, or a single tensor, in training and validation alike."""
+
+    def __init__(self, **settings: Any) -> None:
+        ops.random.seed(0)
+        super().__init__(nn.Linear(4, 1), optimizers.SGD(0.05), progress=False, **settings)
+        self.seen: list[Any] = []
+
+    def training_step(self, batch: Any) -> Any:
+        if isinstance(batch, Named):
+            inputs, targets = batch.inputs, batch.targets
+        elif isinstance(batch[0], dict):
+            inputs, targets = batch[0]["inputs"], batch[0]["targets"]
+            self.seen.append({name: x for name, x in batch[0].items() if not hasattr(x, "shape")})
+        else:
+            inputs, targets = batch[0], ops.sum(batch[0], axis=1, keepdims=True)
+        return ops.mean(ops.square(ops.subtract(self.model(inputs), targets)))
+
+    validation_step = training_step
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_batches_of_every_kind_come_to_training_and_validation(backend: str, compiled: bool) -> None:
+    x = data(8)[0]
+    y = ops.sum(x, axis=1, keepdims=True)
+    halves = [(x[:4], y[:4]), (x[4:], y[4:])]
+    rest = {"text": ["a", "b", "c", "d"], "name": "first", "mask": None}
+    kinds: list[Any] = [
+        [Named(*half) for half in halves],
+        [{**rest, "inputs": inputs, "targets": targets} for inputs, targets in halves],
+        DataLoader(Named(x, y), batch_size=4),
+        DataLoader(x, batch_size=4),
+    ]
+    losses = []
+    for given in kinds:
+        trainer = Fields(compile=compiled)
+        losses.append([*trainer.fit(given, epochs=2, validation=given)["loss"], *trainer.history["val_loss"]])
+        assert all(found == rest for found in trainer.seen)
+        assert trainer.evaluate(given)["loss"] == pytest.approx(losses[-1][-1], rel=1e-5)
+    assert losses == [pytest.approx(losses[0], rel=1e-5)] * len(kinds)
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [(None, "not NoneType"), ({"loss": 1.0}, "not dict"), ((1.0, 2.0, 3.0), "not 3 values")],
+    ids=str,
+)
+def test_what_a_step_must_return_is_said(backend: str, found: Any, message: str) -> None:
+    class Wrong(Trainer):
+        def training_step(self, batch: Any) -> Any:
+            return found
+
+        def validation_step(self, batch: Any) -> Any:
+            return found
+
+    trainer = Wrong(nn.Linear(4, 1), progress=False)
+    for method, name in ((trainer.fit, "training_step"), (trainer.evaluate, "validation_step")):
+        with pytest.raises(TypeError, match=f"{name} returns the loss, or a tuple of the loss .*, {message}"):
+            method(*data())
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("left", "rihgt"), "no module 'rihgt', which parts names; it has left, right"),
+        ("left", r"parts is a tuple of names: \('left',\)"),
+        (("left", "right.weight"), "no module 'right.weight'"),
+    ],
+)
+def test_parts_that_are_no_modules_are_named(backend: str, names: Any, message: str) -> None:
+    class Wrong(Adversaries):
+        parts = names
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        Wrong(Pair(), progress=False)
+
+
+def test_parts_need_losses_of_their_own(backend: str) -> None:
+    class Wrong(Trainer):
+        parts = ("left", "right")
+
+    with pytest.raises(ValueError, match=r"define training_step\(batch, part\)"):
+        Wrong(Pair(), progress=False)
+
+
 def test_metrics_need_predictions(backend: str) -> None:
     class Alone(Trainer):
         def training_step(self, batch: Any) -> Any:
@@ -203,6 +293,22 @@ def test_norms_of_the_gradients_by_layer(backend: str) -> None:
     norms = callbacks.GradientNorms(by_layer=True)
     Trainer(model, "sgd", callbacks=[norms], progress=False).fit(x, y, batch_size=8, shuffle=False)
     assert norms.norms[0] == pytest.approx({"gradient_norm": math.hypot(*wanted.values()), **wanted}, rel=1e-4)
+
+
+def test_norms_are_of_the_same_updates_where_a_run_goes_on(backend: str, tmp_path: Path) -> None:
+    def make() -> tuple[Trainer, callbacks.GradientNorms]:
+        ops.random.seed(0)
+        norms = callbacks.GradientNorms(every=3)
+        return Trainer(nn.Linear(4, 1), optimizers.SGD(0.05), callbacks=[norms], progress=False), norms
+
+    x, y = data(8)
+    (whole, wanted), (first, begun), (again, found) = make(), make(), make()
+    whole.fit(x, y, epochs=8, batch_size=8)
+    first.fit(x, y, epochs=4, batch_size=8)
+    first.save(tmp_path)
+    again.restore(tmp_path).fit(x, y, epochs=8, batch_size=8)
+    assert sorted(found.norms) == [6]
+    assert begun.norms | found.norms == pytest.approx(wanted.norms, rel=1e-5)
 
 
 def test_tensorboard_reads_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

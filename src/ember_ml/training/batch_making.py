@@ -11,7 +11,7 @@ from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.random.generator import streaming
 from ember_ml.backend.selection import is_active, load, use_backend
 from ember_ml.training.sample_streams import SampleStream
-from ember_ml.training.sample_trees import map_arrays
+from ember_ml.training.sample_trees import drop_rows, is_text, map_arrays
 
 __all__ = ["BatchMaker", "BatchTask", "compute_on_host"]
 
@@ -52,7 +52,7 @@ class BatchMaker:
                 samples.append(sample if transform is None else transform(sample))
             stream.move_to(_BATCHES + task.place)
             batch = map_arrays(_as_host, self._collate(samples))
-        return map_arrays(_drop_rows, batch) if task.is_empty else batch
+        return map_arrays(drop_rows, batch) if task.is_empty else batch
 
 
 def compute_on_host() -> AbstractContextManager[None]:
@@ -61,12 +61,4 @@ def compute_on_host() -> AbstractContextManager[None]:
 
 
 def _as_host(x: Any) -> Any:
-    return x if _is_text(x) else as_host(x)
-
-
-def _is_text(x: Any) -> bool:
-    return x is None or isinstance(x, str | bytes) or (type(x) is list and bool(x) and _is_text(x[0]))
-
-
-def _drop_rows(x: Any) -> Any:
-    return x[:0] if getattr(x, "shape", ()) or type(x) is list else x
+    return x if is_text(x) else as_host(x)

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ember_ml import ops
 from ember_ml.core import trees
 from ember_ml.nn.modules.module import Module
 from ember_ml.training.data import DataLoader
 
-__all__ = ["apply_model", "count_samples", "inputs_of", "iterate_batches", "split_batch"]
+__all__ = ["apply_model", "as_tuple", "count_samples", "inputs_of", "iterate_batches", "split_batch"]
 
 _KINDS = (tuple, list)
+
+
+def as_tuple(batch: Any) -> tuple[Any, ...]:
+    """Return a batch as a tuple, which a step of one's own gets; a named tuple stays one."""
+    if isinstance(batch, _KINDS):
+        return batch if hasattr(batch, "_fields") else tuple(batch)
+    return (batch,)
 
 
 def split_batch(batch: Any) -> tuple[Any, Any, Any]:
@@ -31,9 +37,11 @@ def apply_model(model: Module, x: Any) -> Any:
 
 def count_samples(batch: Any) -> int:
     """Return the number of samples in a batch."""
-    first = trees.flatten(batch)[0][0]
-    shape = first.shape if hasattr(first, "shape") else ops.shape(first)
-    return shape[0] if shape else 1
+    for leaf in trees.flatten(batch)[0]:
+        shape = getattr(leaf, "shape", ())  # texts and numbers have none
+        if shape:
+            return shape[0]
+    return 1
 
 
 def iterate_batches(x: Any, y: Any, batch_size: int) -> Iterable[Any]:

@@ -9,7 +9,7 @@ from ember_ml.typing import Tensor
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
 
-__all__ = ["Callback"]
+__all__ = ["Callback", "check_whole", "read_monitor"]
 
 
 class Callback:
@@ -53,3 +53,24 @@ class Callback:
 
     def restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         """Continue from what :meth:`state` and :meth:`tensors` returned."""
+
+
+def read_monitor(callback: Any, values: dict[str, Any]) -> float:
+    """Return the value of an epoch that a callback monitors, as a number of which the least is best."""
+    callback.check_monitor(values)
+    value = values[callback.monitor]
+    if not isinstance(value, int | float):
+        raise TypeError(f"{type(callback).__name__} watches {callback.monitor!r}, which is no number: {value!r:.60}")
+    return value if callback.mode == "min" else -value
+
+
+def check_whole(name: str, value: Any, least: int) -> int:
+    """Return a setting of a callback, which is a whole number.
+
+    >>> from ember_ml.training.callback_base import check_whole
+    >>> check_whole("patience", 3, 0)
+    3
+    """
+    if type(value) is not int or value < least:
+        raise ValueError(f"{name} is a whole number from {least} up, not {value!r}")
+    return value

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml.training import shared_checkpoints
-from ember_ml.training.callback_base import Callback
+from ember_ml.training.callback_base import Callback, check_whole, read_monitor
 from ember_ml.training.checkpoint_stores import place_of
 from ember_ml.training.loggers import CSVLog, JSONLog, Logger, MLflow, TensorBoard, WandB
 from ember_ml.training.progress_displays import Display, choose_display
@@ -64,7 +64,7 @@ class EarlyStopping(Callback):
         patience: The number of epochs without improvement after which training ends.
         smallest_change: By how much a value must be better to count.
         mode: "min" or "max": which values are better.
-        restore_best: Whether the model gets the parameters of the best epoch at the end.
+        restore_best: Whether the model gets the parameters of the best epoch when ``fit`` ends without an error.
     """
 
     best: float
@@ -84,10 +84,18 @@ class EarlyStopping(Callback):
     ) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"mode is min or max, not {mode!r}")
-        self.monitor, self.patience, self.smallest_change = monitor, patience, smallest_change
+        self.monitor, self.patience, self.smallest_change = (
+            monitor,
+            check_whole("patience", patience, 0),
+            smallest_change,
+        )
         self.mode, self.restore_best = mode, restore_best
         self.best, self.waited = math.inf, 0
         self._kept: dict[str, Any] | None = None
+        self._is_done = False
+
+    def begin(self, trainer: Trainer) -> None:
+        self._is_done = False
 
     def check_monitor(self, names: Iterable[str]) -> None:
         """Raise where no value of that name is known at the end of an epoch."""
@@ -95,8 +103,7 @@ class EarlyStopping(Callback):
             raise ValueError(f"EarlyStopping watches {self.monitor!r}, and an epoch gives {', '.join(names)}")
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        self.check_monitor(values)
-        value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
+        value = read_monitor(self, values)
         if value < self.best - self.smallest_change:
             self.best, self.waited = value, 0
             if self.restore_best:
@@ -106,8 +113,11 @@ class EarlyStopping(Callback):
         if self.waited >= self.patience:
             trainer.should_stop = True
 
-    def end(self, trainer: Trainer) -> None:
-        if self._kept is not None:
+    def after_fit(self, trainer: Trainer) -> None:
+        self._is_done = True
+
+    def end(self, trainer: Trainer) -> None:  # after an error training may go on, from the parameters as they are
+        if self._kept is not None and self._is_done:
             trainer.model.load_state_dict(self._kept)
 
     def state(self) -> dict[str, Any]:
@@ -130,7 +140,7 @@ class StopOnNaN(Callback):
     """
 
     def __init__(self, every: int = 100) -> None:
-        self.every = every
+        self.every = check_whole("every", every, 1)
 
     def after_step(self, trainer: Trainer) -> None:
         if trainer.steps % self.every == 0:
@@ -211,8 +221,7 @@ class Checkpoint(Callback):
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
         if self.monitor is not None:
-            self.check_monitor(values)
-            value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
+            value = read_monitor(self, values)
             if value < self.best:  # False for NaN
                 self.best = value
                 self._save(trainer, self.wait)
@@ -239,7 +248,8 @@ class GradientNorms(Callback):
 
     ``norms`` has them by the number of batches before the update; with ``by_name`` each is a dict that has the norm of
     each parameter as well, with ``by_layer`` that of all parameters of each layer. Reading them waits for the
-    gradients. Loggers write them as ``gradient_norm`` and ``gradient_norm/`` and a name.
+    gradients. Loggers write them as ``gradient_norm`` and ``gradient_norm/`` and a name. They are those of the whole
+    gradients with every strategy. ``norms`` is not in checkpoints; a run that goes on records the same updates.
 
     Args:
         every: The number of updates between two readings.
@@ -261,17 +271,15 @@ class GradientNorms(Callback):
     norms: dict[int, Any]
 
     def __init__(self, every: int = 1, by_name: bool = False, by_layer: bool = False) -> None:
-        if every < 1:
-            raise ValueError(f"every is at least 1, not {every}")
-        self.every, self.by_name, self.by_layer = every, by_name, by_layer
+        self.every, self.by_name, self.by_layer = check_whole("every", every, 1), by_name, by_layer
         self.norms = {}
-        self._updates = 0
 
     def after_gradients(self, trainer: Trainer, gradients: dict[str, Tensor]) -> None:
-        self._updates += 1
-        if (self._updates - 1) % self.every:
+        if trainer.optimizer.step % self.every:
             return
         squares = {name: ops.sum(ops.square(ops.cast(g, "float32"))) for name, g in gradients.items()}
+        if trainer.strategy is not None:
+            squares = trainer.strategy.add_squares(squares)
         read: list[float] = ops.to_numpy(ops.sqrt(ops.stack(list(squares.values())))).tolist()
         found = {"gradient_norm": math.hypot(*read)}
         if self.by_name:

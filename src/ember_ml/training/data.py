@@ -84,6 +84,9 @@ class DataLoader:
         sampler: Sampler | None = None,
         workers: int = 0,
     ) -> None:
+        for name, count in (("batch_size", batch_size), ("prefetch", prefetch), ("workers", workers)):
+            if count is not None and not hasattr(count, "__index__"):
+                raise TypeError(f"{name} is an integer, not {count!r:.60}")
         if batch_size is not None and operator.index(batch_size) < 1:
             raise ValueError(f"batch_size is at least 1, not {batch_size}")
         if operator.index(prefetch) < 0:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ember_ml.nn.modules.module import Module
 from ember_ml.training import metrics
 from ember_ml.training.callbacks import Callback, Checkpoint, EarlyStopping, ReduceRateOnPlateau
 
-__all__ = ["check_callbacks", "check_monitors", "count_batches", "is_checkpoint", "name_metrics", "read_validation"]
+__all__ = [
+    "check_callbacks",
+    "check_monitors",
+    "check_parts",
+    "count_batches",
+    "is_checkpoint",
+    "name_metrics",
+    "read_validation",
+]
 
 
 def name_metrics(given: Sequence[Any]) -> dict[str, Any]:
@@ -29,9 +38,31 @@ def check_callbacks(given: Sequence[Callback]) -> list[Callback]:
     if isinstance(given, Callback):
         raise TypeError(f"callbacks is a list: [{type(given).__name__}(...)]")
     for callback in given:
+        if isinstance(callback, type) and issubclass(callback, Callback):
+            raise TypeError(f"{callback.__name__} is a class of callbacks: make an object of it")
         if not isinstance(callback, Callback):
             raise TypeError(f"{callback!r:.60} is no callback: derive its class from callbacks.Callback")
     return list(given)
+
+
+def check_parts(model: Module, parts: Any, has_step: bool) -> None:
+    """Raise where ``parts`` are not names of modules of the model, or have no losses of their own."""
+    if isinstance(parts, str):
+        raise TypeError(f"parts is a tuple of names: ({parts!r},)")
+    for part in parts:
+        if not _has_module(model, part):
+            names = ", ".join([name for name, _ in model.children()])
+            raise ValueError(f"the model has no module {part!r}, which parts names; it has {names or 'none'}")
+    if parts and not has_step:
+        raise ValueError("parts have losses of their own: define training_step(batch, part)")
+
+
+def _has_module(model: Module, path: Any) -> bool:
+    """Whether there is a module of that path; parts of names may have points of their own, as ``layers.0``."""
+    for name, child in model.children():
+        if name == path or (str(path).startswith(f"{name}.") and _has_module(child, path[len(name) + 1 :])):
+            return True
+    return False
 
 
 def is_checkpoint(callback: Callback) -> bool:
@@ -71,7 +102,7 @@ def _check_validation(validation: Any, times: int) -> None:
     if isinstance(validation, tuple):
         is_right = len(validation) in (2, 3)
     elif isinstance(validation, list):
-        is_right = bool(validation) and isinstance(validation[0], tuple)
+        is_right = bool(validation) and isinstance(validation[0], tuple | dict)
     else:
         is_right = validation is None or not (isinstance(validation, dict | str) or hasattr(validation, "shape"))
     if not is_right:

@@ -45,12 +45,15 @@ class Interrupts:
 class _Held:
     def __init__(self, interrupts: Interrupts) -> None:
         self._of = interrupts
+        self._depth = 0
 
     def __enter__(self) -> None:
+        self._depth += 1
         self._of.is_held = True
 
     def __exit__(self, *exception: object) -> None:
-        self._of.is_held = False
-        if self._of.is_waiting:
+        self._depth -= 1
+        self._of.is_held = self._depth > 0
+        if self._of.is_waiting and not self._of.is_held:
             self._of.is_waiting = False
             raise KeyboardInterrupt

@@ -61,7 +61,13 @@ def _is_first(trainer: Trainer) -> bool:
 
 
 class CSVLog(Callback):
-    """Writes a line of values after each epoch to a file, on the first process; a file that is there is continued."""
+    """Writes a line of values after each epoch to a file, on the first process; a file that is there is continued.
+
+    Values that the lines before do not have, as those of a validation that was added, are columns that are empty there.
+
+    Args:
+        path: The file.
+    """
 
     path: Path
 
@@ -72,12 +78,33 @@ class CSVLog(Callback):
         if not _is_first(trainer):
             return
         row = {"epoch": trainer.epoch, "steps": trainer.steps, **values}
-        is_new = not self.path.exists()
-        with self.path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, list(row))
-            if is_new:
-                writer.writeheader()
-            writer.writerow(row)
+        columns = self._read_columns()
+        if not row.keys() <= {*columns}:
+            columns = list(dict.fromkeys([*columns, *row]))
+            self._write_columns(columns)
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            csv.DictWriter(file, columns).writerow(row)
+
+    def _read_columns(self) -> list[str]:
+        """Return the names of the columns of the file that is there, if any."""
+        try:
+            with self.path.open(newline="", encoding="utf-8") as file:
+                return next(csv.reader(file), [])
+        except FileNotFoundError:
+            return []
+
+    def _write_columns(self, columns: list[str]) -> None:
+        """Write the file with these columns, and the lines that it has."""
+        lines: list[dict[str, Any]] = []
+        if self.path.exists():
+            with self.path.open(newline="", encoding="utf-8") as file:
+                lines = list(csv.DictReader(file))
+        made = self.path.with_name(f"{self.path.name}.new")
+        with made.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, columns, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(lines)
+        made.replace(self.path)
 
 
 class JSONLog(Logger):

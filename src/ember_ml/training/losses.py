@@ -78,6 +78,8 @@ class Loss:
 
     def __call__(self, target: TensorLike, prediction: TensorLike, weight: TensorLike | None = None) -> Tensor:
         """Return the loss, reduced as the settings say."""
+        if target is None:
+            raise TypeError(f"{type(self).__name__} compares predictions with targets, and the batch has None")
         if weight is None and self.reduction == "mean":
             return self.average(target, prediction)
         losses = self.each(target, prediction)

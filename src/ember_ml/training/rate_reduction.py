@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.training.callback_base import Callback
+from ember_ml.training.callback_base import Callback, check_whole, read_monitor
+from ember_ml.training.optimizers.groups import find_own_rate
 from ember_ml.training.state_checks import check_count, check_number, check_table
 from ember_ml.typing import Tensor
 
@@ -19,8 +20,8 @@ __all__ = ["ReduceRateOnPlateau"]
 class ReduceRateOnPlateau(Callback):
     """Multiplies the learning rate by ``factor`` when a value has not improved for ``patience`` epochs.
 
-    Groups of parameters with a rate of their own are reduced too. The rate must be a number: a schedule decides
-    for itself.
+    Groups of parameters with a rate, or an optimizer, of their own are reduced too. The rate must be a number: a
+    schedule decides for itself.
 
     Args:
         monitor: The name of the value: "loss", "val_loss", a metric, or "val_" and a metric.
@@ -64,8 +65,10 @@ class ReduceRateOnPlateau(Callback):
             raise ValueError(f"mode is min or max, not {mode!r}")
         if not 0 < factor < 1:
             raise ValueError(f"factor is between 0 and 1, not {factor!r}")
-        self.monitor, self.factor, self.patience, self.smallest_change = monitor, factor, patience, smallest_change
-        self.mode, self.cooldown, self.smallest_rate = mode, cooldown, smallest_rate
+        self.monitor, self.factor, self.smallest_change = monitor, factor, smallest_change
+        # with 0 the rate would be reduced after each epoch, whatever its value
+        self.patience, self.cooldown = check_whole("patience", patience, 1), check_whole("cooldown", cooldown, 0)
+        self.mode, self.smallest_rate = mode, smallest_rate
         self.best, self.waited, self._resting = math.inf, 0, 0
 
     def begin(self, trainer: Trainer) -> None:
@@ -81,8 +84,7 @@ class ReduceRateOnPlateau(Callback):
             raise ValueError(f"ReduceRateOnPlateau watches {self.monitor!r}, and an epoch gives {', '.join(names)}")
 
     def after_epoch(self, trainer: Trainer, values: dict[str, Any]) -> None:
-        self.check_monitor(values)
-        value = values[self.monitor] if self.mode == "min" else -values[self.monitor]
+        value = read_monitor(self, values)
         if value < self.best - self.smallest_change:  # False for NaN
             self.best, self.waited = value, 0
         elif not self._resting:
@@ -93,11 +95,14 @@ class ReduceRateOnPlateau(Callback):
             self._reduce(trainer.optimizer)
 
     def _reduce(self, optimizer: Any) -> None:
-        optimizer.learning_rate = max(optimizer.learning_rate * self.factor, self.smallest_rate)
+        optimizer.learning_rate = self._reduced(optimizer.learning_rate)
         for group in optimizer.groups:
-            rate = group.get("learning_rate")
+            rate = find_own_rate(group)
             if rate is not None and not callable(rate):
-                group["learning_rate"] = max(rate * self.factor, self.smallest_rate)
+                group["learning_rate"] = self._reduced(rate)
+
+    def _reduced(self, rate: float) -> float:
+        return min(rate, max(rate * self.factor, self.smallest_rate))  # one that is below that already stays
 
     def state(self) -> dict[str, Any]:
         best = self.best if math.isfinite(self.best) else None

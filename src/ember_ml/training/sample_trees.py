@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["map_arrays", "merge_samples"]
+__all__ = ["drop_rows", "is_text", "map_arrays", "merge_samples"]
 
 
 def map_arrays(function: Callable[[Any], Any], batch: Any) -> Any:
@@ -21,6 +21,26 @@ def map_arrays(function: Callable[[Any], Any], batch: Any) -> Any:
         parts = [map_arrays(function, value) for value in batch]
         return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
     return function(batch)
+
+
+def is_text(x: Any) -> bool:
+    """Whether a part of a batch is no array but a text, None, or a list of such.
+
+    >>> from ember_ml.training.sample_trees import is_text
+    >>> is_text(["a", "b"]), is_text(None), is_text([1, 2])
+    (True, True, False)
+    """
+    return x is None or isinstance(x, str | bytes) or (type(x) is list and bool(x) and is_text(x[0]))
+
+
+def drop_rows(x: Any) -> Any:
+    """Return a part of a batch without its rows; a single text stays.
+
+    >>> from ember_ml.training.sample_trees import drop_rows
+    >>> drop_rows(["a", "b"]), drop_rows("a")
+    ([], 'a')
+    """
+    return x[:0] if getattr(x, "shape", ()) or type(x) is list else x
 
 
 def _is_part(value: Any) -> bool:

@@ -18,7 +18,7 @@ from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.selection import active, backend_of
 from ember_ml.core import trees
 from ember_ml.tensor import EmberTensor
-from ember_ml.training.sample_trees import map_arrays, merge_samples
+from ember_ml.training.sample_trees import drop_rows, is_text, map_arrays, merge_samples
 from ember_ml.typing import Tensor
 
 __all__ = ["Rows", "Stream", "count_batches", "is_table"]
@@ -192,7 +192,7 @@ class Stream:
             share, parts = opened
             for part in parts:
                 self.digest = share.digest
-                yield map_arrays(lambda x: x[:0], part) if share.is_empty.popleft() else part
+                yield map_arrays(drop_rows, part) if share.is_empty.popleft() else part
             return
         is_empty = True
         for batch in islice(self._batches(), start, None):
@@ -231,8 +231,8 @@ class Stream:
         return map_arrays(_compute, parts)
 
     def deliver(self, parts: Any) -> Any:
-        """Return the batch as tensors of the active backend."""
-        return map_arrays(lambda x: ops.convert_to_tensor(as_host(x.values) if type(x) is _Column else x), parts)
+        """Return the batch as tensors of the active backend; texts and None in it stay as they are."""
+        return ops.convert_to_tensor(parts) if is_text(parts) else map_arrays(_deliver, parts)
 
 
 class _Column:
@@ -242,10 +242,17 @@ class _Column:
         self.values = values
 
 
+def _deliver(x: Any) -> Any:
+    given = x.values if type(x) is _Column else x
+    if is_text(given):
+        return given
+    return ops.convert_to_tensor(as_host(given) if type(x) is _Column else x)
+
+
 def _compute(x: Any) -> Any:
     try:
         if type(x) is _Column:
-            return as_host(x.values)
+            return x if is_text(x.values) else as_host(x.values)
         backend = backend_of(x)
         if backend is not None and backend.laziness is not None:
             backend.laziness.evaluate(x)
@@ -255,6 +262,9 @@ def _compute(x: Any) -> Any:
 
 
 def _take_share(x: Any, rank: int, ranks: int) -> Any:
-    rows = x if hasattr(x, "shape") else as_host(x.values if type(x) is _Column else x)
-    count = rows.shape[0]
+    given = x.values if type(x) is _Column else x
+    if is_text(given) and type(given) is not list:
+        return given
+    rows = given if is_text(given) or hasattr(given, "shape") else as_host(given)
+    count = len(rows)
     return rows[count * rank // ranks : count * (rank + 1) // ranks]

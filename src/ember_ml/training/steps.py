@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial, reduce
@@ -18,13 +19,14 @@ from ember_ml.nn.gradients import build, differentiate
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.trained_state import TrainedState
 from ember_ml.tensor.variable import values_of
-from ember_ml.training.batches import apply_model, split_batch
+from ember_ml.training.batches import apply_model, as_tuple, split_batch
 from ember_ml.training.optimizers.base import Optimizer
+from ember_ml.training.optimizers.groups import find_unmatched
 from ember_ml.training.precision import Precision, compute_in, widen
 from ember_ml.transforms.compilation import CHANGED, Compiled
 from ember_ml.typing import Tensor
 
-__all__ = ["Objective", "TrainingStep"]
+__all__ = ["Objective", "TrainingStep", "read_step"]
 
 _UNCHANGED = nullcontext()
 
@@ -43,6 +45,7 @@ class Objective:
     parts: tuple[str, ...]
     precision: Precision | None
     step: Callable[..., Any] | None
+    takes_whole: bool
 
     def __init__(
         self,
@@ -55,6 +58,8 @@ class Objective:
         self.model, self.loss, self.precision, self.step, self.parts = model, loss, precision, step, tuple(parts)
         self.gives_predictions = True
         """Whether the predictions are wanted as well as the loss."""
+        self.takes_whole = False
+        """Whether the batch is a named tuple, which a step of one's own gets as it is."""
         self._compiled_loss = ember_ml.compile(self.loss_of)
         self._compiled_gradients = ember_ml.compile(self.gradients)
         self._last: Sequence[Tensor] | None = None
@@ -79,8 +84,9 @@ class Objective:
             if self.step is None:
                 value, prediction = self.compute(*batch)
             else:
-                found = self.step(batch) if part is None else self.step(batch, part)
-                value, prediction = found if isinstance(found, tuple) else (found, None)
+                given = batch[0] if self.takes_whole else batch
+                found = self.step(given) if part is None else self.step(given, part)
+                value, prediction = read_step(found, "training_step")
         value = value if scale is None else ops.multiply(value, scale)
         self._last = None
         return value, prediction if self.gives_predictions else None
@@ -130,8 +136,14 @@ def split_names(names: Iterable[str], parts: Sequence[str]) -> dict[str, list[st
     return {part: held for part, held in found.items() if held}
 
 
-def _as_tuple(batch: Any) -> tuple[Any, ...]:
-    return tuple(batch) if isinstance(batch, tuple | list) else (batch,)
+def read_step(found: Any, name: str) -> tuple[Any, Any]:
+    """Return the loss and the predictions, or None, that a step of one's own gave; ``name`` is that of the method."""
+    if isinstance(found, tuple) and len(found) == 2:
+        return found
+    if found is None or isinstance(found, tuple | list | dict):
+        given = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
+        raise TypeError(f"{name} returns the loss, or a tuple of the loss and the predictions, not {given}")
+    return found, None
 
 
 class TrainingStep:
@@ -187,6 +199,7 @@ class TrainingStep:
         self._compiled_for: set[Any] = set()
         self._has_program = False
         """Whether a step has updated the parameters as one program."""
+        self._has_found_groups = not optimizer.groups
         self._laziness: Laziness | None = None
         """That of the backend on which it did."""
 
@@ -205,7 +218,7 @@ class TrainingStep:
                 if self._laziness is not None:
                     self._evaluate(self._laziness, self.model.trained_state(), result[0])
                 return result
-        given = split_batch(batch) if self.objective.step is None else _as_tuple(batch)
+        given = split_batch(batch) if self.objective.step is None else self._give(batch)
         backend = active()
         state = self.model.trained_state()
         if not state.is_built:
@@ -215,6 +228,8 @@ class TrainingStep:
         if not self.is_prepared:
             self.prepare()
             state = self.model.trained_state()
+        if not self._has_found_groups:
+            self._find_groups()
         if not state.named:
             raise ValueError("there is nothing to train: the model has no parameters, or all of them are frozen")
         is_compiled = self.is_compiled
@@ -223,7 +238,7 @@ class TrainingStep:
         if is_compiled and self._is_whole(backend):
             self.optimizer.make_slots(state.named)  # which the program takes and gives
             self._has_program, self._laziness, used = True, backend.laziness, self.used
-            parts = _as_tuple(batch)
+            parts = as_tuple(batch) if self.objective.step is None else given
             result = self._compiled_update(*parts) if used is None else self._compiled_update(*parts, used=used)
         elif self.strategy is None:
             result = self._step(backend, state, is_compiled, given)
@@ -233,6 +248,22 @@ class TrainingStep:
         if backend.laziness is not None:
             self._evaluate(backend.laziness, state, result[0])
         return result
+
+    def _give(self, batch: Any) -> tuple[Any, ...]:
+        """Return what a step of one's own is given: the parts of the batch, or the whole of a named tuple."""
+        self.objective.takes_whole = hasattr(batch, "_fields")
+        return (batch,) if self.objective.takes_whole else as_tuple(batch)
+
+    def _find_groups(self) -> None:
+        """Warn of groups of the optimizer that no parameter of the model is in, as by a misspelt pattern."""
+        self._has_found_groups = True
+        groups, named = self.optimizer.groups, self.model.named_parameters()
+        for place in find_unmatched(groups, named) if self.strategy is None or self.strategy.is_main else ():
+            warnings.warn(
+                f"groups[{place}] of the optimizer is for no parameter of the model: {groups[place]['match']!r:.60} "
+                f"matches none of {', '.join(named):.200}",
+                stacklevel=2,
+            )
 
     def _evaluate(self, laziness: Laziness, state: TrainedState, loss: Tensor) -> None:
         """Compute what a lazy backend has put off: otherwise the graphs of all steps would pile up."""
@@ -297,8 +328,10 @@ class TrainingStep:
             gradients = self.precision.unscale(gradients, self.strategy)
             if gradients is None:  # an overflow: this batch is left out
                 return value, losses, prediction
-        if self.on_gradients is not None:
+        if self.on_gradients is not None and self.strategy is None:
             self.on_gradients(dict(zip(state.named, gradients, strict=True)))
+        elif self.on_gradients is not None:
+            self.on_gradients(self.strategy.name_gradients(state.named, gradients))
         if self.strategy is not None:
             self.strategy.apply(self.optimizer, state.named, gradients)
         else:

@@ -21,13 +21,21 @@ from ember_ml.distributed import heartbeat
 from ember_ml.nn.inspection.nan_search import find_nan
 from ember_ml.nn.modules.module import Module
 from ember_ml.training import checkpoints, losses, optimizers, shared_checkpoints, trainer_state
-from ember_ml.training.batches import apply_model, count_samples, inputs_of, iterate_batches, split_batch
+from ember_ml.training.batches import (
+    apply_model,
+    as_tuple,
+    count_samples,
+    inputs_of,
+    iterate_batches,
+    split_batch,
+)
 from ember_ml.training.callbacks import Callback, Checkpoint, Progress
 from ember_ml.training.data import DataLoader
 from ember_ml.training.evaluation import EvaluationMode, read_results, update_metrics
 from ember_ml.training.fit_arguments import (
     check_callbacks,
     check_monitors,
+    check_parts,
     count_batches,
     is_checkpoint,
     name_metrics,
@@ -36,7 +44,7 @@ from ember_ml.training.fit_arguments import (
 from ember_ml.training.history import History
 from ember_ml.training.interrupts import Interrupts
 from ember_ml.training.precision import Precision, compute_in, widen
-from ember_ml.training.steps import TrainingStep
+from ember_ml.training.steps import TrainingStep, read_step
 from ember_ml.training.termination import Termination
 from ember_ml.typing import Tensor
 
@@ -129,6 +137,9 @@ class Trainer:
             raise ValueError(f"accumulate is the number of batches that make an update, not {accumulate!r}")
         if not isinstance(loss, str) and not callable(loss):
             raise TypeError(f"a loss is a name or a function of targets and predictions, not {loss!r:.60}")
+        if isinstance(loss, type):
+            raise TypeError(f"the loss is a class, {loss.__name__}: make an object of it, {loss.__name__}()")
+        check_parts(model, self.parts, type(self).training_step is not Trainer.training_step)
         self.model = model
         self.optimizer = optimizers.get(optimizer)
         self.loss = losses.get(loss) if isinstance(loss, str) else loss
@@ -151,6 +162,7 @@ class Trainer:
         """Set by a callback to end ``fit``."""
         self.position: dict[str, Any] | None = None
         """Where the data stood after the last step of ``fit``."""
+        self._is_step_open = False  # whether the validation or the callbacks after the last step are still to be done
         self._data: DataLoader | None = None  # while it is trained on
         self._interrupts = Interrupts()
         self._termination: Termination
@@ -196,10 +208,11 @@ class Trainer:
         error, or after Ctrl-C, which waits for the end of the step. With a ``Checkpoint`` among the callbacks,
         ``SIGTERM`` ends it after a step that all processes share, saves, and raises ``SystemExit`` with code 143.
         """
-        if not isinstance(epochs, int):
-            raise TypeError(f"epochs is a whole number, not {epochs!r}")
-        if max_steps is not None and not isinstance(max_steps, int):
-            raise TypeError(f"max_steps is a whole number, not {max_steps!r}")
+        for name, number in (("epochs", epochs), ("max_steps", 0 if max_steps is None else max_steps)):
+            if not isinstance(number, int):
+                raise TypeError(f"{name} is a whole number, not {number!r}")
+            if number < 0:  # elsewhere -1 stands for training without an end, which would be no training here
+                raise ValueError(f"{name} is a number from 0 up, not {number}")
         if validate_every is not None and (type(validate_every) is not int or validate_every < 1):
             raise ValueError(f"validate_every is a number of steps from 1 up, not {validate_every!r}")
         sets = read_validation(validation, 2 if validate_every else epochs - self.epoch)
@@ -267,18 +280,18 @@ class Trainer:
             self.history.begin_epoch()
             for metric in self.metrics.values():
                 metric.reset()
+        if self._is_step_open:  # an error, or Ctrl-C, came between a step and its validation
+            self._end_step(callbacks, validate if self._validates(validate_every) else None)
         # a checkpoint may have been saved between the last step of an epoch and its end
         is_over = bool(self.steps_in_epoch) and loader.state()["batch"] == 0
         for batch in () if is_over else loader:
             with self._interrupts.held:
                 self._train_on(batch, loader)
-            if validate_every and self.steps % validate_every == 0 and self.steps_in_epoch != self.steps_per_epoch:
-                found = validate()
-                self.history.add_values(found)
-                for callback in callbacks:
-                    callback.after_validation(self, found)
-            for callback in callbacks:
-                callback.after_step(self)
+                self._is_step_open = True
+                if not self._validates(validate_every):
+                    self._end_step(callbacks)
+            if self._is_step_open:
+                self._end_step(callbacks, validate)
             is_last = self.steps == max_steps and self.steps_in_epoch != self.steps_per_epoch
             is_due = self._termination.check(self.steps, self._saving is not None and self._saving.has_failed)
             if self._termination.has_failed:
@@ -293,8 +306,24 @@ class Trainer:
             values = self.history.end_epoch(values, time.perf_counter() - start)
             self.epoch += 1
             self.steps_in_epoch, self.position = 0, loader.state()
-        for callback in callbacks:
-            callback.after_epoch(self, values)
+            for callback in callbacks:
+                callback.after_epoch(self, values)
+
+    def _validates(self, every: int | None) -> bool:
+        """Return whether the validation follows the last step; at the end of an epoch there is one anyway."""
+        return bool(every) and self.steps % every == 0 and self.steps_in_epoch != self.steps_per_epoch
+
+    def _end_step(self, callbacks: list[Callback], validate: Callable[[], dict[str, Any]] | None = None) -> None:
+        """Do what comes after a step: the validation, if it is given, and the callbacks."""
+        found = None if validate is None else validate()
+        self._is_step_open = False  # a callback that fails is not called again: others have been
+        with self._interrupts.held:
+            if found is not None:
+                self.history.add_values(found)
+                for callback in callbacks:
+                    callback.after_validation(self, found)
+            for callback in callbacks:
+                callback.after_step(self)
 
     def _validate(self, sets: dict[str, Any], batch_size: int) -> dict[str, Any]:
         """Return the values on each set of validation data, their names with the prefix of the set."""
@@ -356,9 +385,9 @@ class Trainer:
         """Return the loss of a batch, a 0-d tensor, and the predictions, which the metrics compare with the targets.
 
         A subclass may define it anew, and return the loss alone where there are no metrics. ``batch`` is a tuple of
-        whatever the data give. Precision, accumulation, compilation, strategies and checkpoints are the trainer's
-        matter: the method only computes. A compiled one is traced once, and what it reads of the trainer, but for the
-        tensors of modules that are attributes, is a constant of the program.
+        whatever the data give, a named one where they give such. Precision, accumulation, compilation, strategies and
+        checkpoints are the trainer's matter: the method only computes. A compiled one is traced once, and what it reads
+        of the trainer, but for the tensors of modules that are attributes, is a constant of the program.
 
         Where ``parts`` names modules of the model, it is ``training_step(batch, part)``, called for each part: the
         loss that it returns changes the parameters of that part alone, and all parts are updated together. A group of
@@ -382,7 +411,8 @@ class Trainer:
     def validation_step(self, batch: Any) -> Any:
         """Return the loss of a batch for ``evaluate``, a mean over its samples, and the predictions for the metrics.
 
-        A subclass may define it anew, and return the loss alone where there are no metrics.
+        A subclass may define it anew, and return the loss alone where there are no metrics. ``batch`` is as in
+        :meth:`training_step`.
         """
         return self._step.objective.compute(*split_batch(batch))
 
@@ -442,10 +472,10 @@ class Trainer:
                 if not size and not reads_together:  # a batch with fewer samples than processes
                     continue
                 with compute_in(self.precision), nullcontext() if self.strategy is None else self.strategy.on_part():
-                    found = self.validation_step(batch)
+                    found = self.validation_step(batch if is_usual else as_tuple(batch))
                 if not size:  # all processes gather the parameters, and this one has no use for them
                     continue
-                loss, prediction = found if isinstance(found, tuple) else (found, None)
+                loss, prediction = read_step(found, "validation_step")
                 weight = split_batch(batch)[2] if is_usual else None
                 pending.append((loss, size if weight is None else ops.sum(weight)))
                 update_metrics(kept, batch, prediction)

@@ -22,6 +22,7 @@ from ember_ml.tensor.variable import Variable, values_of
 from ember_ml.training.history import History
 from ember_ml.training.metrics.base import Measure
 from ember_ml.training.optimizers.base import Optimizer
+from ember_ml.training.optimizers.groups import find_own_rate
 from ember_ml.training.state_checks import check_count, check_number, check_table
 from ember_ml.transforms import change_counter
 from ember_ml.typing import Tensor
@@ -90,9 +91,10 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "steps": trainer.steps,
         "epoch": trainer.epoch,
         "steps_in_epoch": trainer.steps_in_epoch,
+        "is_step_open": trainer._is_step_open,
         "updates": trainer.optimizer.step,
         "rate": _get_number(trainer.optimizer.learning_rate),
-        "group_rates": [_get_number(group.get("learning_rate")) for group in trainer.optimizer.groups],
+        "group_rates": [_get_number(find_own_rate(group)) for group in trainer.optimizer.groups],
         "accumulated": trainer._step.count,
         "seed": trainer.seed,
         "should_stop": trainer.should_stop,
@@ -173,7 +175,7 @@ def _make_undo(trainer: Trainer) -> Callable[[], None]:
     objects = [trainer, trainer.optimizer, trainer._step, trainer.precision, *trainer.metrics.values()]
     modules = [module for _, module in trainer.model.named_modules()]
     tables = [x.__dict__ for x in (*objects, *trainer.callbacks, *modules) if hasattr(x, "__dict__")]
-    tables += [module._variables for module in modules]
+    tables += [*(module._variables for module in modules), *trainer.optimizer.groups]
     before = [(x, dict(x)) for x in tables]
 
     def undo() -> None:
@@ -199,6 +201,7 @@ def _take_state(
     trainer.history = History.from_state(state["history"], tensors.get("history", nothing))
     trainer.position = _check_position(state["data"])
     trainer.steps, trainer.epoch, trainer.steps_in_epoch = (numbers[name] for name in _COUNTS[:3])
+    trainer._is_step_open = state.get("is_step_open") is True
     _build(trainer.model, state["shapes"])
     trainer._step.prepare()
     matched = match_saved(trainer.model, tensors["model"], tensors["model"].shapes)
@@ -283,7 +286,7 @@ def _take_rate(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
     if state.get("rate") is not None and not callable(optimizer.learning_rate):
         optimizer.learning_rate = _check_rate(state["rate"])
     for group, rate in zip(optimizer.groups, rates, strict=True):
-        if rate is not None and not callable(group.get("learning_rate")):
+        if rate is not None and not callable(find_own_rate(group)):
             group["learning_rate"] = _check_rate(rate)
 
 

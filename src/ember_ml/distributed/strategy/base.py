@@ -194,6 +194,14 @@ class Strategy:
         *averaged, mean = collectives.begun_average([*gradients, loss], weight)
         return averaged, ops.copy(mean)  # which is kept, and shall not keep the memory of the gradients beside it
 
+    def name_gradients(self, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Return what this process has of the gradients that :meth:`average` gave, by the names of the parameters."""
+        return dict(zip(named, gradients, strict=True))
+
+    def add_squares(self, squares: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the sums of squares of whole gradients, from those of what each process has of them."""
+        return dict(squares)
+
     def overlapping(self, weight: float | None = None) -> AbstractContextManager[Any]:
         """A block around the computation of gradients, in which those that are known are averaged while others are not.
 

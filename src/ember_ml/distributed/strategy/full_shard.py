@@ -16,7 +16,7 @@ from ember_ml.distributed.groups import group
 from ember_ml.distributed.pieces import Piece, vector_piece
 from ember_ml.distributed.strategy.base import Strategy, check_built, give_all
 from ember_ml.distributed.strategy.units import ShardedParameter, find_uses, plan_units
-from ember_ml.distributed.strategy.zero import check_elementwise, global_square
+from ember_ml.distributed.strategy.zero import check_elementwise, global_square, sum_over_ranks
 from ember_ml.errors import UnsupportedOp
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable
@@ -76,6 +76,9 @@ class FullShardStrategy(Strategy):
         if self.world_size > 1:
             check_equal_weights(type(self).__name__, weight, self.num_parts)
         return gradients
+
+    def add_squares(self, squares: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return dict(squares) if self.world_size == 1 else sum_over_ranks(squares)
 
     def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
         """Update this process's parts."""

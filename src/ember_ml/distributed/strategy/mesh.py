@@ -21,7 +21,7 @@ from ember_ml.distributed.pieces import Piece
 from ember_ml.distributed.strategy.base import Parts, Strategy, check_built, give_all
 from ember_ml.distributed.strategy.full_shard import check_equal_weights, find_share, sharding_engine
 from ember_ml.distributed.strategy.units import ShardedParameter, Use, find_uses, plan_units
-from ember_ml.distributed.strategy.zero import check_elementwise
+from ember_ml.distributed.strategy.zero import check_elementwise, sum_over_ranks
 from ember_ml.distributed.tensor_parallel import MeshSplit, local_shape, split_layers
 from ember_ml.distributed.tensor_plan import Layout, make_layout
 from ember_ml.errors import DeviceError, UnsupportedOp
@@ -316,6 +316,13 @@ class MeshStrategy(Strategy):
             square = optimizer.square_of({name: named[name] for name in chosen}, list(chosen.values()))
             squares.append(square if is_cut else ops.divide(square, self.mesh.tensor))
         return collectives.all_reduce(ops.add(*squares), group=self._group("shard", "tensor"))
+
+    def add_squares(self, squares: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        if self.world_size == 1:
+            return dict(squares)
+        # each process along ``tensor`` has all of what is not cut
+        shares = {name: x if self._is_cut(name) else ops.divide(x, self.mesh.tensor) for name, x in squares.items()}
+        return sum_over_ranks(shares, self._group("shard", "tensor"))
 
     # checkpoints
 

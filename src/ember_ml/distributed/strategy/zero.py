@@ -17,7 +17,7 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable, assign_all, values_of
 from ember_ml.typing import Tensor
 
-__all__ = ["ZeroStrategy", "check_elementwise"]
+__all__ = ["ZeroStrategy", "check_elementwise", "sum_over_ranks"]
 
 
 class ZeroStrategy(Strategy):
@@ -76,6 +76,18 @@ class ZeroStrategy(Strategy):
             return [x.wait() for x in pending]
         total = collectives.all_reduce(ops.asarray(float(weight), dtype="float32"))
         return [ops.divide(x, ops.cast(total, active().dtype_of(x))) for x in (x.wait() for x in pending)]
+
+    def name_gradients(self, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Return this rank's elements of each gradient, a vector, by the names of the parameters."""
+        if self.world_size == 1:
+            return super().name_gradients(named, gradients)
+        found: dict[str, Tensor] = {}
+        for vector, part in zip(self._vectors.values(), gradients, strict=True):
+            found |= vector.elements(part)
+        return {name: found[name] for name in named}
+
+    def add_squares(self, squares: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return dict(squares) if self.world_size == 1 else sum_over_ranks(squares)
 
     def apply(self, optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> None:
         """Update this rank's part of the parameters, and give every rank all of them."""
@@ -174,10 +186,17 @@ class _Vector:
 
     def pieces(self, part: Tensor) -> dict[str, Piece]:
         """Return what this rank's ``part`` of the vector has of each tensor; of an empty one the first rank has all."""
-        found, place = {}, 0
+        elements, found = self.elements(part), {}
         for name, (low, high) in self.spans().items():
             if low < high or (not self.sizes[name] and self.start == 0):
-                found[name] = vector_piece(part[place : place + high - low], self.shapes[name], (low, high - low))
+                found[name] = vector_piece(elements[name], self.shapes[name], (low, high - low))
+        return found
+
+    def elements(self, part: Tensor) -> dict[str, Tensor]:
+        """Return the elements of each tensor that this rank's ``part`` of the vector has; none of some perhaps."""
+        found, place = {}, 0
+        for name, (low, high) in self.spans().items():
+            found[name] = part[place : place + high - low]
             place += high - low
         return found
 
@@ -208,6 +227,12 @@ def check_elementwise(optimizer: Any, named: Mapping[str, Variable], strategy: s
                 f"{strategy} splits parameters over the processes, and {type(member).__name__} looks at whole "
                 "matrices: use an elementwise optimizer, as AdamW, or DataParallelStrategy"
             )
+
+
+def sum_over_ranks(numbers: Mapping[str, Tensor], group: Any = None) -> dict[str, Tensor]:
+    """Return the sums over the ranks of numbers by name, in one message."""
+    total = collectives.all_reduce(ops.stack(list(numbers.values())), group=group)
+    return {name: total[place] for place, name in enumerate(numbers)}
 
 
 def global_square(optimizer: Any, named: Mapping[str, Variable], gradients: Sequence[Tensor]) -> Tensor | None:

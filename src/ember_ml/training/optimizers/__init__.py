@@ -37,6 +37,8 @@ def get(optimizer: str | Optimizer) -> Optimizer:
     """
     if isinstance(optimizer, Optimizer):
         return optimizer
+    if isinstance(optimizer, type) and issubclass(optimizer, Optimizer):
+        raise TypeError(f"{optimizer.__name__} is a class of optimizers: make an object of it, {optimizer.__name__}()")
     known = [name.removeprefix("optimizers/") for name in registry.names("optimizers/")]
     if isinstance(optimizer, str):
         for name in (optimizer, optimizer.lower()):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from ember_ml import ops
 from ember_ml.training.optimizers.base import Optimizer, Rate
 from ember_ml.training.optimizers.groups import Group
+from ember_ml.training.optimizers.settings import FROM_ZERO, SHARE, Ranges
 from ember_ml.typing import Tensor
 
 __all__ = ["Adagrad", "Adam", "AdamW", "RMSprop"]
@@ -46,6 +47,12 @@ class Adam(Optimizer):
 
     slots: tuple[str, ...] = ("first", "second")
     kernel = "adam"
+    ranges: ClassVar[Ranges] = {
+        "beta1": SHARE,
+        "beta2": SHARE,
+        "epsilon": FROM_ZERO,
+        "weight_decay": FROM_ZERO,
+    }
     is_decoupled: ClassVar[bool] = False
     """Whether weight decay acts on the parameter itself."""
 
@@ -135,10 +142,15 @@ class RMSprop(Optimizer):
     decay: float
     epsilon: float
     momentum: float
-    slots: tuple[str, ...]
     weight_decay: float
 
     kernel = "rmsprop"
+    ranges: ClassVar[Ranges] = {
+        "decay": SHARE,
+        "epsilon": FROM_ZERO,
+        "momentum": FROM_ZERO,
+        "weight_decay": FROM_ZERO,
+    }
 
     def __init__(
         self,
@@ -151,9 +163,11 @@ class RMSprop(Optimizer):
         max_value: float | None = None,
         groups: Sequence[Group] = (),
     ) -> None:
-        self.slots = ("square", "velocity") if momentum else ("square",)
-        super().__init__(learning_rate, max_norm, max_value, groups)
         self.decay, self.epsilon, self.momentum, self.weight_decay = decay, epsilon, momentum, weight_decay
+        super().__init__(learning_rate, max_norm, max_value, groups)
+
+    def choose_slots(self) -> tuple[str, ...]:
+        return ("square", "velocity") if self.momentum else ("square",)
 
     def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
         return {
@@ -195,6 +209,7 @@ class Adagrad(Optimizer):
 
     slots: tuple[str, ...] = ("square",)
     kernel = "adagrad"
+    ranges: ClassVar[Ranges] = {"epsilon": FROM_ZERO, "weight_decay": FROM_ZERO}
 
     def __init__(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,9 +18,17 @@ from ember_ml.dispatch.autocast import autocast
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.parameter import Parameter
 from ember_ml.tensor.variable import Variable, assign_all, values_of
-from ember_ml.training.optimizers.groups import Group, check_groups, find_groups, find_rate, make_member
+from ember_ml.training.optimizers.groups import (
+    Group,
+    GroupsSeen,
+    check_groups,
+    find_groups,
+    find_rate,
+    make_member,
+)
 from ember_ml.training.optimizers.joined import JoinedVariables
 from ember_ml.training.optimizers.next_scalars import WIDE, NextScalars
+from ember_ml.training.optimizers.settings import Ranges, check_setting
 from ember_ml.transforms import change_counter
 from ember_ml.transforms.captured_variables import Holder
 from ember_ml.typing import Tensor
@@ -47,7 +54,8 @@ class Optimizer(Holder):
         groups: Settings for some of the parameters, each a dict with a ``match``: a pattern of whole names, a module, a
             function of name and parameter, or a list of these. Beside it stand settings of the optimizer, its own
             ``learning_rate``, a ``rate_factor``, ``frozen``, or another ``optimizer``. Where several groups match a
-            parameter, the later settings count, and the factors of the rate multiply.
+            parameter, the later settings count, and the factors of the rate multiply. Changes of ``optimizer.groups``
+            count from the next update on.
     """
 
     groups: list[dict[str, Any]]
@@ -58,6 +66,8 @@ class Optimizer(Holder):
     slots: tuple[str, ...] = ()
     kernel: ClassVar[str] = ""
     """The function among a backend's ``optimizer_kernels`` that applies ``rule`` to all parameters at once."""
+    ranges: ClassVar[Ranges] = {}
+    """The settings that are numbers, and within which limits; they are checked whenever they are set."""
     is_elementwise: ClassVar[bool] = True
     """Whether each element changes by its own gradient alone, so that parts of a parameter can be updated apart."""
 
@@ -68,20 +78,18 @@ class Optimizer(Holder):
         max_value: float | None = None,
         groups: Sequence[Group] = (),
     ) -> None:
-        _check_rate(learning_rate)
-        for name, limit in (("max_norm", max_norm), ("max_value", max_value)):
-            if limit is not None and not limit > 0:
-                raise ValueError(f"{name} is a positive number, not {limit!r}")
         self.learning_rate = learning_rate
         self.max_norm, self.max_value = max_norm, max_value
         self.groups = check_groups(type(self), Optimizer, groups)
-        for group in self.groups:
-            _check_rate(group.get("learning_rate", 0.0))
+        self._seen = GroupsSeen(self.groups)
+        self._is_grouped = bool(self.groups)
         self.step = 0
         """The number of updates that have been made."""
         self._places: dict[str, tuple[int, ...]] = {}  # the groups that each parameter is in
+        self._has_placed = False  # whether a strategy has put tensors of its own into groups
         # whose rule updates those in such groups
         self._members: dict[tuple[int, ...], Optimizer | None] = {} if self.groups else {(): self}
+        self.slots = self.choose_slots()
         self._state: dict[str, dict[str, Variable]] = {slot: {} for slot in self.slots}
         self._next: NextScalars | None = None  # the scalars of the next updates, while a compiled function makes them
         self._held: tuple[list[Variable], Hashable] | None = None  # what held returns, until slots or members change
@@ -89,14 +97,25 @@ class Optimizer(Holder):
         self._is_traced = False
         self._made: list[tuple[str, str]] = []  # the slots that a trace has made, and their parameters
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "rule" in vars(cls) and "kernel" not in vars(cls):
+            cls.kernel = ""  # a backend's kernel computes the rule of the class above
+
     if not TYPE_CHECKING:  # a type checker would let any attribute be assigned
 
         def __setattr__(self, name: str, value: Any) -> None:
-            object.__setattr__(self, name, value)
-            if name not in ("learning_rate", "step") and name[0] != "_" and "_made" in self.__dict__:
-                # a setting: members were made with that before, and compiled programs have it as a constant
-                self._members = {} if self.groups else {(): self}
+            if name[0] != "_":
+                value = check_setting(name, value, self.ranges)
+            is_made = "_made" in self.__dict__
+            if name == "groups" and is_made:
+                value = check_groups(type(self), Optimizer, value)
                 self._forget_held()
+            object.__setattr__(self, name, value)
+            if name not in ("groups", "learning_rate", "step") and name[0] != "_" and is_made:
+                # a setting: members were made with that before, and compiled programs have it as a constant
+                self.__dict__["slots"] = self.choose_slots()
+                self._renew_members()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_held": None, "_joined": {}, "_next": None}  # a copy has variables of its own
@@ -107,6 +126,10 @@ class Optimizer(Holder):
         return float(self.learning_rate(self.step)) if callable(self.learning_rate) else float(self.learning_rate)
 
     # what subclasses define
+
+    def choose_slots(self) -> tuple[str, ...]:
+        """Return the slots that are needed with the settings as they are now: where some are not always kept."""
+        return self.slots
 
     def scalars(self, step: int, rate: float) -> tuple[float, ...]:
         """Return the numbers of the rule that change from step to step; ``step`` is counted from 1."""
@@ -226,6 +249,7 @@ class Optimizer(Holder):
         first = next(iter(parameters))
         self.member_of(first, parameters[first])
         self._places[name] = self._places[first]
+        self._has_placed = True
 
     def places_of(self, name: str, parameter: Variable) -> tuple[int, ...]:
         """Return the places in ``groups`` of those that a parameter is in."""
@@ -239,6 +263,8 @@ class Optimizer(Holder):
 
     def _split(self, named: Mapping[str, Variable]) -> list[tuple[tuple[int, ...], Optimizer, Mapping[str, Variable]]]:
         """Return what is updated together: the places of the groups, whose rule does it, and the parameters by name."""
+        if self.groups or self._is_grouped:
+            self._follow_groups()
         if not self.groups:
             return [((), self, named)]
         parts: dict[tuple[int, ...], dict[str, Variable]] = {}
@@ -248,10 +274,40 @@ class Optimizer(Holder):
         found = [(places, self._members[places], part) for places, part in parts.items()]
         return [(places, member, part) for places, member, part in found if member is not None]
 
+    def _follow_groups(self) -> None:
+        """Take over what a program has changed in the groups, as that one is no longer frozen."""
+        before = self._seen
+        if before.is_current(self.groups):
+            return
+        check_groups(type(self), Optimizer, self.groups)
+        now = GroupsSeen(self.groups)
+        if not before.has_same_matches(now):
+            if self._has_placed:
+                raise ValueError(
+                    "a strategy has laid out the parameters by their groups: which parameters a group matches can no "
+                    "longer change"
+                )
+            self._places, self._members = {}, {} if self.groups else {(): self}
+            self._forget_held()
+        elif not before.has_same_settings(now):
+            self._renew_members()
+        self._seen, self._is_grouped = now, bool(self.groups)
+
+    def _renew_members(self) -> None:
+        """Make the optimizers of the groups again, with the settings as they are now."""
+        is_grouped = bool(self.groups)
+        self._members = {places: make_member(self, places) for places in self._members} if is_grouped else {(): self}
+        self._forget_held()
+
     # compiled functions
+
+    def uncounted(self) -> Sequence[Any]:
+        return self._seen.contents
 
     def held(self) -> tuple[list[Variable], Hashable] | None:
         """Return the slots; the key stands for these variables alone, since a program is traced with them."""
+        if self.groups or self._is_grouped:
+            self._follow_groups()
         if self._held is None:
             if not self.step and not self._has_slots():
                 return None  # the first update makes them
@@ -356,9 +412,23 @@ class Optimizer(Holder):
             # those of a compiled step are tensors of one dtype, which may be wider than that of some parameters
             scalars = [ops.cast(x, "float64" if dtype in WIDE else "float32") for x in scalars]
         if dtype not in HALVES:
-            return self.rule(parameter, gradient, state, scalars)
+            return self._check_result(self.rule(parameter, gradient, state, scalars), parameter)
         wide = [ops.cast(x, "float32") for x in (parameter, gradient, *state)]
-        return [ops.cast(x, dtype) for x in self.rule(wide[0], wide[1], wide[2:], scalars)]
+        found = self._check_result(self.rule(wide[0], wide[1], wide[2:], scalars), parameter)
+        return [ops.cast(x, dtype) for x in found]
+
+    def _check_result(self, found: Any, parameter: Tensor) -> list[Tensor]:
+        """Return what :meth:`rule` gave, which may be that of a program's own class."""
+        if not isinstance(found, list | tuple) or len(found) != 1 + len(self.slots):
+            slots = f" and {', '.join(self.slots)}" if self.slots else ""
+            given = f"{len(found)} of them" if isinstance(found, list | tuple) else f"{type(found).__name__}"
+            raise ValueError(f"{type(self).__name__}.rule returns a list of the new parameter{slots}, not {given}")
+        if tuple(found[0].shape) != tuple(parameter.shape):
+            raise ValueError(
+                f"{type(self).__name__}.rule gave a parameter of shape {tuple(found[0].shape)} for one of shape "
+                f"{tuple(parameter.shape)}"
+            )
+        return list(found)
 
     def _clip(self, named: Mapping[str, Variable], gradients: Sequence[Tensor], square: Tensor | None) -> list[Tensor]:
         """Return the gradients within ``max_value``, scaled down together where their norm is over ``max_norm``."""
@@ -427,12 +497,25 @@ class Optimizer(Holder):
         return plain
 
     def given(self) -> dict[str, Any]:
-        """Return the settings that it was made with."""
+        """Return the settings that it was made with; ``TypeError`` where they are no attributes."""
+        found = self._known_settings()
+        unknown = [name for name in inspect.signature(type(self)).parameters if name not in found and name != "groups"]
+        if unknown:
+            raise TypeError(
+                f"{type(self).__name__} takes {', '.join(unknown)}, and has no such attribute, so that no other like "
+                "it can be made: keep each argument in an attribute of its name"
+            )
+        return found
+
+    def _known_settings(self) -> dict[str, Any]:
+        """Return the arguments of the class that are attributes; ``groups`` where there are any."""
         names = inspect.signature(type(self)).parameters
-        return {name: getattr(self, name) for name in names if name != "groups" or self.groups}
+        kept = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return {name: value for name, value in kept.items() if name != "groups" or value}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.given().items())})"
+        settings = ", ".join([f"{name}={value!r}" for name, value in self._known_settings().items()])
+        return f"{type(self).__name__}({settings})"
 
 
 def global_norm(gradients: Sequence[Tensor]) -> Tensor:
@@ -455,10 +538,3 @@ def clip_by_norm(gradients: Sequence[Tensor], max_norm: float, norm: Tensor | No
 
 def _widen(x: Tensor) -> Tensor:
     return ops.cast(x, "float32") if active().dtype_of(x) in HALVES else x
-
-
-def _check_rate(rate: Any) -> None:
-    if callable(rate):
-        return
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not math.isfinite(rate) or rate < 0:
-        raise ValueError(f"a learning rate is a number from 0 up, or a schedule, not {rate!r}")

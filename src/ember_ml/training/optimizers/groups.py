@@ -8,18 +8,33 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ember_ml.nn.modules.containers import Contents
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable
+from ember_ml.training.optimizers.settings import check_setting
 
 if TYPE_CHECKING:
     from ember_ml.training.optimizers.base import Optimizer
 
-__all__ = ["Group", "Match", "check_groups", "find_groups", "find_rate", "layer_wise_groups", "make_member"]
+__all__ = [
+    "Group",
+    "GroupsSeen",
+    "Match",
+    "check_groups",
+    "find_groups",
+    "find_own_rate",
+    "find_rate",
+    "find_unmatched",
+    "layer_wise_groups",
+    "make_member",
+]
 
 Match = str | Module | Callable[[str, Variable], bool] | Sequence[Any]
 """Which parameters: a pattern of whole names, a module, a function of name and parameter, or several of these."""
 Group = Mapping[str, Any]
 _RESERVED = ("match", "optimizer", "learning_rate", "rate_factor", "frozen")
+_RATES = ("learning_rate", "rate_factor")
+"""Settings that are read at each update; all others make the members."""
 _SHARED = ("groups", "max_norm", "max_value")
 
 
@@ -47,7 +62,8 @@ def _check_group(owner: type[Optimizer], kind: type[Optimizer], group: Any, plac
     _check_match(group["match"], place)
     if not isinstance(group.get("optimizer"), kind | None):
         raise TypeError(f"the optimizer of {place} is an optimizer, such as SGD(0.1), not {group['optimizer']!r:.80}")
-    settings = inspect.signature(type(group["optimizer"]) if "optimizer" in group else owner).parameters
+    source = type(group["optimizer"]) if "optimizer" in group else owner
+    settings = inspect.signature(source).parameters
     unknown = [name for name in group if name not in _RESERVED and (name not in settings or name in _SHARED)]
     if unknown:
         known = [*_RESERVED, *(name for name in settings if name not in (*_RESERVED, *_SHARED))]
@@ -56,7 +72,16 @@ def _check_group(owner: type[Optimizer], kind: type[Optimizer], group: Any, plac
     factor = group.get("rate_factor", 1.0)
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 <= factor < math.inf:
         raise ValueError(f"the rate_factor of {place} is a number from 0 up, not {factor!r}")
-    return dict(group)
+    if type(group.get("frozen", False)) is not bool:
+        raise TypeError(f"frozen of {place} is True or False, not {group['frozen']!r:.80}")
+    if "optimizer" in group:
+        shared = [name for name in _SHARED if getattr(group["optimizer"], name, None)]
+        if shared:
+            raise ValueError(
+                f"the optimizer of {place} has {shared[0]}, which only the optimizer that has the groups can have, for "
+                "all gradients together"
+            )
+    return {name: check_setting(name, value, source.ranges, f" of {place}") for name, value in group.items()}
 
 
 def _check_match(match: Any, place: str) -> None:
@@ -75,6 +100,37 @@ def _check_match(match: Any, place: str) -> None:
 def find_groups(groups: Sequence[Group], name: str, parameter: Variable) -> tuple[int, ...]:
     """Return the places of the groups that a parameter is in."""
     return tuple([place for place, group in enumerate(groups) if _is_match(group["match"], name, parameter)])
+
+
+def find_unmatched(groups: Sequence[Group], named: Mapping[str, Variable]) -> list[int]:
+    """Return the places of the groups that none of these parameters is in, as by a misspelt pattern."""
+    matched = {place for name, parameter in named.items() for place in find_groups(groups, name, parameter)}
+    return [place for place in range(len(groups)) if place not in matched]
+
+
+class GroupsSeen:
+    """What groups were when they were looked at: a program may change their settings from one update to the next."""
+
+    __slots__ = ("_matches", "_settings", "contents")
+
+    contents: list[Contents]
+
+    def __init__(self, groups: list[dict[str, Any]]) -> None:
+        self.contents = Contents.of_all([groups])
+        self._matches = [group["match"] for group in groups]
+        self._settings = [{name: x for name, x in group.items() if name not in _RATES} for group in groups]
+
+    def is_current(self, groups: list[dict[str, Any]]) -> bool:
+        """Return whether ``groups`` are those, and none has changed since."""
+        return self.contents[0].container is groups and all(map(Contents.is_current, self.contents))
+
+    def has_same_matches(self, other: GroupsSeen) -> bool:
+        """Return whether each parameter is in the same groups."""
+        return self._matches == other._matches
+
+    def has_same_settings(self, other: GroupsSeen) -> bool:
+        """Return whether only rates differ, which are read at each update."""
+        return self._settings == other._settings
 
 
 def _is_match(match: Any, name: str, parameter: Variable) -> bool:
@@ -109,15 +165,20 @@ def make_member(owner: Optimizer, places: tuple[int, ...]) -> Optimizer | None:
     return type(source)(**given)
 
 
+def find_own_rate(group: Group) -> Any:
+    """Return the learning rate of a group, or else that of its optimizer; None where it has that of all."""
+    own = group["optimizer"].learning_rate if "optimizer" in group else None
+    return group.get("learning_rate", own)
+
+
 def find_rate(owner: Optimizer, places: tuple[int, ...], step: int) -> float:
     """Return the learning rate of the parameters in the groups at ``places``, for the update after ``step`` updates."""
     rate: Any = owner.learning_rate
     factor = 1.0
     for place in places:
         group = owner.groups[place]
-        if "optimizer" in group:
-            rate = group["optimizer"].learning_rate
-        rate = group.get("learning_rate", rate)
+        own = find_own_rate(group)
+        rate = rate if own is None else own
         factor *= group.get("rate_factor", 1.0)
     value: Any = rate(step) if callable(rate) else rate
     return float(value) * factor

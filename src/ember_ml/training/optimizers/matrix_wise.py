@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.training.optimizers.adaptive import AdamW
 from ember_ml.training.optimizers.base import Optimizer, Rate
 from ember_ml.training.optimizers.groups import Group
+from ember_ml.training.optimizers.settings import FROM_ZERO, SHARE, Ranges
 from ember_ml.typing import Tensor
 
 __all__ = ["Adafactor", "Muon"]
@@ -41,6 +42,9 @@ class Adafactor(Optimizer):
 
     slots: tuple[str, ...] = ("rows", "columns", "second")
     is_elementwise = False
+    ranges: ClassVar[Ranges] = dict.fromkeys(
+        ("decay_power", "epsilon", "smallest", "threshold", "weight_decay"), FROM_ZERO
+    )
 
     def __init__(
         self,
@@ -122,6 +126,7 @@ class Muon(Optimizer):
 
     slots: tuple[str, ...] = ("first", "second")
     is_elementwise = False
+    ranges: ClassVar[Ranges] = {"momentum": SHARE, "weight_decay": FROM_ZERO, "other_rate": FROM_ZERO}
 
     def __init__(
         self,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.training.optimizers.base import Optimizer, Rate
 from ember_ml.training.optimizers.groups import Group
+from ember_ml.training.optimizers.settings import FROM_ZERO, SHARE, Ranges
 from ember_ml.typing import Tensor
 
 __all__ = ["SGD", "Lion"]
@@ -37,10 +38,10 @@ class SGD(Optimizer):
 
     momentum: float
     nesterov: bool
-    slots: tuple[str, ...]
     weight_decay: float
 
     kernel = "sgd"
+    ranges: ClassVar[Ranges] = {"momentum": FROM_ZERO, "weight_decay": FROM_ZERO}
 
     def __init__(
         self,
@@ -52,11 +53,13 @@ class SGD(Optimizer):
         max_value: float | None = None,
         groups: Sequence[Group] = (),
     ) -> None:
-        self.slots = ("velocity",) if momentum else ()  # plain gradient descent has no state
+        self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
         super().__init__(learning_rate, max_norm, max_value, groups)
         if nesterov and not momentum:
             raise ValueError("nesterov needs a momentum")
-        self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
+
+    def choose_slots(self) -> tuple[str, ...]:
+        return ("velocity",) if self.momentum else ()  # plain gradient descent has no state
 
     def settings(self, scalars: Sequence[Any]) -> dict[str, Any]:
         return {
@@ -100,6 +103,7 @@ class Lion(Optimizer):
 
     slots: tuple[str, ...] = ("mean",)
     kernel = "lion"
+    ranges: ClassVar[Ranges] = {"beta1": SHARE, "beta2": SHARE, "weight_decay": FROM_ZERO}
 
     def __init__(
         self,
