@@ -11,7 +11,7 @@ from ember_ml.backend.host_arrays import as_host
 from ember_ml.backend.random.generator import streaming
 from ember_ml.backend.selection import is_active, load, use_backend
 from ember_ml.training.sample_streams import SampleStream
-from ember_ml.training.sample_trees import map_arrays
+from ember_ml.training.sample_trees import is_text, map_arrays
 
 __all__ = ["BatchMaker", "BatchTask", "compute_on_host"]
 
@@ -61,11 +61,7 @@ def compute_on_host() -> AbstractContextManager[None]:
 
 
 def _as_host(x: Any) -> Any:
-    return x if _is_text(x) else as_host(x)
-
-
-def _is_text(x: Any) -> bool:
-    return x is None or isinstance(x, str | bytes) or (type(x) is list and bool(x) and _is_text(x[0]))
+    return x if is_text(x) else as_host(x)
 
 
 def _drop_rows(x: Any) -> Any:

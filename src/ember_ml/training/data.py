@@ -103,10 +103,17 @@ class DataLoader:
             )
         self._sampler, self._workers = sampler, workers
         self._pool: WorkerPool | None = None
+        self._lent: list[WorkerPool] = []  # those of loops that are under way
         self._shuffle, self._prefetch, self._seed = bool(shuffle), prefetch, seed
         self._rank, self._ranks = 0, 1
         self._check: Callable[[str], None] | None = None
         self._epoch = self._batch = self._resumed = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {
+            "_pool": None,
+            "_lent": [],
+        }  # no two loaders share workers, nor do they go to another process
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch; ``TypeError`` for an iterable that does not tell its length."""
@@ -155,10 +162,12 @@ class DataLoader:
         pool, self._pool = self._pool, None  # a second loop beside this one has workers of its own
         if pool is None or pool.is_closed:
             pool = WorkerPool(source.maker, self._workers)
+        self._lent.append(pool)
         try:
             yield from pool.make(tasks, first)
         finally:
             tasks.close()
+            self._lent.remove(pool)
             if self._pool is None:
                 self._pool = pool
             else:
@@ -182,15 +191,16 @@ class DataLoader:
         return ops.to_numpy(ops.random_permutation(self._source.length, seed=generator))
 
     def close(self) -> None:
-        """End the worker processes, if there are any; the next loop starts new ones.
+        """End the worker processes, if there are any; the next loop starts new ones, and one under way cannot go on.
 
         >>> from ember_ml.training import DataLoader
         >>> loader = DataLoader([1.0, 2.0])
         >>> loader.close()
         """
-        if self._pool is not None:
-            self._pool.close()
-            self._pool = None
+        for pool in (self._pool, *self._lent):
+            if pool is not None:
+                pool.close()
+        self._pool = None
 
     def state(self) -> dict[str, int | None]:
         """Return where the loader stands, after the last batch that it gave: plain data for :meth:`restore`.
@@ -246,5 +256,5 @@ class DataLoader:
         if not 0 <= operator.index(rank) < operator.index(world_size):
             raise ValueError(f"rank is a number from 0 to world_size - 1, not {rank} of {world_size}")
         part = copy.copy(self)
-        part._rank, part._ranks, part._check, part._pool = rank, world_size, check, None
+        part._rank, part._ranks, part._check = rank, world_size, check
         return part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["map_arrays", "merge_samples"]
+__all__ = ["is_text", "map_arrays", "merge_samples"]
 
 
 def map_arrays(function: Callable[[Any], Any], batch: Any) -> Any:
@@ -24,7 +24,21 @@ def map_arrays(function: Callable[[Any], Any], batch: Any) -> Any:
 
 
 def _is_part(value: Any) -> bool:
-    return isinstance(value, Mapping) or hasattr(value, "shape")
+    return isinstance(value, Mapping) or (hasattr(value, "shape") and not is_text(value))
+
+
+def is_text(value: Any) -> bool:
+    """Whether the value is text, bytes or None, which are in no tensor, or a list of such.
+
+    Texts of NumPy are among them, although they have a shape and a dtype.
+
+    >>> from ember_ml.training.sample_trees import is_text
+    >>> [is_text(value) for value in ("a", [[], ["a"]], [[], [1]], [])]
+    [True, True, False, False]
+    """
+    if type(value) is list:  # empty lists in it tell nothing
+        return is_text(next((item for item in value if type(item) is not list or item), 0))
+    return value is None or isinstance(value, str | bytes)
 
 
 def merge_samples(samples: list[Any], join: Callable[..., Any], key: Any = None) -> Any:

@@ -27,7 +27,7 @@ def make_source(
     samples of an epoch, where a sampler decides it.
     """
     size = 32 if batch_size is None else batch_size
-    if isinstance(data, tuple | dict) or hasattr(data, "shape") or is_table(data):
+    if isinstance(data, tuple | dict) or _is_array(data) or is_table(data):
         rows = Rows(data, size, drop_last, length)
         if not by_samples:
             return rows
@@ -57,3 +57,8 @@ def _is_map_style(data: Any, batch_size: int | None) -> bool:
     if isinstance(data, str | bytes | Mapping) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
         return False
     return batch_size is not None or not isinstance(data, Iterable)
+
+
+def _is_array(data: Any) -> bool:
+    # a ``Dataset`` of Hugging Face has a shape as well: its numbers of rows and columns
+    return hasattr(data, "shape") and hasattr(data, "dtype")
