@@ -437,7 +437,7 @@ def test_samples_that_do_not_fit_together() -> None:
         _epoch(DataLoader(data.Held([{"ids": [1, 2]}, {"ids": [3]}]), batch_size=2))
     assert "at 'ids'; give the loader collate=collation.Pad()" in caught.value.__notes__[0]
     with pytest.raises(IndexError):
-        _epoch(DataLoader([1, 2], sampler=samplers.LengthSampler([1, 1, 1]), collate=collation.stack))
+        _epoch(DataLoader([1, 2], sampler=data.Backwards(3), collate=collation.stack))
 
 
 # nothing is left behind

@@ -48,6 +48,19 @@ class Drawing:
         return ops.random_uniform((2,)), index
 
 
+class Backwards:
+    """A sampler of so many samples, the last one first."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def order(self, generator: ops.Generator, batch_size: int) -> list[int]:
+        return [*range(self.count - 1, -1, -1)]
+
+
 def add_noise(sample: Any) -> Any:
     return ops.add(sample, ops.random_normal(()))
 

@@ -94,4 +94,8 @@ class Pad:
         if not (getattr(values[0], "shape", ()) or isinstance(values[0], list)):
             return stack_rows(values)
         value = self.value.get(key, 0) if isinstance(self.value, Mapping) else self.value
-        return pad_rows(values, value, self.multiple_of)
+        try:
+            return pad_rows(values, value, self.multiple_of)
+        except (TypeError, ValueError) as error:
+            error.add_note(f"while the samples of a batch were padded{_place(key)}")
+            raise

@@ -94,8 +94,7 @@ class DataLoader:
         if shuffle and sampler is not None:
             raise ValueError("shuffle and sampler both decide the order: give one of them")
         by_samples = transform is not None or collate is not None or workers > 0
-        length = None if sampler is None else len(sampler)
-        self._source = make_source(data, batch_size, drop_last, transform, collate, by_samples, length)
+        self._source = make_source(data, batch_size, drop_last, transform, collate, by_samples, sampler)
         if shuffle and self._source.length is None:
             raise ValueError(
                 "only arrays and datasets with indices can be shuffled: let the iterable itself give its items in "
