@@ -84,7 +84,8 @@ class DataLoader:
         sampler: Sampler | None = None,
         workers: int = 0,
     ) -> None:
-        if batch_size is not None and operator.index(batch_size) < 1:
+        batch_size = None if batch_size is None else operator.index(batch_size)  # plain numbers, for the state
+        if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size is at least 1, not {batch_size}")
         if operator.index(prefetch) < 0:
             raise ValueError(f"prefetch is a number of batches, not {prefetch}")
@@ -103,7 +104,7 @@ class DataLoader:
         self._sampler, self._workers = sampler, workers
         self._pool: WorkerPool | None = None
         self._lent: list[WorkerPool] = []  # those of loops that are under way
-        self._shuffle, self._prefetch, self._seed = bool(shuffle), prefetch, seed
+        self._shuffle, self._prefetch, self._seed = bool(shuffle), prefetch, operator.index(seed)
         self._rank, self._ranks = 0, 1
         self._check: Callable[[str], None] | None = None
         self._epoch = self._batch = self._resumed = 0
