@@ -12,6 +12,7 @@ from ember_ml import ops
 from ember_ml.backend import installed_backends
 from ember_ml.nn.tensor import EmberTensor
 from tests.reference import close_enough
+from tests.reference.matrices import numpy
 
 
 def _network(parameters: dict[str, Any], x: Any, rate: float = 0.0) -> Any:
@@ -81,6 +82,16 @@ def test_portable_tensors_containers_and_constants_pass_through(backend: str) ->
 
 
 @pytest.mark.long_with("torch")  # a compilation takes seconds
+def test_numbers_of_numpy_are_constants(backend: str) -> None:
+    x = ops.asarray([1.0, 2.0])
+    for function in (ops.multiply, lambda x, k: ops.add(k, ops.sum(x))):
+        for dtype in ("float32", "float16", "int64", "bool"):
+            number = numpy.ones((), dtype)[()]
+            got, want = ember_ml.compile(function)(x, number), function(x, number)
+            assert _same(got, want)
+            assert ops.dtype(got) == ops.dtype(want)
+
+
 def test_native_tensors_in_containers_are_told_apart(backend: str) -> None:
     compiled = ember_ml.compile(lambda parts, scale: [len(parts), scale is None, sum(map(_first, _parts_of(parts)))])
     one, two = ops.array([1.0, 0.0]), ops.array([2.0, 0.0])

@@ -143,6 +143,57 @@ def test_mixtures_are_of_two_samples(backend: str) -> None:
     assert distance(target @ numpy.arange(4.0), cut.mean(axis=(1, 2, 3))) < 1e-5
 
 
+def test_whole_numbers_are_mixed_like_floats(backend: str) -> None:
+    images, classes = [[[[0]]], [[[200]]], [[[100]]]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    for make in (lambda: nn.MixUp(1.0), lambda: nn.MixUp(0.4), nn.CutMix):
+        for dtype in ("uint8", "int32"):
+            whole = _run(make, ops.cast(images, dtype), ops.cast(classes, dtype))
+            mixed = _run(make, ops.cast(images, "float32"), ops.cast(classes, "float32"))
+            for found, want in zip(whole, mixed, strict=True):
+                assert distance(found, want) < 1e-6
+            assert whole[1].dtype == "float32"
+    assert 0 < whole[1].max() <= 1
+
+
+@pytest.mark.parametrize("name", MIXERS)
+def test_targets_of_other_samples(backend: str, name: str) -> None:
+    for layer in (MIXERS[name](), MIXERS[name]().eval()):
+        with pytest.raises(ValueError, match="one target each"):
+            layer(_images(), ops.eye(5))
+
+
+def test_compiled_colours_are_those_of_eager_code(backend: str) -> None:
+    x = abs(random((4, 32, 32, 3), "float32")) % 1.0
+    layer = nn.ColorJitter(0.3, 0.3, 0.3, 0.1)
+    compiled = ember_ml.compile(layer)
+    for seed in range(3):
+        ops.seed(seed)
+        found = ops.to_numpy(compiled(ops.asarray(x)))
+        ops.seed(seed)
+        assert distance(found, ops.to_numpy(layer(ops.asarray(x)))) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        *((lambda make=make: make(data_format="NHWC"), "not 'NHWC'") for make in (*LAYERS.values(), nn.CutMix)),
+        (lambda: nn.RandomRotation(9.0, fill_mode="edge"), "fill_mode must be one of"),
+        (lambda: nn.RandomRotation(9.0, interpolation="bicubic"), "interpolation of RandomRotation"),
+        (lambda: nn.RandomResizedCrop(3, interpolation="nearest"), "interpolation of RandomResizedCrop"),
+    ],
+)
+def test_settings_that_mean_nothing(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_what_stands_in_erased_areas_of_whole_numbers(backend: str) -> None:
+    for value, want in ((300.0, 255), (0.6, 1), (-1.0, 0)):
+        x = ops.cast(ops.full((1, 4, 4, 1), 7), "uint8")
+        found = nn.RandomErasing(1.0, (1.0, 1.0), (1.0, 1.0), fill_value=value)(x)
+        assert ops.to_numpy(found).tolist() == ops.to_numpy(ops.full_like(x, want)).tolist()
+
+
 def test_whole_numbers_of_colours(backend: str) -> None:
     x = ops.cast(ops.asarray(_images() * 255), "uint8")
     ops.seed(2)

@@ -283,7 +283,34 @@ def test_tokens_that_the_dtype_of_the_prompt_cannot_hold(backend: str, narrow: s
     assert ops.to_numpy(found).tolist() == [1, 2, last, last]
 
 
+def test_every_kind_of_seed_gives_one_text(backend: str) -> None:
+    model = Fixed([[0.0] * 50] * 50)
+    want = ops.to_numpy(nn.generate(model, [0], 12, seed=3)).tolist()
+    assert len({*want}) > 6
+    for seed in (ops.to_numpy([3])[0], ops.asarray(3), ops.random.Generator(3)):
+        assert ops.to_numpy(nn.generate(model, [0], 12, seed=seed)).tolist() == want
+
+
+class Wrong(Fixed):
+    """A model that returns what the function makes of its logits."""
+
+    def __init__(self, make: Any) -> None:
+        super().__init__([[0.0, 1.0]] * 2)
+        self.make = make
+
+    def forward(self, tokens: Any, state: int) -> Any:
+        return self.make(ops.take(self.table, tokens, 0))
+
+
+@pytest.mark.parametrize("make", [lambda x: x, lambda x: (x[:, -1], 0), lambda x: (x, 0, 0)])
+def test_models_that_return_something_else(backend: str, make: Any) -> None:
+    with pytest.raises(TypeError, match=r"Wrong cannot generate.*no pair of logits"):
+        nn.generate(Wrong(make), [1, 0], 1)
+
+
 def test_what_cannot_generate_is_told(backend: str) -> None:
+    with pytest.raises(ValueError, match="count is a number of tokens"):
+        nn.generate(Fixed([[0.0, 1.0]] * 2), [1], -1)
     with pytest.raises(TypeError, match="Linear cannot generate: it has no initial_state"):
         nn.generate(nn.Linear(3, 3), [1], 1)
     model = Fixed([[0.0, 1.0]] * 2)

@@ -168,6 +168,20 @@ def test_volumes_have_patches_too(backend: str) -> None:
     assert ops.to_numpy(patches)[0, 0, 1].tolist() == [2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23]
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_batches_of_no_image(backend: str, name: str) -> None:
+    some, none = (CALLS[name](ops.asarray(_picture()[:count])) for count in (2, 0))
+    assert ops.shape(none) == (0, *ops.shape(some)[1:])
+    assert ops.dtype(none) == ops.dtype(some)
+
+
+def test_numbers_of_numpy_blur(backend: str) -> None:
+    x = _picture()
+    want = ops.to_numpy(ops.gaussian_blur(x, 3, 0.5))
+    for sigma in (numpy.asarray(0.5), numpy.asarray(0.5)[()], numpy.asarray([0.5, 0.5]), ops.asarray(0.5)):
+        assert distance(ops.to_numpy(ops.gaussian_blur(x, 3, sigma)), want) < 1e-6
+
+
 def test_scaled_down_signals_keep_their_tone(backend: str) -> None:
     rate, hertz = 400, 5.0
     x = ops.sin(ops.multiply(ops.arange(float(rate)), 2 * math.pi * hertz / rate))

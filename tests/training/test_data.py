@@ -430,3 +430,10 @@ def test_ranks_are_checked() -> None:
             _shuffled().shard(rank, ranks)
     few = DataLoader(ops.arange(2), batch_size=2)
     assert [math.prod(ops.shape(next(iter(few.shard(rank, 3))))) for rank in range(3)] == [0, 1, 1]
+
+
+def test_numbers_of_numpy_leave_a_plain_state(backend: str) -> None:
+    two, seven = ops.to_numpy(ops.asarray([2, 7]))
+    loader = DataLoader(ops.arange(6), batch_size=two, shuffle=True, seed=seven)
+    state = json.loads(json.dumps(loader.state()))
+    assert state == DataLoader(ops.arange(6), batch_size=2, shuffle=True, seed=7).state()

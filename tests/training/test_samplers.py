@@ -101,6 +101,23 @@ def test_a_sampler_of_ones_own_with_ranks_and_positions(backend: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "sampler",
+    [
+        samplers.WeightedSampler([1.0] * 3),
+        samplers.StratifiedSampler([0, 1, 0]),
+        samplers.LengthSampler([1, 2, 3]),
+        samplers.BlockSampler([1, 2]),
+    ],
+)
+def test_samplers_of_other_data(sampler: Any) -> None:
+    for settings in ({}, {"collate": collation.stack}):
+        for data in ([1.0] * 4, ops.ones(2), (ops.ones((5, 2)), ops.ones(5))):
+            with pytest.raises(ValueError, match="made for 3 samples, and the data have"):
+                DataLoader(data, 2, sampler=sampler, **settings)
+        assert len(DataLoader(ops.ones(3), 2, sampler=sampler, **settings)) == 2
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: samplers.WeightedSampler([1.0, -1.0]), "at least 0"),
@@ -132,5 +149,11 @@ def test_padding(backend: str) -> None:
     rows = [ops.ones((2, 3)), ops.ones((1, 3))]
     (padded,) = DataLoader(rows, collate=collation.Pad(0.5))
     assert ops.to_numpy(padded).tolist() == [[[1.0] * 3] * 2, [[1.0] * 3, [0.5] * 3]]
+    for value, dtype in ((300, "uint8"), (-1, "uint8"), (0.5, "int32"), (float("nan"), "int64"), (-100, "bool")):
+        rows = [{"x": ops.zeros(size, dtype=dtype)} for size in (1, 2)]
+        with pytest.raises(ValueError, match=f"is no number of {dtype}") as caught:
+            collation.Pad(value)(rows)
+        assert "at 'x'" in caught.value.__notes__[0]
+        assert collation.Pad(1)(rows)["x"].tolist() == [[0, 1], [0, 0]]
     with pytest.raises(ValueError, match="others must agree"):
         collation.Pad()([ops.ones((2, 3)), ops.ones((2, 2))])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -195,6 +197,116 @@ def test_batches_of_growing_size() -> None:
     loader.close()
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_datasets_with_a_shape_and_lists_of_texts(backend: str, workers: int) -> None:
+    loader = DataLoader(data.Table(), batch_size=3, workers=workers)
+    assert _epoch(loader) == [
+        {"ids": [[0, 0], [1, 1], [2, 2]], "words": [[], ["w"], ["w", "w"]]},
+        {"ids": [[3, 3], [4, 4]], "words": [["w"] * 3, ["w"] * 4]},
+    ]
+    loader.close()
+    padded = DataLoader(data.Table(), batch_size=5, collate=collation.Pad())
+    assert _epoch(padded)[0]["words"] == [["w"] * n for n in range(5)]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_texts_of_numpy(backend: str, workers: int) -> None:
+    with ember_ml.use_backend("numpy"):
+        letters = type(ops.to_numpy(ops.zeros(0)))((2,), "<U1")
+    letters[:] = ["a", "b"]
+    samples = [{"text": text, "alone": (text, 1)} for text in letters]
+    loader = DataLoader(data.Held(samples), batch_size=2, workers=workers)
+    (batch,) = _epoch(loader)
+    assert batch == {"text": ["a", "b"], "alone": (["a", "b"], [1, 1])}
+    loader.close()
+
+
+def test_some_samples_without_a_value() -> None:
+    for values in ([None, 1, 2], [1, None, 2], [[1], None, [2]], [None, [1], [2]]):
+        for collate in (collation.stack, collation.Pad()):
+            with pytest.raises(TypeError, match="some samples of the batch have a text or None at 'x'"):
+                _epoch(DataLoader([{"x": value} for value in values], collate=collate))
+    assert _epoch(DataLoader([None, "a"], collate=collation.stack)) == [[None, "a"]]
+
+
+def test_copies_of_a_loader_have_workers_of_their_own() -> None:
+    loader = DataLoader([1.0, 2.0], batch_size=1, transform=data.report_process, workers=1)
+    processes = {process for _, (process,) in _epoch(loader)}
+    for again in (copy.copy(loader), copy.deepcopy(loader), pickle.loads(pickle.dumps(loader))):
+        assert [x for x, _ in _epoch(again)] == [[1.0], [2.0]]
+        processes |= {process for _, (process,) in _epoch(again)}
+        again.close()
+    assert len(processes) == 4
+    loader.close()
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_closing_a_loader_within_a_loop(prefetch: int) -> None:
+    loader = DataLoader([*range(20)], batch_size=1, transform=data.double, workers=2, prefetch=prefetch)
+    batches = iter(loader)
+    next(batches)
+    loader.close()
+    assert not _workers()
+    with pytest.raises(RuntimeError, match="the loader was closed"):
+        list(batches)
+    assert len(_epoch(loader)) == 20
+    loader.close()
+
+
+def test_workers_end_with_their_loader_without_a_collection() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        for prefetch in (0, 2):
+            loader = DataLoader([*range(3)], batch_size=1, transform=data.double, workers=1, prefetch=prefetch)
+            assert len(_epoch(loader)) == 3
+            del loader
+            assert not _workers()
+            loader = DataLoader(data.give_and_fail, 1, transform=data.double, workers=1, prefetch=prefetch)
+            with pytest.raises(ValueError, match="no more"):
+                _epoch(loader)
+            del loader
+            assert not _workers()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_forks_of_a_program_do_not_share_its_workers(tmp_path: Path) -> None:
+    script = tmp_path / "forking.py"
+    script.write_text(
+        "import os\n"
+        "from ember_ml import ops\n"
+        "from ember_ml.training import DataLoader\n"
+        "from tests.training.worker_data import double\n"
+        'if __name__ == "__main__":\n'
+        "    loader = DataLoader([*range(40)], batch_size=1, transform=double, workers=1)\n"
+        "    expected = [2 * n for n in range(40)]\n"
+        "    begun = iter(loader)\n"
+        "    next(begun)\n"
+        "    list(loader)\n"
+        "    process = os.fork()\n"
+        "    found = [int(ops.item(batch[0])) for batch in loader]\n"
+        "    assert found == expected, found\n"
+        "    if not process:\n"
+        "        try:\n"
+        "            next(begun)\n"
+        "        except RuntimeError as error:\n"
+        "            os._exit(7 if 'forked' in str(error) else 1)\n"
+        "        os._exit(2)\n"
+        "    _, status = os.waitpid(process, 0)\n"
+        "    assert len(list(begun)) == 39\n"
+        "    loader.close()\n"
+        "    print('status', os.waitstatus_to_exitcode(status))\n"
+    )
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": f"{root}:{root / 'src'}", "EMBER_ML_BACKEND": "numpy"}
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env=environment, check=False, timeout=100
+    )
+    assert done.stdout == "status 7\n", done.stderr
+
+
 # what goes wrong
 
 
@@ -222,6 +334,13 @@ def test_exceptions_and_batches_that_cannot_be_pickled() -> None:
         _epoch(DataLoader([1, 2], transform=lambda sample: sample, workers=1))
     with pytest.raises(TypeError, match="generator"):
         _epoch(DataLoader([1, 2], collate=data.give_generators, workers=1))
+    for transform, message in (
+        (data.refuse_with_an_odd_error, "OddError: odd"),
+        (data.refuse_with_an_error_of_the_worker, "Lost: it is lost"),
+    ):
+        with pytest.raises(RuntimeError, match=message) as caught:
+            _epoch(DataLoader([1, 2], transform=transform, workers=1))
+        assert transform.__name__ in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize(
@@ -318,7 +437,7 @@ def test_samples_that_do_not_fit_together() -> None:
         _epoch(DataLoader(data.Held([{"ids": [1, 2]}, {"ids": [3]}]), batch_size=2))
     assert "at 'ids'; give the loader collate=collation.Pad()" in caught.value.__notes__[0]
     with pytest.raises(IndexError):
-        _epoch(DataLoader([1, 2], sampler=samplers.LengthSampler([1, 1, 1]), collate=collation.stack))
+        _epoch(DataLoader([1, 2], sampler=data.Backwards(3), collate=collation.stack))
 
 
 # nothing is left behind

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import types
+from collections.abc import Iterator
 from typing import Any
 
 from ember_ml import ops
@@ -43,6 +46,19 @@ class Drawing:
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         return ops.random_uniform((2,)), index
+
+
+class Backwards:
+    """A sampler of so many samples, the last one first."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def order(self, generator: ops.Generator, batch_size: int) -> list[int]:
+        return [*range(self.count - 1, -1, -1)]
 
 
 def add_noise(sample: Any) -> Any:
@@ -111,3 +127,42 @@ def write_into(sample: Any) -> Any:
 def decode_tar(sample: dict[str, Any]) -> tuple[int, str]:
     """Return the class of a sample of tar files, and its key."""
     return int(sample["cls"]), sample["__key__"]
+
+
+class Table:
+    """A dataset with a shape, the numbers of its rows and columns, as Hugging Face's have one."""
+
+    shape = (5, 2)
+
+    def __len__(self) -> int:
+        return 5
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(5))
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {"ids": [index, index], "words": ["w"] * index}
+
+
+class OddError(Exception):
+    """An error that becomes something else on its way."""
+
+    def __reduce__(self) -> Any:
+        return str, ("no exception",)
+
+
+def give_and_fail() -> Iterator[Any]:
+    yield 1
+    raise ValueError("no more")
+
+
+def refuse_with_an_odd_error(sample: Any) -> Any:
+    raise OddError("odd")
+
+
+def refuse_with_an_error_of_the_worker(sample: Any) -> Any:
+    """Raise an error whose class is in a file that only the worker finds."""
+    module = types.ModuleType("found_by_the_worker")
+    exec("class Lost(Exception): pass", module.__dict__)
+    sys.modules[module.__name__] = module
+    raise module.Lost("it is lost")

@@ -52,7 +52,19 @@ def pad_rows(values: Sequence[Any], value: float, multiple_of: int) -> np.ndarra
     found = [find_dtype(x.dtype) for x in rows if x.size] or [find_dtype(rows[0].dtype)]  # [] has no dtype of its own
     dtype = host_dtypes[promote([dtype for dtype in found if dtype is not None], set())]
     length = -(-max(map(len, rows)) // multiple_of) * multiple_of
-    padded = np.full((len(rows), length, *inner.pop()), cast_host(np.asarray(value), dtype), dtype)
+    filling = _filling(value, dtype)
+    padded = np.full((len(rows), length, *inner.pop()), filling, dtype)
     for target, x in zip(padded, rows, strict=True):
         target[: len(x)] = x
     return padded
+
+
+def _filling(value: float, dtype: np.dtype) -> np.ndarray:
+    """Return the value in ``dtype``; raise where an integer or a bool would become another number."""
+    found = cast_host(np.asarray(value), dtype)
+    if dtype.kind in "biu" and found != value:
+        raise ValueError(
+            f"{value} is no number of {dtype}, with which sequences of it could be filled up; give Pad a value for "
+            "each key, or another dtype to the sequences"
+        )
+    return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
@@ -19,7 +20,8 @@ class ParquetRows:
 
     Row groups are read when a row of them is asked for, and the last few are kept; so rows in order, or in that of
     ``samplers.BlockSampler(rows.block_lengths)``, are read fast, and a full shuffle is slow. Each worker reads for
-    itself. Columns of numbers without nulls give NumPy numbers, lists of numbers arrays, all others Python values.
+    itself. Columns of numbers, bools and times without nulls give NumPy numbers, those of lists of such without nulls
+    arrays, all others Python values.
 
     Args:
         paths: The files, in order; they have the same columns.
@@ -37,6 +39,11 @@ class ParquetRows:
     def __init__(self, paths: Iterable[str | os.PathLike[str]], columns: Sequence[str] | None = None) -> None:
         if isinstance(paths, str | os.PathLike):
             raise TypeError(f"files are a list of paths, not the one path {os.fspath(paths)!r}")
+        if isinstance(columns, str):
+            raise TypeError(f"columns are a list of names, not the one name {columns!r}")
+        chosen = None if columns is None else list(columns)
+        if chosen is not None and not chosen:
+            raise ValueError("there is no column to read")
         self._paths = [os.fspath(path) for path in paths]
         if not self._paths:
             raise ValueError("there are no Parquet files")
@@ -44,15 +51,16 @@ class ParquetRows:
         self.block_lengths = []
         parquet = _import_parquet()
         for path in self._paths:
-            with parquet.ParquetFile(path) as file:
+            with _named(path), parquet.ParquetFile(path) as file:
                 names = file.schema_arrow.names
-                self._columns = names if columns is None and path is self._paths[0] else columns or self._columns
-                missing = [name for name in self._columns if name not in names]
+                chosen = names if chosen is None else chosen
+                missing = [name for name in chosen if name not in names]
                 if missing:
                     raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(names)}")
                 for group in range(file.num_row_groups):
                     self._groups.append((path, group))
                     self.block_lengths.append(file.metadata.row_group(group).num_rows)
+        self._columns: list[str] = chosen or []
         self._ends = list(accumulate(self.block_lengths))
         self._kept: OrderedDict[int, dict[str, Any]] = OrderedDict()
 
@@ -75,8 +83,8 @@ class ParquetRows:
 
     def _read(self, block: int) -> dict[str, Any]:
         path, group = self._groups[block]
-        with _import_parquet().ParquetFile(path) as file:
-            table = file.read_row_group(group, columns=list(self._columns), use_threads=False)
+        with _named(path), _import_parquet().ParquetFile(path) as file:
+            table = file.read_row_group(group, columns=self._columns, use_threads=False)
         return {name: _values_of(table.column(name)) for name in self._columns}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,7 +93,28 @@ class ParquetRows:
 
 def _values_of(column: Any) -> Any:
     """Return the values of a column: an array, or a list of Python values."""
-    return column.to_pylist() if column.null_count else column.to_numpy()
+    kind, inner = column.type, column
+    types = _import_types()
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        kind, inner = kind.value_type, column.combine_chunks().flatten()
+    is_plain = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_temporal(kind)
+    return column.to_numpy() if is_plain and not column.null_count and not inner.null_count else column.to_pylist()
+
+
+@contextmanager
+def _named(path: str) -> Generator[None, None, None]:
+    """A block whose errors name the file that is read."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        error.add_note(f"while {path} was read")
+        raise
+
+
+def _import_types() -> Any:
+    from pyarrow import types
+
+    return types
 
 
 def _import_parquet() -> Any:

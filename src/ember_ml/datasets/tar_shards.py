@@ -10,6 +10,8 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from ember_ml.datasets.whole_tar_files import open_tar
+
 __all__ = ["TarShards", "stream_tar"]
 
 KEY = "__key__"
@@ -34,6 +36,7 @@ class TarShards:
 
     The files are not compressed; their tables of contents are read once, the samples when they are asked for. The
     transform of a loader decodes them. :func:`stream_tar` reads compressed files, and what can only be read in order.
+    A file that is damaged or was cut short is a ``ValueError``, and so are links in it, which are not followed.
 
     Args:
         paths: The tar files, in order.
@@ -61,16 +64,10 @@ class TarShards:
         self.block_lengths = []
         for shard, path in enumerate(self._paths):
             before = len(self._samples)
-            try:
-                with tarfile.open(path, "r:") as tar:
-                    for key, group in _group(tar):
-                        members = [_Member(ending, entry.offset_data, entry.size) for ending, entry in group]
-                        self._samples.append(_Sample(shard, key, tuple(members)))
-            except tarfile.ReadError as error:
-                raise ValueError(
-                    f"{path} is no tar file that can be read at any place ({error}): uncompress it, or read it in "
-                    "order with datasets.stream_tar"
-                ) from error
+            with open_tar(path, in_order=False) as tar:
+                for key, group in _group(tar, path):
+                    members = [_find(ending, entry, path) for ending, entry in group]
+                    self._samples.append(_Sample(shard, key, tuple(members)))
             self.block_lengths.append(len(self._samples) - before)
 
     def __len__(self) -> int:
@@ -92,20 +89,27 @@ class TarShards:
 def stream_tar(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str, Any]]:
     """Yield the samples of the tar files at ``paths`` in order, each read once from its start; compressed ones too.
 
-    For a loader, which reads them again in each epoch: ``DataLoader(lambda: stream_tar(paths), batch_size=32)``.
+    What is damaged or cut short is a ``ValueError`` after the samples before it. For a loader, which reads them again
+    in each epoch: ``DataLoader(lambda: stream_tar(paths), batch_size=32)``.
 
     >>> from ember_ml import datasets
     >>> list(datasets.stream_tar([]))
     []
     """
     for path in _list_paths(paths):
-        with tarfile.open(path, "r|*") as tar:
-            for key, group in _group(tar):
+        with open_tar(path, in_order=True) as tar:
+            for key, group in _group(tar, path):
                 sample: dict[str, Any] = {KEY: key}
                 for ending, entry in group:
                     content = tar.extractfile(entry)
                     sample[ending] = b"" if content is None else content.read()
                 yield sample
+
+
+def _find(ending: str, entry: tarfile.TarInfo, path: str) -> _Member:
+    if entry.issparse():
+        raise ValueError(f"{path} has holes left out of {entry.name}: pack it without --sparse")
+    return _Member(ending, entry.offset_data, entry.size)
 
 
 def _list_paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -114,9 +118,9 @@ def _list_paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     return [os.fspath(path) for path in paths]
 
 
-def _group(tar: tarfile.TarFile) -> Iterator[tuple[str, Iterator[tuple[str, tarfile.TarInfo]]]]:
+def _group(tar: tarfile.TarFile, path: str) -> Iterator[tuple[str, Iterator[tuple[str, tarfile.TarInfo]]]]:
     """Yield each sample of a tar file: its key, and the entries of its files by ending, to be read before the next."""
-    entries = _Entries(tar)
+    entries = _Entries(tar, path)
     while entries.key is not None:
         key = entries.key
         yield key, entries.of_one_sample()
@@ -125,8 +129,8 @@ def _group(tar: tarfile.TarFile) -> Iterator[tuple[str, Iterator[tuple[str, tarf
 class _Entries:
     """The files in a tar file, one ahead."""
 
-    def __init__(self, tar: tarfile.TarFile) -> None:
-        self._tar = tar
+    def __init__(self, tar: tarfile.TarFile, path: str) -> None:
+        self._path = path
         self._found = iter(tar)
         self.key: str | None = None
         self._ending = ""
@@ -136,7 +140,16 @@ class _Entries:
         for entry in self._found:
             folder, slash, name = entry.name.rpartition("/")
             stem, _, ending = name.partition(".")
-            if entry.isfile() and stem and ending and not (name.startswith("__") and name.endswith("__")):
+            if not (stem and ending) or (name.startswith("__") and name.endswith("__")):
+                continue
+            if entry.issym() or entry.islnk():  # a sample would lack this file
+                raise ValueError(
+                    f"{self._path} has a link in the place of {entry.name}, and links are not followed: pack the file "
+                    "itself, with tar --dereference --hard-dereference"
+                )
+            if ending == KEY:
+                raise ValueError(f"{self._path} has {entry.name}, whose ending is the name of the sample's key")
+            if entry.isfile():
                 self.key, self._ending, self._entry = f"{folder}{slash}{stem}", ending.lower(), entry
                 return
         self.key = None
@@ -145,7 +158,7 @@ class _Entries:
         key, seen = self.key, set()
         while self.key == key and key is not None:
             if self._ending in seen:
-                raise ValueError(f"{self._tar.name} has {key}.{self._ending} twice in one sample")
+                raise ValueError(f"{self._path} has {key}.{self._ending} twice in one sample")
             seen.add(self._ending)
             yield self._ending, self._entry
             self._advance()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, SupportsIndex, cast
@@ -58,6 +59,8 @@ def generate(
     if given.ndim not in (1, 2) or not given.shape[-1]:
         raise ValueError(f"generate begins with tokens of shape (batch, length), not {tuple(given.shape)}")
     check_sampling(temperature, top_k, top_p)
+    if operator.index(count) < 0:
+        raise ValueError(f"count is a number of tokens, not {count}")
     begin = getattr(model, "initial_state", None)
     if begin is None:
         raise TypeError(f"{type(model).__name__} cannot generate: it has no initial_state(batch), which begins a text")
@@ -67,11 +70,12 @@ def generate(
     dtype = ops.dtype(rows)
     if dtype.kind in ("int", "uint") and dtype.bits < 32:  # it need not hold each token that is drawn
         rows = ops.cast(rows, "int64")
-    stream = ops.random.Generator(seed) if isinstance(seed, int) else seed
+    # one stream for all tokens: a seed itself would begin anew at each
+    stream = seed if seed is None or isinstance(seed, ops.random.Generator) else ops.random.Generator(seed)
     with in_use(model), unrecorded():
         found, state, is_open = [rows], begin(rows.shape[0]), None
         for _ in range(count):
-            logits, state = model(found[-1], state=state)
+            logits, state = _read_result(model, model(found[-1], state=state))
             drawn = ops.reshape(choose_token(logits[:, -1], temperature, top_k, top_p, stream), (-1, 1))
             drawn = drawn if drawn.dtype == rows.dtype else ops.cast(drawn, rows.dtype)
             if ends:
@@ -82,6 +86,16 @@ def generate(
                 break
     whole = ops.concatenate(found, axis=1)
     return ops.reshape(whole, (-1,)) if given.ndim == 1 else whole
+
+
+def _read_result(model: Module, result: Any) -> tuple[Tensor, Any]:
+    """Return the logits and the state that a model gave."""
+    if not isinstance(result, tuple | list) or len(result) != 2 or ops.ndim(result[0]) != 3:
+        raise TypeError(
+            f"{type(model).__name__} cannot generate: forward(tokens, state=state) returns no pair of logits, (batch, "
+            "length, vocabulary), and the new state"
+        )
+    return result[0], result[1]
 
 
 @contextmanager

@@ -87,7 +87,8 @@ class DataLoader:
         for name, count in (("batch_size", batch_size), ("prefetch", prefetch), ("workers", workers)):
             if count is not None and not hasattr(count, "__index__"):
                 raise TypeError(f"{name} is an integer, not {count!r:.60}")
-        if batch_size is not None and operator.index(batch_size) < 1:
+        batch_size = None if batch_size is None else operator.index(batch_size)  # plain numbers, for the state
+        if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size is at least 1, not {batch_size}")
         if operator.index(prefetch) < 0:
             raise ValueError(f"prefetch is a number of batches, not {prefetch}")
@@ -97,8 +98,7 @@ class DataLoader:
         if shuffle and sampler is not None:
             raise ValueError("shuffle and sampler both decide the order: give one of them")
         by_samples = transform is not None or collate is not None or workers > 0
-        length = None if sampler is None else len(sampler)
-        self._source = make_source(data, batch_size, drop_last, transform, collate, by_samples, length)
+        self._source = make_source(data, batch_size, drop_last, transform, collate, by_samples, sampler)
         if shuffle and self._source.length is None:
             raise ValueError(
                 "only arrays and datasets with indices can be shuffled: let the iterable itself give its items in "
@@ -106,10 +106,17 @@ class DataLoader:
             )
         self._sampler, self._workers = sampler, workers
         self._pool: WorkerPool | None = None
-        self._shuffle, self._prefetch, self._seed = bool(shuffle), prefetch, seed
+        self._lent: list[WorkerPool] = []  # those of loops that are under way
+        self._shuffle, self._prefetch, self._seed = bool(shuffle), prefetch, operator.index(seed)
         self._rank, self._ranks = 0, 1
         self._check: Callable[[str], None] | None = None
         self._epoch = self._batch = self._resumed = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {
+            "_pool": None,
+            "_lent": [],
+        }  # no two loaders share workers, nor do they go to another process
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch; ``TypeError`` for an iterable that does not tell its length."""
@@ -158,10 +165,12 @@ class DataLoader:
         pool, self._pool = self._pool, None  # a second loop beside this one has workers of its own
         if pool is None or pool.is_closed:
             pool = WorkerPool(source.maker, self._workers)
+        self._lent.append(pool)
         try:
             yield from pool.make(tasks, first)
         finally:
             tasks.close()
+            self._lent.remove(pool)
             if self._pool is None:
                 self._pool = pool
             else:
@@ -185,15 +194,16 @@ class DataLoader:
         return ops.to_numpy(ops.random_permutation(self._source.length, seed=generator))
 
     def close(self) -> None:
-        """End the worker processes, if there are any; the next loop starts new ones.
+        """End the worker processes, if there are any; the next loop starts new ones, and one under way cannot go on.
 
         >>> from ember_ml.training import DataLoader
         >>> loader = DataLoader([1.0, 2.0])
         >>> loader.close()
         """
-        if self._pool is not None:
-            self._pool.close()
-            self._pool = None
+        for pool in (self._pool, *self._lent):
+            if pool is not None:
+                pool.close()
+        self._pool = None
 
     def state(self) -> dict[str, int | None]:
         """Return where the loader stands, after the last batch that it gave: plain data for :meth:`restore`.
@@ -249,5 +259,5 @@ class DataLoader:
         if not 0 <= operator.index(rank) < operator.index(world_size):
             raise ValueError(f"rank is a number from 0 to world_size - 1, not {rank} of {world_size}")
         part = copy.copy(self)
-        part._rank, part._ranks, part._check, part._pool = rank, world_size, check, None
+        part._rank, part._ranks, part._check = rank, world_size, check
         return part

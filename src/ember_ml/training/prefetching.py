@@ -31,7 +31,10 @@ def prefetch_items(items: Iterator[Any], depth: int) -> Generator[Any, None, Non
         while True:
             item, error, is_end = shelf.take()
             if error is not None:
-                raise error
+                try:
+                    raise error
+                finally:
+                    error = None  # whose traceback has this frame, which would keep what the loop has used
             if is_end:
                 return
             yield item

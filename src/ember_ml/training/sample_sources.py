@@ -17,7 +17,7 @@ from ember_ml.core import trees
 from ember_ml.tensor import EmberTensor
 from ember_ml.training import collation
 from ember_ml.training.batch_making import BatchMaker, BatchTask
-from ember_ml.training.sample_trees import map_arrays
+from ember_ml.training.sample_trees import is_text, map_arrays
 from ember_ml.training.sources import Stream, count_batches
 
 __all__ = ["RowSamples", "SampleStreamSource", "Samples"]
@@ -63,7 +63,7 @@ class Samples:
 
 
 def _deliver(x: Any) -> Any:
-    return ops.convert_to_tensor(x) if hasattr(x, "shape") else x
+    return ops.convert_to_tensor(x) if hasattr(x, "shape") and not is_text(x) else x
 
 
 class RowSamples:

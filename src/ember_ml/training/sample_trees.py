@@ -23,16 +23,6 @@ def map_arrays(function: Callable[[Any], Any], batch: Any) -> Any:
     return function(batch)
 
 
-def is_text(x: Any) -> bool:
-    """Whether a part of a batch is no array but a text, None, or a list of such.
-
-    >>> from ember_ml.training.sample_trees import is_text
-    >>> is_text(["a", "b"]), is_text(None), is_text([1, 2])
-    (True, True, False)
-    """
-    return x is None or isinstance(x, str | bytes) or (type(x) is list and bool(x) and is_text(x[0]))
-
-
 def drop_rows(x: Any) -> Any:
     """Return a part of a batch without its rows; a single text stays.
 
@@ -44,7 +34,21 @@ def drop_rows(x: Any) -> Any:
 
 
 def _is_part(value: Any) -> bool:
-    return isinstance(value, Mapping) or hasattr(value, "shape")
+    return isinstance(value, Mapping) or (hasattr(value, "shape") and not is_text(value))
+
+
+def is_text(value: Any) -> bool:
+    """Whether the value is text, bytes or None, which are in no tensor, or a list of such.
+
+    Texts of NumPy are among them, although they have a shape and a dtype.
+
+    >>> from ember_ml.training.sample_trees import is_text
+    >>> [is_text(value) for value in ("a", [[], ["a"]], [[], [1]], [])]
+    [True, True, False, False]
+    """
+    if type(value) is list:  # empty lists in it tell nothing
+        return is_text(next((item for item in value if type(item) is not list or item), 0))
+    return value is None or isinstance(value, str | bytes)
 
 
 def merge_samples(samples: list[Any], join: Callable[..., Any], key: Any = None) -> Any:

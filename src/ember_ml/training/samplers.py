@@ -2,7 +2,8 @@
 
 A sampler has a length, the number of samples of an epoch, and a method ``order(generator, batch_size)``, which returns
 their indices as a list or an array; ``generator`` is the stream of the loader's seed and the epoch. Any object with
-these two serves. All here draw on NumPy, so that the order is the same on every backend.
+these two serves; where it has ``rows`` as well, the data must have as many samples. All here draw on NumPy, so that the
+order is the same on every backend.
 """
 
 from __future__ import annotations
@@ -59,8 +60,12 @@ class WeightedSampler:
     ([1, 3], True)
     """
 
+    rows: int
+    """The number of samples of the data."""
+
     def __init__(self, weights: DataLike, count: int | None = None, replace: bool = True) -> None:
         found = _read_vector(weights, "weights").astype("float64")
+        self.rows = len(found)
         total = found.sum()
         if not (found >= 0).all() or not 0 < total < float("inf"):
             raise ValueError("weights are at least 0 and finite, and not all of them 0")
@@ -98,8 +103,12 @@ class StratifiedSampler:
     [1, 1, 1, 1]
     """
 
+    rows: int
+    """The number of samples of the data."""
+
     def __init__(self, labels: DataLike) -> None:
         self._labels = _read_vector(labels, "labels")
+        self.rows = len(self._labels)
 
     def __len__(self) -> int:
         return len(self._labels)
@@ -135,8 +144,12 @@ class LengthSampler:
     [[1, 1, 1], [5, 5, 5]]
     """
 
+    rows: int
+    """The number of samples of the data."""
+
     def __init__(self, lengths: DataLike, window: int = 100) -> None:
         self._lengths = _read_vector(lengths, "lengths")
+        self.rows = len(self._lengths)
         if operator.index(window) < 1:
             raise ValueError(f"window is a number of batches, not {window}")
         self._window = window
@@ -175,8 +188,12 @@ class BlockSampler:
     [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     """
 
+    rows: int
+    """The number of samples of the data."""
+
     def __init__(self, lengths: Sequence[int], window: int = 4) -> None:
         self._lengths = [operator.index(length) for length in lengths]
+        self.rows = sum(self._lengths)
         if operator.index(window) < 1:
             raise ValueError(f"window is a number of blocks, not {window}")
         if min(self._lengths, default=0) < 0 or not sum(self._lengths):

@@ -58,7 +58,8 @@ class Rows:
         if len({*lengths.values()}) > 1:
             listed = ", ".join(f"{length} at {place}" for place, length in lengths.items())
             raise ValueError(f"the parts of the data must have the same number of rows, and have {listed}")
-        self.length: int = self._fields[0].length if length is None else length
+        self.rows: int = self._fields[0].length
+        self.length: int = self.rows if length is None else length
         self.batch_size = batch_size
         self.count: int = count_batches(self.length, batch_size, drop_last)
 

@@ -21,6 +21,10 @@ __all__ = ["WorkerPool"]
 
 _AHEAD = 2  # batches of each worker that are being made, or are ready
 _PATIENCE = 5.0  # seconds for a worker to finish what it is doing, before it is killed
+_GONE = (
+    "the workers of this loop over a data loader are gone: the loader was closed, or this process was forked from the "
+    "one that began the loop; begin a new loop"
+)
 
 
 class _Worker:
@@ -99,7 +103,12 @@ class _Worker:
 
 def _revive(failure: Failure, where: str) -> BaseException:
     """Return the exception of a worker, with its traceback as a note."""
-    error = RuntimeError(failure.summary) if failure.pickled is None else pickle.loads(failure.pickled)
+    error: Any = None
+    if failure.pickled is not None:
+        with suppress(Exception):  # its class is in a file that the worker alone has found
+            error = pickle.loads(failure.pickled)
+    if not isinstance(error, Exception):
+        error = RuntimeError(failure.summary)
     error.add_note(f"{where}:\n\n{failure.text}")
     return error
 
@@ -116,7 +125,8 @@ class WorkerPool:
                 "define them at the top level of a file, not as lambdas or inside a function"
             ) from error
         self._workers: list[_Worker] = []
-        self._close = weakref.finalize(self, _close_workers, self._workers, os.getpid())
+        self._owner = os.getpid()
+        self._close = weakref.finalize(self, _close_workers, self._workers, self._owner)
         try:
             self._workers.extend(_Worker(number, data) for number in range(count))
         finally:
@@ -128,27 +138,37 @@ class WorkerPool:
         An exception is raised where its batch would have been taken, whether the tasks or a worker raised it.
         """
         workers = self._workers
-        ended: Exception | None = None
+        is_over, failure = False, None
         for worker in workers:
             worker.drop_waiting()
         sent = received = 0
         while True:
-            while ended is None and sent - received < len(workers) * _AHEAD:
+            if self.is_closed:
+                raise RuntimeError(_GONE)
+            while not is_over and sent - received < len(workers) * _AHEAD:
                 try:
                     task = next(tasks)
+                except StopIteration:
+                    is_over = True
                 except Exception as error:
-                    ended = error
-                    break
-                workers[sent % len(workers)].send(task)
-                sent += 1
+                    is_over, failure = True, error
+                else:
+                    workers[sent % len(workers)].send(task)
+                    sent += 1
             if received == sent:
-                if ended is None or isinstance(ended, StopIteration):
+                if failure is None:
                     return
-                raise ended
+                try:
+                    raise failure
+                finally:
+                    failure = None  # whose traceback has this frame, which would keep the workers
             try:
                 batch = workers[received % len(workers)].receive(first + received)
-            except WorkerLost:
-                self.close()
+            except Exception as error:
+                if self.is_closed:  # meanwhile, by another thread
+                    raise RuntimeError(_GONE) from error
+                if isinstance(error, WorkerLost):
+                    self.close()
                 raise
             received += 1
             yield batch
@@ -156,8 +176,8 @@ class WorkerPool:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the workers have been let go."""
-        return not self._close.alive
+        """Whether the workers have been let go, or are those of the process that this one was forked from."""
+        return not self._close.alive or os.getpid() != self._owner
 
     def close(self) -> None:
         """End the workers."""

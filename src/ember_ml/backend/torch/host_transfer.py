@@ -23,8 +23,10 @@ def from_host(array: np.ndarray, device: str | None, copy: bool = False) -> torc
         array = array.copy()
     if array.dtype == host_dtypes[dt.bfloat16]:
         tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
-    else:
+    elif isinstance(array, np.ndarray):
         tensor = torch.from_numpy(array)
+    else:  # torch 2.13: in a compiled function that it has left, an array without axes is a number of NumPy's
+        tensor = torch.as_tensor(array)
     return tensor if device is None or device == "cpu" else _send(tensor, device)
 
 

@@ -76,8 +76,10 @@ def rgb_to_hsv(images: TensorLike, data_format: str = "channels_last") -> Tensor
     from_red = ops.mod(ops.divide(ops.subtract(green, blue), divisor), 6.0)
     from_green = ops.add(ops.divide(ops.subtract(blue, red), divisor), 2.0)
     from_blue = ops.add(ops.divide(ops.subtract(red, green), divisor), 4.0)
-    hue = ops.where(ops.equal(value, green), from_green, from_blue)
-    hue = ops.divide(ops.where(ops.equal(value, red), from_red, hue), 6.0)
+    # compilers compute a plane anew for each use, rounded otherwise: none need be equal to their maximum
+    is_red = ops.logical_and(ops.greater_equal(red, green), ops.greater_equal(red, blue))
+    hue = ops.where(ops.greater_equal(green, blue), from_green, from_blue)
+    hue = ops.divide(ops.where(is_red, from_red, hue), 6.0)
     hue = ops.where(is_gray, 0.0, hue)
     saturation = ops.divide(span, ops.where(is_gray, 1.0, value))
     return _join((hue, saturation, value), axis, images)

@@ -37,7 +37,8 @@ def gaussian_blur(
     """
     height, width, _ = image_axes(images.shape, data_format)
     lengths = pair(kernel_size, "kernel_size")
-    spreads = [float(sigma)] * 2 if isinstance(sigma, int | float) else [float(item) for item in sigma]
+    is_number = isinstance(sigma, int | float) or getattr(sigma, "ndim", 1) == 0
+    spreads = [float(sigma)] * 2 if is_number else [float(item) for item in sigma]  # type: ignore[arg-type,union-attr]
     if len(spreads) != 2:
         raise ValueError(f"sigma is one number, or two for width and height, not {sigma!r}")
     dtype, x = dtype_of(images), to_float(images)

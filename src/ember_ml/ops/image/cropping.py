@@ -6,6 +6,7 @@ gives (channels, height, width) instead. The numbers stay what they are, in any 
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -186,5 +187,5 @@ def extract_patches(
         x = ops.take(x, ops.add(ops.expand_dims(starts, -1), inside), axis)
     outer = [first + 2 * number for number in range(count)]
     x = ops.transpose(x, (*range(first), *outer, *(axis + 1 for axis in outer), len(x.shape) - 1))
-    x = ops.reshape(x, (*x.shape[: first + count], -1))
+    x = ops.reshape(x, (*x.shape[: first + count], math.prod(x.shape[first + count :])))
     return ops.moveaxis(x, -1, first) if data_format == "channels_first" else x

@@ -163,6 +163,8 @@ def affine_transform(
             f"{tuple(transform.shape)} for images of shape {tuple(images.shape)}"
         )
     shape = (count, images.shape[height], images.shape[width], images.shape[channels])
+    if 0 in (shape[0], shape[3]):  # no image has anything to look up
+        return images
     pixels = ops.reshape(ops.moveaxis(images, channels, -1), (-1, shape[3]))
     rows = ops.reshape(to_float(transform), (-1, 8, 1, 1))
     a0, a1, a2, b0, b1, b2, c0, c1 = (ops.get_item(rows, (slice(None), number)) for number in range(8))

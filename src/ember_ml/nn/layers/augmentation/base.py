@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.backend.common.images import check_choice
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import Tensor, TensorLike
 
-__all__ = ["ImageAugmentation", "check_range", "draw"]
+__all__ = ["ImageAugmentation", "check_format", "check_range", "draw"]
 
 
 class ImageAugmentation(Module):
@@ -49,6 +50,11 @@ def draw(like: Tensor, shape: tuple[int, ...], low: float = 0.0, high: float = 1
     # torch 2.13: its compiler refuses the second constant of a function, which each draw between bounds would have
     numbers = ops.random_uniform(shape, device=ops.get_device(like))
     return numbers if (low, high) == (0.0, 1.0) else ops.add(ops.multiply(numbers, high - low), low)
+
+
+def check_format(data_format: str) -> str:
+    """Return the order of the axes of images; ``ValueError`` where it is none."""
+    return check_choice(data_format, ("channels_last", "channels_first"), "data_format")
 
 
 def check_range(value: Any, name: str, least: float = 0.0) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml.core.dtypes import as_dtype
-from ember_ml.nn.layers.augmentation.base import ImageAugmentation, draw
+from ember_ml.nn.layers.augmentation.base import ImageAugmentation, check_format, draw
 from ember_ml.typing import Tensor
 
 __all__ = ["ColorJitter"]
@@ -50,7 +50,7 @@ class ColorJitter(ImageAugmentation):
         if min(brightness, contrast, saturation, hue) < 0 or hue > 0.5:
             raise ValueError("brightness, contrast and saturation are not negative, and hue is from 0 to 0.5")
         self.brightness, self.contrast, self.saturation, self.hue = brightness, contrast, saturation, hue
-        self.max_value, self.data_format = max_value, data_format
+        self.max_value, self.data_format = max_value, check_format(data_format)
 
     def change(self, images: Tensor) -> Tensor:
         dtype = as_dtype(ops.dtype(images))

@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 
 from ember_ml import ops
-from ember_ml.nn.layers.augmentation.base import ImageAugmentation, check_range, draw
+from ember_ml.core.dtypes import as_dtype
+from ember_ml.nn.layers.augmentation.base import ImageAugmentation, check_format, check_range, draw
 from ember_ml.nn.modules.module import Module
+from ember_ml.ops.image.pixels import as_filler
 from ember_ml.typing import Tensor, TensorLike
 
 __all__ = ["RandomErasing", "SpecAugment", "choose_areas"]
@@ -25,6 +27,11 @@ def choose_areas(like: Tensor, sizes: tuple[int, int], heights: Tensor, widths: 
         masks.append(ops.logical_and(ops.greater_equal(places, start), ops.less(places, ops.add(start, span))))
     rows, columns = masks
     return ops.logical_and(ops.expand_dims(rows, 2), ops.expand_dims(columns, 1))
+
+
+def _filler(value: float, like: Tensor) -> Tensor:
+    dtype = as_dtype(ops.dtype(like))
+    return ops.cast(as_filler(value, dtype), dtype)
 
 
 class RandomErasing(ImageAugmentation):
@@ -62,7 +69,7 @@ class RandomErasing(ImageAugmentation):
             raise ValueError(
                 f"a probability and shares are from 0 to 1 and ratios above 0, not {probability}, {scale}, {ratio}"
             )
-        self.probability, self.fill_value, self.data_format = probability, fill_value, data_format
+        self.probability, self.fill_value, self.data_format = probability, fill_value, check_format(data_format)
 
     def change(self, images: Tensor) -> Tensor:
         count, sizes = ops.shape(images)[0], self.sizes(images)
@@ -72,7 +79,7 @@ class RandomErasing(ImageAugmentation):
         chosen = ops.less(draw(images, (count, 1, 1)), self.probability)
         erased = ops.logical_and(choose_areas(images, sizes, heights, widths), chosen)
         erased = ops.expand_dims(erased, 3 if self.data_format == "channels_last" else 1)
-        return ops.where(erased, ops.cast(self.fill_value, ops.dtype(images)), images)
+        return ops.where(erased, _filler(self.fill_value, images), images)
 
 
 class SpecAugment(Module):
@@ -126,7 +133,7 @@ class SpecAugment(Module):
     def _hide(self, x: Tensor) -> Tensor:
         count, frames, bins = ops.shape(x)
         whole = ops.full((count,), float(max(frames, bins)), device=ops.get_device(x))
-        filler = ops.cast(self.fill_value, ops.dtype(x))
+        filler = _filler(self.fill_value, x)
         for number in range(self.frequency_masks + self.time_masks):
             is_band = number < self.frequency_masks
             most = min(self.frequency_width, bins) if is_band else min(self.time_width, frames)

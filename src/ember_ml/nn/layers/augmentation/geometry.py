@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from ember_ml import ops
-from ember_ml.backend.common.images import check_choice, pair
-from ember_ml.nn.layers.augmentation.base import ImageAugmentation, check_range, draw
+from ember_ml.backend.common.images import FILL_MODES, check_choice, pair
+from ember_ml.nn.layers.augmentation.base import ImageAugmentation, check_format, check_range, draw
 from ember_ml.typing import Tensor
 
 __all__ = ["RandomCrop", "RandomFlip", "RandomResizedCrop", "RandomRotation"]
@@ -43,7 +43,7 @@ class RandomCrop(ImageAugmentation):
             pair(size, "size"),
             padding,
             fill_value,
-            data_format,
+            check_format(data_format),
         )
         if padding < 0:
             raise ValueError(f"the padding of RandomCrop is not negative, as {padding} is")
@@ -91,7 +91,7 @@ class RandomFlip(ImageAugmentation):
 
     def __init__(self, mode: str = "horizontal", probability: float = 0.5, data_format: str = "channels_last") -> None:
         self.mode = check_choice(mode, ("horizontal", "vertical", "both"), "the mode of RandomFlip")
-        self.probability, self.data_format = _check_probability(probability), data_format
+        self.probability, self.data_format = _check_probability(probability), check_format(data_format)
 
     def change(self, images: Tensor) -> Tensor:
         first = 1 if self.data_format == "channels_last" else 2
@@ -139,8 +139,9 @@ class RandomRotation(ImageAugmentation):
     ) -> None:
         if not degrees >= 0:
             raise ValueError(f"degrees are not negative, as {degrees!r} is")
-        self.degrees, self.interpolation, self.fill_mode = degrees, interpolation, fill_mode
-        self.fill_value, self.data_format = fill_value, data_format
+        self.degrees, self.fill_value, self.data_format = degrees, fill_value, check_format(data_format)
+        self.interpolation = check_choice(interpolation, ("bilinear", "nearest"), "the interpolation of RandomRotation")
+        self.fill_mode = check_choice(fill_mode, FILL_MODES, "fill_mode")
 
     def change(self, images: Tensor) -> Tensor:
         angle = draw(images, (ops.shape(images)[0],), -float(self.degrees), float(self.degrees))
@@ -185,7 +186,9 @@ class RandomResizedCrop(ImageAugmentation):
         self.size, self.scale, self.ratio = pair(size, "size"), check_range(scale, "scale"), check_range(ratio, "ratio")
         if not self.ratio[0] or not 0 < self.scale[0] <= self.scale[1] <= 1:
             raise ValueError(f"a part has an area above 0 and up to 1 and a ratio above 0, not {scale!r} and {ratio!r}")
-        self.interpolation, self.antialias, self.data_format = interpolation, antialias, data_format
+        kinds = ("bilinear", "bicubic", "lanczos3", "lanczos5")
+        self.interpolation = check_choice(interpolation, kinds, "the interpolation of RandomResizedCrop")
+        self.antialias, self.data_format = antialias, check_format(data_format)
 
     def change(self, images: Tensor) -> Tensor:
         count, (height, width) = ops.shape(images)[0], self.sizes(images)

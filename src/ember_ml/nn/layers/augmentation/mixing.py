@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from ember_ml import ops
-from ember_ml.nn.layers.augmentation.base import draw
+from ember_ml.core.dtypes import as_dtype
+from ember_ml.nn.layers.augmentation.base import check_format, draw
 from ember_ml.nn.layers.augmentation.erasing import choose_areas
 from ember_ml.nn.modules.module import Module
 from ember_ml.typing import Tensor, TensorLike
@@ -21,15 +22,25 @@ def _draw_share(alpha: float, like: Tensor) -> Tensor:
 
 
 def _mix(x: Tensor, other: Tensor, share: Tensor) -> Tensor:
+    if as_dtype(ops.dtype(x)).kind in ("bool", "int", "uint"):  # a share of an integer is 0 or 1
+        x, other = ops.cast(x, "float32"), ops.cast(other, "float32")
     share = ops.cast(share, ops.dtype(x))
     return ops.add(ops.multiply(x, share), ops.multiply(other, ops.subtract(1.0, share)))
+
+
+def _check_targets(x: Tensor, y: Tensor) -> None:
+    if not ops.ndim(x) or ops.shape(x)[:1] != ops.shape(y)[:1]:
+        raise ValueError(
+            f"samples of shape {ops.shape(x)} have one target each, and not targets of shape {ops.shape(y)}"
+        )
 
 
 class MixUp(Module):
     """In training mixes each sample of a batch, and its target, with another one of the batch; otherwise nothing.
 
     ``layer(x, y)`` returns both: ``share * x + (1 - share) * x[order]`` and the same of ``y``, with a random order
-    and a share from the beta distribution (Zhang and others, 2018). They are floats; targets are one-hot, or numbers.
+    and a share from the beta distribution (Zhang and others, 2018). The results are floats, integers become float32;
+    targets are one-hot, or numbers.
 
     Args:
         alpha: Both parameters of the beta distribution. 1 makes every share equally likely; small ones mix little.
@@ -50,6 +61,7 @@ class MixUp(Module):
 
     def forward(self, x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
         x, y = ops.convert_to_tensor(x), ops.convert_to_tensor(y)
+        _check_targets(x, y)
         if not self.training:
             return x, y
         share, order = _draw_share(self.alpha, x), ops.random_permutation(ops.shape(x)[0], device=ops.get_device(x))
@@ -80,10 +92,11 @@ class CutMix(Module):
     def __init__(self, alpha: float = 1.0, data_format: str = "channels_last") -> None:
         if not alpha > 0:
             raise ValueError(f"alpha is positive, not {alpha!r}")
-        self.alpha, self.data_format = alpha, data_format
+        self.alpha, self.data_format = alpha, check_format(data_format)
 
     def forward(self, images: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
         x, y = ops.convert_to_tensor(images), ops.convert_to_tensor(y)
+        _check_targets(x, y)
         if not self.training:
             return x, y
         shape = ops.shape(x)
