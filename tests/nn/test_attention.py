@@ -161,3 +161,8 @@ def test_mistakes_are_explained(backend: str) -> None:
         nn.Attention(8)(ops.ones((2, 8)))
     with pytest.raises(ValueError, match="dropout"):
         nn.CrossAttention(8, dropout=1.0)
+    with pytest.raises(ValueError, match="Attention and its heads are at least 1 wide, not 0"):
+        nn.Attention(0, 1)
+    attention = nn.Attention(8, 2, causal=False)
+    with pytest.raises(ValueError, match="only a causal Attention carries a state"):
+        attention(ops.ones((1, 2, 8)), state=nn.Attention(8, 2, causal=True).initial_state(1))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections import OrderedDict, deque
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +34,22 @@ class Stack(nn.Module):
         table = self.table()
         for layer in table.values() if self.kind == "dict" else table:
             x = layer(x)
+        return x
+
+
+class Table(dict[str, Any]):
+    """A dict of a program's own class."""
+
+
+class Holding(nn.Module):
+    """Parts in a collection."""
+
+    def __init__(self, parts: Any) -> None:
+        self.parts = parts
+
+    def forward(self, x: Any) -> Any:
+        for part in self.parts.values():
+            x = part(x)
         return x
 
 
@@ -208,3 +226,79 @@ def test_copies_are_modules_of_their_own(backend: str) -> None:
     twin = copy.deepcopy(model)
     twin.layers[1].bias = ops.add(twin.layers[1].bias, 1.0)
     assert ops.item(run(twin, x)) == pytest.approx(ops.item(run(model, x)) + 1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", [OrderedDict, Table])
+def test_parts_in_subclasses_of_containers_are_found(kind: type, backend: str) -> None:
+    model = nn.Sequential(Holding(kind(one=nn.Linear(2, 3), two=nn.Linear(3, 1))))
+    assert list(model.state_dict()) == [
+        f"0.parts.{name}.{part}" for name in ("one", "two") for part in ("weight", "bias")
+    ]
+    _, gradients = nn.value_and_grad(model, lambda x: ops.sum(model(x)))(ops.ones((2, 2)))
+    assert gradients.keys() == model.named_parameters().keys()
+
+
+@pytest.mark.parametrize("kind", [set, frozenset, deque])
+def test_collections_in_which_no_parts_are_found_are_refused(kind: type) -> None:
+    with pytest.raises(TypeError, match=rf"Holding.parts is a {kind.__name__}, .* use a list, a tuple or a dict"):
+        Holding(kind([nn.Linear(2, 2)]))
+    assert Holding(kind(["a name"])).parts  # what holds no parts is a value as any other
+
+
+def test_two_parameters_of_one_name_are_refused() -> None:
+    """A state would hold one of them alone, and the optimizer change it alone."""
+    model = Holding({0: nn.Linear(2, 2), "0": nn.Linear(2, 2)})
+    for use in (model.state_dict, model.named_parameters):
+        with pytest.raises(ValueError, match=r"two parameters or buffers of Holding have the name parts\.0\.weight"):
+            use()
+
+
+def test_a_subclass_of_sequential_has_its_other_parts_too(backend: str) -> None:
+    class WithHead(nn.Sequential):
+        def __init__(self) -> None:
+            super().__init__(nn.Linear(2, 3))
+            self.head = nn.Linear(3, 1)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(super().forward(x))
+
+    model = WithHead()
+    assert list(model.named_parameters()) == ["0.weight", "0.bias", "head.weight", "head.bias"]
+
+
+def test_layers_whose_sizes_are_unknown_are_not_passed_over(backend: str, tmp_path: Path) -> None:
+    """What is done to all parameters would silently leave out those that are yet to come."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(3))
+    full = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 3))
+    uses = (
+        model.freeze,
+        model.state_dict,
+        lambda: model.load_state_dict(full.state_dict(), strict=False),
+        lambda: model.save(tmp_path / "model.safetensors"),
+        lambda: model.to_dtype("float16"),
+        lambda: model.to_device("cpu"),
+    )
+    for use in uses:
+        with pytest.raises(
+            ValueError, match=r"the sizes of 1 \(Linear\) are unknown: give them, or call Sequential once"
+        ):
+            use()
+    model(ops.ones((1, 2)))
+    assert not model.freeze().trainable()
+
+
+def test_values_assigned_to_parameters_are_floats(backend: str) -> None:
+    model = nn.Linear(2, 2)
+    model.weight = [[1, 2], [3, 4.5]]
+    assert (ops.dtype(model.weight), ops.to_numpy(model.weight).tolist()) == ("float32", [[1.0, 2.0], [3.0, 4.5]])
+    for value in (ops.ones((2, 2), dtype="int32"), [[1, 2], [3, 4]]):
+        with pytest.raises(TypeError, match=r"Linear.weight is a Parameter: a floating-point tensor"):
+            model.weight = value
+    with pytest.raises(ValueError, match=r"Linear.weight has shape \(2, 2\), not \(\)"):
+        model.weight = 1.0
+    with pytest.raises(TypeError, match="cannot become int8"):
+        model.to_dtype("int8")
+
+
+def test_layers_without_inputs_are_made(backend: str) -> None:
+    assert ops.to_numpy(nn.Linear(0, 2)(ops.zeros((3, 0)))).shape == (3, 2)

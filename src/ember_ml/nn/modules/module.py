@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Self
 from ember_ml import ops
 from ember_ml.backend.selection import active
 from ember_ml.config.origin import ATTRIBUTE, Origin
+from ember_ml.core.dtypes import as_dtype
 from ember_ml.nn.modules import summary
-from ember_ml.nn.modules.containers import CONTAINERS, Contents, check_is_ours, find_contained
+from ember_ml.nn.modules.containers import CONTAINERS, Contents, check_is_new, check_is_ours, find_contained
 from ember_ml.nn.modules.error_paths import name_module
 from ember_ml.nn.modules.hooks import Hookable, without_hooks
 from ember_ml.nn.modules.loading import are_equal, fit, match_names
@@ -160,7 +161,7 @@ class Module(Hookable, Holder):
             for name, value in self.__dict__.items()
             if type(value) not in _PLAIN  # most are: asked first, a walk takes half the time
             and name not in ("_variables", "_walked_parts")
-            and (isinstance(value, Module) or type(value) in CONTAINERS)
+            and isinstance(value, _PARTS)
         }
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
@@ -188,11 +189,12 @@ class Module(Hookable, Holder):
 
     def _all_names(self) -> dict[str, Variable]:
         """Return the parameters and buffers by name; one that belongs to several modules has all its names."""
-        return {
-            prefix + name: variable
-            for prefix, module, parts in self._modules_with_parts()
-            for name, variable in module._variables_in(parts)
-        }
+        found: dict[str, Variable] = {}
+        for prefix, module, parts in self._modules_with_parts():
+            for name, variable in module._variables_in(parts):
+                check_is_new(prefix + name, found, type(self).__name__)
+                found[prefix + name] = variable
+        return found
 
     def _modules_with_parts(self) -> Iterator[tuple[str, Module, dict[str, Any]]]:
         """Yield what :meth:`named_modules` does, with the names of parts begun, and the parts: looked for once."""
@@ -267,6 +269,7 @@ class Module(Hookable, Holder):
         return self._set_trainable(names, True)
 
     def _set_trainable(self, names: tuple[str, ...], trainable: bool) -> Self:
+        self._need_sizes()
         parameters = self.named_parameters()
         for wanted in names:
             if not any(_is_within(name, wanted) for name in parameters):
@@ -291,6 +294,7 @@ class Module(Hookable, Holder):
         >>> bool(ops.any(model.weight)), bool(ops.any(best["weight"])), list(best)
         (False, True, ['weight', 'bias'])
         """
+        self._need_sizes()
         copies: dict[int, Tensor] = {}
         found: dict[str, Tensor] = {}
         for name, variable in self._all_names().items():
@@ -309,6 +313,7 @@ class Module(Hookable, Holder):
         A parameter that belongs to several modules is found under any of its names; under several, they must be equal.
         Nothing is changed where a shape differs or, unless ``strict`` is False, where names are missing or unknown.
         """
+        self._need_sizes()
         fitting: dict[Variable, tuple[str, Any]] = {}
         for name, variable in match_names(self, state, strict).items():
             first, native = fitting.setdefault(variable, (name, fit(variable, name, state[name])))
@@ -318,6 +323,15 @@ class Module(Hookable, Holder):
             variable.hold(native)
         return self
 
+    def _need_sizes(self) -> None:
+        """Raise where a layer has no parameters yet: what is done to all parameters would pass it over."""
+        for name, module in self.named_modules():
+            if not module.is_built:
+                place = f"{name} ({type(module).__name__})" if name else type(module).__name__
+                raise ValueError(
+                    f"the sizes of {place} are unknown: give them, or call {type(self).__name__} once before"
+                )
+
     def _ignores(self, name: str) -> bool:
         """Return whether a name in a state belongs to a value of other libraries that the module does not need."""
         path, _, last = name.rpartition(".")
@@ -325,6 +339,7 @@ class Module(Hookable, Holder):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all parameters and buffers to a safetensors file, which every backend, and other programs, can load."""
+        self._need_sizes()
         ops.save(path, self.current_tensors())
 
     def load(self, path: str | PathLike[str], strict: bool = True) -> Self:
@@ -333,12 +348,16 @@ class Module(Hookable, Holder):
 
     def to_device(self, device: DeviceLike) -> Self:
         """Move all parameters and buffers to ``device``; return the module itself."""
+        self._need_sizes()
         for variable in self.named_variables().values():
             variable.hold(ops.to_device(variable.value, device))
         return self
 
     def to_dtype(self, dtype: DTypeLike) -> Self:
         """Cast all parameters and floating-point buffers to ``dtype``; return the module itself."""
+        self._need_sizes()
+        if as_dtype(dtype).kind not in ("float", "complex"):
+            raise TypeError(f"parameters are floating-point tensors, and cannot become {as_dtype(dtype)}")
         for variable in self.named_variables().values():
             if variable.dtype.kind == "float":
                 variable.hold(ops.cast(variable.value, dtype))
@@ -431,8 +450,14 @@ def _is_within(name: str, wanted: str) -> bool:
 
 def _replace(variable: Variable, name: str, value: Any, module: Module) -> None:
     """Set a module's variable; a native tensor of the active backend and a recorded one are not converted."""
-    if tuple(getattr(value, "shape", variable.shape)) != variable.shape:
+    if not hasattr(value, "shape"):
+        value = ops.asarray(value)
+        if value.dtype != variable.dtype and as_dtype(value.dtype).kind == variable.dtype.kind:
+            value = ops.cast(value, variable.dtype)  # Python numbers have no dtype of their own
+    if tuple(value.shape) != variable.shape:
         raise ValueError(f"{type(module).__name__}.{name} has shape {variable.shape}, not {tuple(value.shape)}")
+    if isinstance(variable, Parameter) and as_dtype(value.dtype).kind not in ("float", "complex"):
+        raise TypeError(f"{type(module).__name__}.{name} is a Parameter: a floating-point tensor, not {value.dtype}")
     if isinstance(variable, Buffer):
         # a module assigns to its buffers while it is being differentiated: keep the value without its graph
         inner = value._array if type(value) is EmberTensor else value
@@ -442,6 +467,7 @@ def _replace(variable: Variable, name: str, value: Any, module: Module) -> None:
 
 _PLAIN = frozenset({bool, int, float, str, type(None), FunctionType, Origin})
 """Types of attributes that hold no modules."""
+_PARTS = (Module, *CONTAINERS)
 _OF_ONE_OBJECT = ("_serial", "_walk", "_walked_parts")
 """Attributes that a copy does not share."""
 _METHODS = frozenset(name for base in Module.__mro__[:-1] for name, value in vars(base).items() if callable(value))

@@ -26,8 +26,10 @@ class Sequential(Module):
         self.parts = parts
 
     def _modules_in(self, parts: dict[str, Any]) -> Iterator[tuple[str, Module]]:
-        """Return the modules among the parts; their names are their places."""
-        return ((str(place), part) for place, part in enumerate(self.parts) if isinstance(part, Module))
+        """Return the modules among the parts, whose names are their places, and those of a subclass."""
+        yield from ((str(place), part) for place, part in enumerate(self.parts) if isinstance(part, Module))
+        if len(parts) > 1:
+            yield from super()._modules_in({name: value for name, value in parts.items() if name != "parts"})
 
     def forward(self, x: Any) -> Any:
         for part in self.parts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml.backend.selection import active
 from ember_ml.core.dtypes import EmberDType
-from ember_ml.nn.modules.containers import CONTAINERS, Contents, check_is_ours
+from ember_ml.nn.modules.containers import CONTAINERS, Contents, check_is_new, check_is_ours
 from ember_ml.nn.modules.parameter import Buffer, Parameter
 from ember_ml.tensor.variable import Variable
 from ember_ml.transforms import change_counter
@@ -78,13 +78,14 @@ class TrainedState:
             self.variables.append(variable)
             if isinstance(variable, Parameter):
                 if variable.is_trainable:
+                    check_is_new(prefix + name, self.named, self._root)
                     self.named[prefix + name] = variable
             elif isinstance(variable, Buffer):
                 self.buffers.append(variable)
         if not active().is_tracing():
             parts = module._parts_that_may_be_modules()
             module.__dict__["_walked_parts"] = parts
-            containers = {name: x for name, x in parts.items() if type(x) in CONTAINERS}
+            containers = {name: x for name, x in parts.items() if isinstance(x, CONTAINERS)}
             for name, container in containers.items():
                 check_is_ours(f"{self._root}.{prefix}{name}", container)
             self.contents += Contents.of_all(containers.values())

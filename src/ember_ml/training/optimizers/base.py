@@ -263,7 +263,7 @@ class Optimizer(Holder):
 
     def _split(self, named: Mapping[str, Variable]) -> list[tuple[tuple[int, ...], Optimizer, Mapping[str, Variable]]]:
         """Return what is updated together: the places of the groups, whose rule does it, and the parameters by name."""
-        if self.groups or self._is_grouped:
+        if (self.groups or self._is_grouped) and not active().is_tracing():  # while traced, held has done it
             self._follow_groups()
         if not self.groups:
             return [((), self, named)]

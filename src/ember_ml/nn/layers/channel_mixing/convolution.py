@@ -85,7 +85,7 @@ class Kernel(Layer):
     def _make_parameters(self, shape: tuple[int, ...], outputs: int) -> None:
         self.add_parameter("weight", shape, self._initializer, self._dtype)
         if self.has_bias:
-            limit = math.prod(shape[1:]) ** -0.5
+            limit = max(math.prod(shape[1:]), 1) ** -0.5
             self.add_parameter("bias", (outputs,), initializers.uniform(-limit, limit), self._dtype)
         else:
             self.bias = None

@@ -13,8 +13,8 @@ __all__ = ["Embedding"]
 class Embedding(Layer):
     """``weight[indices]``: one vector of ``width`` numbers for each integer below ``count``.
 
-    The weight has shape ``(count, width)``; it starts with standard normal numbers. An index out of range raises
-    ``IndexError``.
+    The weight has shape ``(count, width)``; it starts with standard normal numbers. Negative indices count from
+    the end; one out of range raises ``IndexError``.
 
     Args:
         count: The number of vectors.

@@ -60,7 +60,7 @@ class Linear(Layer):
         self.inputs = inputs = shape[-1]
         self.add_parameter("weight", (self.outputs, inputs), self._initializer, self._dtype)
         if self.has_bias:
-            limit = inputs**-0.5
+            limit = max(inputs, 1) ** -0.5
             self.add_parameter("bias", (self.outputs,), initializers.uniform(-limit, limit), self._dtype)
         else:
             self.bias = None

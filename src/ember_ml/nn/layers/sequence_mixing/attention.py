@@ -132,6 +132,8 @@ class Attention(Heads, SequenceMixingLayer):
         bias: TensorLike | None = None,
         state: KeyValueCache | None = None,
     ) -> Any:
+        if state is not None and not self.causal:
+            raise ValueError("only a causal Attention carries a state: others see what comes later")
         projected = self.qkv(x)
         if projected.ndim != 3:
             shape = tuple(ops.shape(x))

@@ -80,6 +80,9 @@ class Heads(Layer):
             raise ValueError(
                 f"{heads} heads of {name} do not divide its hidden width {hidden}: say the width of a head"
             )
+        if hidden < 1 or (width is not None and width < 1):
+            wide = hidden if width is None else f"{hidden}, with heads of width {width}"
+            raise ValueError(f"{name} and its heads are at least 1 wide, not {wide}")
         if groups < 1 or heads % groups:
             raise ValueError(f"{groups} groups of {name} do not divide its {heads} heads")
         if not 0.0 <= dropout < 1.0:
@@ -108,7 +111,8 @@ class Heads(Layer):
         queries, keys = query.shape[1], key.shape[1]
         if is_causal and self.window is not None and keys > self.window:
             near, _ = causal_mask(queries, keys, self.window, ops.get_device(query))
-            mask, is_causal = near if mask is None else ops.logical_and(mask, near), False
+            # not logical_and, which would take the numbers of a bias that is given as a mask
+            mask, is_causal = near if mask is None else ops.where(near, mask, False), False
         if self.cap is not None or (self.dropout and self.training):
             found = self._attend_step_by_step(query, key, value, bias, mask, is_causal)
         elif queries == 1 and self.heads > self.groups and bias is None and _is_for_all_heads(mask):
