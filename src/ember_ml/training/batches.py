@@ -16,9 +16,9 @@ _KINDS = (tuple, list)
 
 def as_tuple(batch: Any) -> tuple[Any, ...]:
     """Return a batch as a tuple, which a step of one's own gets; a named tuple stays one."""
-    if isinstance(batch, _KINDS):
-        return batch if hasattr(batch, "_fields") else tuple(batch)
-    return (batch,)
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return batch
+    return tuple(batch) if isinstance(batch, _KINDS) else (batch,)
 
 
 def split_batch(batch: Any) -> tuple[Any, Any, Any]:

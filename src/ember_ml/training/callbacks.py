@@ -139,6 +139,8 @@ class StopOnNaN(Callback):
         every: The number of steps between two readings.
     """
 
+    every: int
+
     def __init__(self, every: int = 100) -> None:
         self.every = check_whole("every", every, 1)
 

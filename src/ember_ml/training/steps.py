@@ -328,14 +328,14 @@ class TrainingStep:
             gradients = self.precision.unscale(gradients, self.strategy)
             if gradients is None:  # an overflow: this batch is left out
                 return value, losses, prediction
-        if self.on_gradients is not None and self.strategy is None:
-            self.on_gradients(dict(zip(state.named, gradients, strict=True)))
-        elif self.on_gradients is not None:
-            self.on_gradients(self.strategy.name_gradients(state.named, gradients))
-        if self.strategy is not None:
-            self.strategy.apply(self.optimizer, state.named, gradients)
-        else:
+        if self.strategy is None:
+            if self.on_gradients is not None:
+                self.on_gradients(dict(zip(state.named, gradients, strict=True)))
             self.optimizer.apply(state.named, gradients)
+        else:
+            if self.on_gradients is not None:
+                self.on_gradients(self.strategy.name_gradients(state.named, gradients))
+            self.strategy.apply(self.optimizer, state.named, gradients)
         return value, losses, prediction
 
     def _allow_compiling(self, is_compiled: bool, batch: Any) -> AbstractContextManager[Any]:

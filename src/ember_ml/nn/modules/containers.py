@@ -7,7 +7,6 @@ from collections.abc import Container, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from operator import is_
-from types import MappingProxyType
 from typing import Any
 
 from ember_ml.tensor.variable import Variable
@@ -17,7 +16,7 @@ __all__ = ["CONTAINERS", "Contents", "check_is_new", "check_is_ours", "find_cont
 
 CONTAINERS = (list, tuple, dict)
 """What modules and parameters are found in; classes derived from these as well."""
-_OTHERS = (set, frozenset, deque, MappingProxyType)
+_OTHERS = (set, frozenset, deque)
 """Collections in which they are not."""
 
 
@@ -81,7 +80,7 @@ def check_is_ours(path: str, value: Any) -> None:
         for key, part in value.items() if isinstance(value, dict) else enumerate(value):
             check_is_ours(f"{path}.{key}", part)
     elif isinstance(value, _OTHERS):
-        if any(isinstance(part, Holder | Variable) for part in (value.values() if kind is MappingProxyType else value)):
+        if any(isinstance(part, Holder | Variable) for part in value):
             raise TypeError(
                 f"{path} is a {kind.__name__}, in which modules and parameters are not found, so that they would "
                 "neither be trained nor saved: use a list, a tuple or a dict"
