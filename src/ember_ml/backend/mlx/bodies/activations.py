@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import mlx.core as mx
@@ -11,6 +12,7 @@ import mlx.core as mx
 from ember_ml.backend.common.axes import axes_of
 from ember_ml.backend.mlx.bodies.exponential import exp_real
 from ember_ml.backend.mlx.bodies.reductions import in_float32, total
+from ember_ml.backend.mlx.gelu import exact_gelu
 
 
 def relu(x: mx.array) -> mx.array:
@@ -21,6 +23,13 @@ def _sigmoid(x: mx.array) -> mx.array:
     # below the limit the result is subnormal, and the infinite power would make the gradient NaN
     limit = -708 if x.dtype == mx.float64 else -88
     return (x >= limit) / (1 + exp_real(-mx.maximum(x, limit)))
+
+
+def _gelu(x: mx.array, approximate: bool) -> mx.array:
+    if not approximate:
+        return exact_gelu(x)
+    near = mx.clip(x, -30, 30)  # beyond, the sigmoid is 0 or 1; and the cube would overflow
+    return x * _sigmoid(2 * math.sqrt(2 / math.pi) * (near + 0.044715 * (near * near * near)))
 
 
 def _below_largest(x: mx.array, axis: tuple[int, ...]) -> mx.array:
@@ -40,5 +49,6 @@ def _log_softmax(x: mx.array, axis: Any) -> mx.array:
 
 
 sigmoid = in_float32(_sigmoid)
+gelu = in_float32(_gelu)
 softmax = in_float32(_softmax)
 log_softmax = in_float32(_log_softmax)

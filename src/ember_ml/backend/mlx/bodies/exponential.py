@@ -30,15 +30,18 @@ def _round_exponents(x: mx.array) -> mx.array:
     return mx.stop_gradient(mx.round(mx.clip(x, least, most)))
 
 
-def exp_real(x: mx.array) -> mx.array:
+def exp_real(x: mx.array, low: mx.array | None = None) -> mx.array:
     """Return the exponential of float32 or float64: 2**k * exp(r) with |r| <= log(2)/2.
 
-    There ``mx.expm1`` is accurate, in float64 too, and three times as fast as ``mx.exp``.
+    There ``mx.expm1`` is accurate, in float64 too, and three times as fast as ``mx.exp``. ``low`` is a small number to
+    be added to ``x``, which has no digits for it.
     """
     # MLX 0.32: exp loses three bits in float32 (mlx#1341) and computes float64 in float32 (mlx#3047)
-    high, low = _LOG_2_DOUBLE if x.dtype == mx.float64 else _LOG_2_FLOAT
+    upper, lower = _LOG_2_DOUBLE if x.dtype == mx.float64 else _LOG_2_FLOAT
     places = _round_exponents(x * _LOG2_E)
-    return (mx.expm1((x - places * high) - places * low) + 1) * power_of_two(places, x.dtype)
+    rest = (x - places * upper) - places * lower
+    rest = rest if low is None else rest + low
+    return (mx.expm1(rest) + 1) * power_of_two(places, x.dtype)
 
 
 exp = ByDType(mx.exp, {dt.float32: exp_real, dt.float64: exp_real} | in_float32(exp_real))
