@@ -21,11 +21,13 @@ def exact_gelu(x: mx.array) -> mx.array:
     return _parts(x)[0]
 
 
-@mx.custom_function
-def _parts(x: mx.array) -> Any:
+def _compute(x: mx.array) -> list[mx.array]:
     """Return GELU, the probability that a normal variable is below ``x``, and ``exp(-x * x / 2)``."""
     probability, power = _in_single(x) if x.dtype == mx.float32 else _in_double(x)
     return [x * probability, probability, power]
+
+
+_parts: Any = mx.custom_function(_compute)
 
 
 @_parts.vjp
