@@ -92,9 +92,13 @@ def moments_normalization(
         result, mean, variance = _moments_by_cpu_kernel(second, offset, scale, epsilon)
         return result.movedim(1, place), mean, variance
     axes = tuple(i for i in range(x.ndim) if i != place)
-    mean = average(x, axes, True)
-    deviation = x - mean
-    variance = average(deviation.square(), axes, True)
+    if x.is_cuda:  # one kernel of a compiled program for both
+        variance, mean = torch.var_mean(x, axes, correction=0, keepdim=True)
+        deviation = x - mean
+    else:
+        mean = average(x, axes, True)
+        deviation = x - mean
+        variance = average(deviation.square(), axes, True)
     factor = torch.rsqrt(variance + epsilon)
     result = deviation * (factor if scale is None else factor * scale.reshape(factor.shape))
     result = result if offset is None else result + offset.reshape(factor.shape)
