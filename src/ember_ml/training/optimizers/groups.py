@@ -116,9 +116,10 @@ class GroupsSeen:
     contents: list[Contents]
 
     def __init__(self, groups: list[dict[str, Any]]) -> None:
-        self.contents = Contents.of_all([groups])
-        self._matches = [group["match"] for group in groups]
-        self._settings = [{name: x for name, x in group.items() if name not in _RATES} for group in groups]
+        own = [vars(group["optimizer"]) for group in groups if "optimizer" in group]
+        self.contents = [*Contents.of_all([groups]), *map(Contents, own)]
+        self._matches = [_note(group["match"]) for group in groups]
+        self._settings = [_note_settings(held) for held in (*groups, *own)]
 
     def is_current(self, groups: list[dict[str, Any]]) -> bool:
         """Return whether ``groups`` are those, and none has changed since."""
@@ -131,6 +132,18 @@ class GroupsSeen:
     def has_same_settings(self, other: GroupsSeen) -> bool:
         """Return whether only rates differ, which are read at each update."""
         return self._settings == other._settings
+
+
+def _note_settings(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a group, or of an optimizer, which make the members."""
+    return {name: _note(x) for name, x in held.items() if name not in (*_RATES, "step") and name[0] != "_"}
+
+
+def _note(value: Any) -> Any:
+    """Return what ``value`` can be compared with later: a list may change, and a module have an equality of its own."""
+    if isinstance(value, list | tuple):
+        return [_note(x) for x in value]
+    return id(value) if isinstance(value, Module) else value
 
 
 def _is_match(match: Any, name: str, parameter: Variable) -> bool:
