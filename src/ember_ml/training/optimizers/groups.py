@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ember_ml.nn.modules.containers import Contents
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable
-from ember_ml.training.optimizers.settings import check_setting
+from ember_ml.training.optimizers.settings import check_setting, find_arguments
 
 if TYPE_CHECKING:
     from ember_ml.training.optimizers.base import Optimizer
@@ -63,7 +62,7 @@ def _check_group(owner: type[Optimizer], kind: type[Optimizer], group: Any, plac
     if not isinstance(group.get("optimizer"), kind | None):
         raise TypeError(f"the optimizer of {place} is an optimizer, such as SGD(0.1), not {group['optimizer']!r:.80}")
     source = type(group["optimizer"]) if "optimizer" in group else owner
-    settings = inspect.signature(source).parameters
+    settings = find_arguments(source)
     unknown = [name for name in group if name not in _RESERVED and (name not in settings or name in _SHARED)]
     if unknown:
         known = [*_RESERVED, *(name for name in settings if name not in (*_RESERVED, *_SHARED))]
@@ -171,7 +170,7 @@ def make_member(owner: Optimizer, places: tuple[int, ...]) -> Optimizer | None:
     if is_frozen:
         return None
     unlimited = {name: () if name == "groups" else None for name in _SHARED}
-    parameters = inspect.signature(type(source)).parameters
+    parameters = find_arguments(type(source))
     given: dict[str, Any] = (
         source.given() | settings | {name: value for name, value in unlimited.items() if name in parameters}
     )
