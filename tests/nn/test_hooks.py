@@ -121,6 +121,14 @@ def test_backward_hooks_replace_gradients(backend: str) -> None:
         pytest.raises(Exception, match="returned 2 gradients, and there is one for each argument: 1"),
     ):
         step(x)
+    with (
+        model[2].register_full_backward_hook(lambda module, inner, outer: [ops.ones((2, 3))]),
+        pytest.raises(
+            ValueError,
+            match=r"hook of Linear returned a gradient of shape \(2, 3\), and that of the argument has shape \(1, 1\)",
+        ),
+    ):
+        step(x)
 
 
 def test_backward_hooks_of_several_arguments_and_results(backend: str) -> None:

@@ -107,6 +107,20 @@ def test_nan_that_no_op_gave_names_the_layer(backend: str) -> None:
             made(ops.ones(1))
 
 
+def test_gradients_that_no_op_gave_are_named_where_they_come_in(backend: str) -> None:
+    @ember_ml.custom_gradient
+    def broken(x: Any) -> Any:
+        return ops.multiply(x, 2.0), lambda upstream: ops.multiply(upstream, NAN)
+
+    made = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False))
+    with pytest.raises(NaNFound) as caught, ember_ml.find_nan(made):
+        nn.value_and_grad(made, lambda x: ops.sum(broken(made(x))))(ops.ones((3, 1)))
+    found = caught.value
+    assert (found.phase, found.layer, found.op) == ("backward", "1", "linear")
+    assert str(found).startswith("backward: the gradient of what ops.linear in 1 (Linear) gave is not finite in 3 ele")
+    assert str(found).endswith("and no op after it gave that")
+
+
 def test_portable_tensors_and_backward_are_watched(backend: str) -> None:
     made = model()
     x = EmberTensor([[0.5]], requires_grad=True)

@@ -13,7 +13,7 @@ import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import installed_backends
 from ember_ml.config import registry
-from ember_ml.training import optimizers
+from ember_ml.training import Trainer, optimizers
 
 KINDS: dict[str, Callable[[], optimizers.Optimizer]] = {
     "sgd": lambda: optimizers.SGD(0.1),
@@ -307,6 +307,10 @@ def test_mistakes_in_rules_of_ones_own_are_named(backend: str, tmp_path: Path) -
         (lambda p: p, r"Own\.rule returns a list of the new parameter and mean, not \w+$"),
         (lambda p: [p], r"and mean, not 1 of them$"),
         (lambda p: [ops.sum(p), p], r"Own\.rule gave a parameter of shape \(\) for one of shape \(1, 2\)$"),
+        (
+            lambda p: [ops.cast(p, "float16"), p],
+            r"Own\.rule gave a parameter of dtype float16 for one of dtype float32$",
+        ),
     ]
     for rule, message in wrong:
         optimizer = Own(0.1, rule)
@@ -318,6 +322,34 @@ def test_mistakes_in_rules_of_ones_own_are_named(backend: str, tmp_path: Path) -
     mixed = optimizers.SGD(0.1, groups=[{"match": "weight", "optimizer": right}])
     with pytest.raises(TypeError, match="Own takes lr, compute, and has no such attribute"):
         mixed.update(model, {"weight": ops.ones((1, 2))})
+
+
+class Passing(optimizers.Optimizer):
+    """Passes further settings on to the class above."""
+
+    def __init__(self, learning_rate: float, factor: float = 1.0, **settings: Any) -> None:
+        super().__init__(learning_rate, **settings)
+        self.factor = factor
+
+    def rule(self, parameter: Any, gradient: Any, state: Any, scalars: Any) -> list[Any]:
+        return [parameter - self.factor * scalars[0] * gradient]
+
+
+def test_settings_that_are_passed_on_to_the_class_above(backend: str, tmp_path: Path) -> None:
+    def make() -> Passing:
+        return Passing(0.5, max_value=1.0, groups=[{"match": "bias", "factor": 2.0}])
+
+    model = nn.Linear(1, 1).load_state_dict({"weight": [[0.0]], "bias": [0.0]})
+    make().update(model, {"weight": ops.array([[4.0]]), "bias": ops.array([4.0])})
+    assert [ops.item(x.value) for x in model.parameters()] == [-0.5, -1.0]
+    assert "learning_rate=0.5, factor=1.0, max_norm=None, max_value=1.0" in repr(make())
+    mixed = optimizers.SGD(1.0, groups=[{"match": ".*", "optimizer": Passing(0.25, factor=3.0)}])
+    mixed.update(model, {"weight": ops.array([[1.0]]), "bias": ops.array([1.0])})
+    assert [ops.item(x.value) for x in model.parameters()] == [-1.25, -1.75]
+    trainer = Trainer(model, Passing(0.5, 2.0, max_value=1.0), "mean_squared_error", progress=False)
+    trainer.fit(ops.ones((2, 1)), ops.ones((2, 1)))
+    trainer.save(tmp_path)
+    assert Trainer(model, Passing(0.5), "mean_squared_error").restore(tmp_path).steps == 1
 
 
 @pytest.mark.parametrize("kind", [optimizers.SGD, optimizers.RMSprop])

@@ -286,6 +286,38 @@ def test_changes_of_groups_count_from_the_next_update_on(backend: str, compiled:
         update()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_changes_inside_of_lists_and_optimizers_of_groups_count(backend: str, compiled: bool) -> None:
+    names = ["weight"]
+    momentum = optimizers.SGD(0.5)
+    model = nn.Linear(1, 1).load_state_dict({"weight": [[0.0]], "bias": [0.0]})
+    optimizer = optimizers.SGD(
+        1.0, groups=[{"match": names, "frozen": True}, {"match": ["bias"], "optimizer": momentum}]
+    )
+    gradients = {"weight": ops.array([[1.0]]), "bias": ops.array([1.0])}
+
+    def update() -> None:
+        optimizer.update(model, gradients)
+
+    update()
+    step = ember_ml.compile(update) if compiled else update
+    step()
+    assert _values(model) == {"weight": [0.0], "bias": [-1.0]}
+    momentum.weight_decay = 1.0
+    update()  # by 0.5 times 1 - 1, the bias with its decay
+    step()
+    assert _values(model) == {"weight": [0.0], "bias": [-1.0]}
+    names.append("bias")
+    update()
+    step()
+    assert _values(model) == {"weight": [0.0], "bias": [-1.0]}
+    names[:] = []
+    momentum.learning_rate, momentum.weight_decay = 0.25, 0.0
+    update()
+    step()
+    assert _values(model) == {"weight": [-2.0], "bias": [-1.5]}
+
+
 def test_a_checkpoint_that_is_refused_leaves_the_rates_of_groups(backend: str, tmp_path: Any) -> None:
     def make(rate: float, metrics: Any = ()) -> Trainer:
         groups = [{"match": ".*bias", "learning_rate": rate}]

@@ -339,6 +339,10 @@ def test_mistakes_of_settings(backend: str) -> None:
         Trainer(nn.Linear(4, 1), progress=False).step((data()[0], None))
     with pytest.raises(ValueError, match="two metrics are called 'accuracy'"):
         trainer(metrics=["accuracy", metrics.Accuracy()])
+    own = metrics.Mean()
+    own.name = "loss"
+    with pytest.raises(ValueError, match="a metric and the loss are called 'loss'"):
+        trainer(metrics=[own])
     frozen = Trainer(nn.Linear(4, 3).freeze(), "adam", "sparse_categorical_crossentropy", progress=False)
     with pytest.raises(ValueError, match="nothing to train"):
         frozen.fit(*data())

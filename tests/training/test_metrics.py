@@ -19,7 +19,7 @@ import ember_ml
 from ember_ml import nn, ops, registry
 from ember_ml.backend import installed_backends
 from ember_ml.errors import UnknownName
-from ember_ml.training import metrics
+from ember_ml.training import Trainer, metrics
 
 Data = tuple[list[Any], list[Any], list[float]]
 
@@ -308,6 +308,20 @@ def test_graphs_are_not_kept(backend: str) -> None:
     metric.update(ops.zeros(3), prediction)
     copy.deepcopy(metric)
     assert metric.result() == 4.0
+
+
+def test_a_metric_without_a_name_has_that_of_its_class(backend: str) -> None:
+    class Total(metrics.Metric):
+        def measure(self, target: Any, prediction: Any, weight: Any = None) -> Any:
+            return (ops.sum(prediction),)
+
+        def conclude(self, *total: Any) -> Any:
+            return total[0]
+
+    model = nn.Linear(1, 1, bias=False).load_state_dict({"weight": [[2.0]]})
+    trainer = Trainer(model, "sgd", "mean_squared_error", metrics=[Total()], progress=False)
+    found = trainer.evaluate(ops.array([[1.0], [2.0], [3.0]]), ops.zeros((3, 1)), batch_size=2)
+    assert found == pytest.approx({"loss": 4.0 * 14.0 / 3.0, "Total": 12.0})
 
 
 def test_names() -> None:

@@ -27,9 +27,11 @@ def name_metrics(given: Sequence[Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for metric in given:
         made = metrics.get(metric)
-        if made.name in found:
-            raise ValueError(f"two metrics are called {made.name!r}: set the attribute name of one to another name")
-        found[made.name] = made
+        name = made.name or type(made).__name__
+        if name in found or name == "loss":
+            taken = "a metric and the loss" if name == "loss" else "two metrics"
+            raise ValueError(f"{taken} are called {name!r}: set the attribute name of one to another name")
+        found[name] = made
     return found
 
 

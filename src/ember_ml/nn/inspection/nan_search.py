@@ -84,6 +84,8 @@ class find_nan(LayerWatch):
         if self.checks_backward:
             args, kwargs = self._watch_gradients(op, layer, args, kwargs)
         result = function(*args, **kwargs)
+        if self.checks_backward:
+            result = self._watch_result(op, layer, result)
         leaves = trees.flatten(result)[0]
         found = 0 if op.family in _FROM_DATA else sum(_count(ops.isnan, x) for x in leaves)
         if found:
@@ -114,6 +116,24 @@ class find_nan(LayerWatch):
                     what = f"by {name} is not finite in {found} of {size_of(gradient)} elements"
                     text = f"backward: the gradient of {_place(op, layer)} {what}{_describe_all(given)}"
                     raise NaNFound(text, "backward", _path(layer), op.name)
+            return gradients
+
+        passed = iter(pass_gradients([leaves[place] for place in places], check))
+        return structure([next(passed) if place in places else x for place, x in enumerate(leaves)])
+
+    def _watch_result(self, op: Op, layer: Layer | None, result: Any) -> Any:
+        """Return what an op gave; the gradients that come to it from what is no op are checked."""
+        leaves, structure = trees.flatten(result)
+        places = [place for place, x in enumerate(leaves) if is_recorded(x)]
+        if not places:
+            return result
+
+        def check(gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+            found = sum(_count(_is_not_finite, x) for x in gradients)
+            if found:
+                what = f"is not finite in {found} elements, and no op after it gave that"
+                text = f"backward: the gradient of what {_place(op, layer)} gave {what}"
+                raise NaNFound(text, "backward", _path(layer), op.name)
             return gradients
 
         passed = iter(pass_gradients([leaves[place] for place in places], check))

@@ -253,12 +253,19 @@ def _replace(gradients: tuple[Any, ...], changed: Any, module: Module, what: str
     """Return what a hook gave in place of gradients; None leaves them."""
     if changed is None:
         return gradients
-    changed = changed if isinstance(changed, tuple) else (changed,)
+    changed = tuple(changed) if isinstance(changed, tuple | list) else (changed,)
+    kind = type(module).__name__
     if len(changed) != len(gradients):
         raise ValueError(
-            f"a backward hook of {type(module).__name__} returned {len(changed)} gradients, and there is one for each "
+            f"a backward hook of {kind} returned {len(changed)} gradients, and there is one for each "
             f"{what}: {len(gradients)}"
         )
+    for old, new in zip(gradients, changed, strict=True):
+        if old is not None and new is not None and tuple(ops.shape(new)) != tuple(old.shape):
+            raise ValueError(
+                f"a backward hook of {kind} returned a gradient of shape {tuple(ops.shape(new))}, and that of the "
+                f"{what} has shape {tuple(old.shape)}"
+            )
     return changed
 
 

@@ -65,6 +65,14 @@ class Module(Hookable, Holder):
         attributes[ATTRIBUTE] = Origin(args, kwargs)  # for the configuration that describes it
         return self
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if vars(cls).get("__slots__"):
+            raise TypeError(
+                f"{cls.__name__} has __slots__, in which modules and settings are not found: they would neither be "
+                "trained nor saved"
+            )
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the module's result; subclasses define this."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward")
@@ -79,6 +87,8 @@ class Module(Hookable, Holder):
     def __getattr__(self, name: str) -> Any:
         variable = self.__dict__["_variables"].get(name)
         if variable is None:
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)  # a property that has failed: raise its own error
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return variable.value
 
@@ -87,6 +97,8 @@ class Module(Hookable, Holder):
         if type(value) in _PLAIN and name not in variables and name not in _METHODS:  # most are
             object.__setattr__(self, name, value)
             change_counter.count_change()
+        elif getattr(getattr(type(self), name, None), "fset", None) is not None:  # a property decides what it keeps
+            object.__setattr__(self, name, value)
         elif isinstance(value, Variable):
             self.__dict__.pop(name, None)
             variables[name] = value

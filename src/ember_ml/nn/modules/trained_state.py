@@ -49,7 +49,7 @@ class TrainedState:
         """The lists and dicts in the modules as they are now: nobody counts how they change."""
         self._modules: list[Module] = []
         self._root = type(module).__name__
-        self._seen: set[Any] = set()
+        self._seen: set[int] = set()
         self.named: dict[str, Parameter] = {}
         self.buffers: list[Buffer] = []
         self.variables: list[Variable] = []
@@ -63,18 +63,18 @@ class TrainedState:
     def _add(self, module: Module, prefix: str) -> None:
         """Add a module whose parts have names that start with ``prefix``."""
         seen = self._seen
-        if module in seen:
+        if id(module) in seen:  # a class may have an equality of its own, as a dataclass has
             return
-        seen.add(module)
+        seen.add(id(module))
         self._modules.append(module)
         if not module.is_built:
             self.is_built = False
         if not module.training:
             self.is_training = False
         for name, variable in module.own_variables():
-            if variable in seen:
+            if id(variable) in seen:
                 continue
-            seen.add(variable)
+            seen.add(id(variable))
             self.variables.append(variable)
             if isinstance(variable, Parameter):
                 if variable.is_trainable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,7 +27,7 @@ from ember_ml.training.optimizers.groups import (
 )
 from ember_ml.training.optimizers.joined import JoinedVariables
 from ember_ml.training.optimizers.next_scalars import WIDE, NextScalars
-from ember_ml.training.optimizers.settings import Ranges, check_setting
+from ember_ml.training.optimizers.settings import Ranges, check_setting, find_arguments
 from ember_ml.transforms import change_counter
 from ember_ml.transforms.captured_variables import Holder
 from ember_ml.typing import Tensor
@@ -414,7 +413,7 @@ class Optimizer(Holder):
         if dtype not in HALVES:
             return self._check_result(self.rule(parameter, gradient, state, scalars), parameter)
         wide = [ops.cast(x, "float32") for x in (parameter, gradient, *state)]
-        found = self._check_result(self.rule(wide[0], wide[1], wide[2:], scalars), parameter)
+        found = self._check_result(self.rule(wide[0], wide[1], wide[2:], scalars), wide[0])
         return [ops.cast(x, dtype) for x in found]
 
     def _check_result(self, found: Any, parameter: Tensor) -> list[Tensor]:
@@ -423,11 +422,12 @@ class Optimizer(Holder):
             slots = f" and {', '.join(self.slots)}" if self.slots else ""
             given = f"{len(found)} of them" if isinstance(found, list | tuple) else f"{type(found).__name__}"
             raise ValueError(f"{type(self).__name__}.rule returns a list of the new parameter{slots}, not {given}")
-        if tuple(found[0].shape) != tuple(parameter.shape):
-            raise ValueError(
-                f"{type(self).__name__}.rule gave a parameter of shape {tuple(found[0].shape)} for one of shape "
-                f"{tuple(parameter.shape)}"
-            )
+        for what, new, old in (
+            ("shape", tuple(found[0].shape), tuple(parameter.shape)),
+            ("dtype", active().dtype_of(found[0]), active().dtype_of(parameter)),
+        ):
+            if new != old:
+                raise ValueError(f"{type(self).__name__}.rule gave a parameter of {what} {new} for one of {what} {old}")
         return list(found)
 
     def _clip(self, named: Mapping[str, Variable], gradients: Sequence[Tensor], square: Tensor | None) -> list[Tensor]:
@@ -499,7 +499,7 @@ class Optimizer(Holder):
     def given(self) -> dict[str, Any]:
         """Return the settings that it was made with; ``TypeError`` where they are no attributes."""
         found = self._known_settings()
-        unknown = [name for name in inspect.signature(type(self)).parameters if name not in found and name != "groups"]
+        unknown = [name for name in find_arguments(type(self)) if name not in found and name != "groups"]
         if unknown:
             raise TypeError(
                 f"{type(self).__name__} takes {', '.join(unknown)}, and has no such attribute, so that no other like "
@@ -509,7 +509,7 @@ class Optimizer(Holder):
 
     def _known_settings(self) -> dict[str, Any]:
         """Return the arguments of the class that are attributes; ``groups`` where there are any."""
-        names = inspect.signature(type(self)).parameters
+        names = find_arguments(type(self))
         kept = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return {name: value for name, value in kept.items() if name != "groups" or value}
 

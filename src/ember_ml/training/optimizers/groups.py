@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ember_ml.nn.modules.containers import Contents
 from ember_ml.nn.modules.module import Module
 from ember_ml.tensor.variable import Variable
-from ember_ml.training.optimizers.settings import check_setting
+from ember_ml.training.optimizers.settings import check_setting, find_arguments
 
 if TYPE_CHECKING:
     from ember_ml.training.optimizers.base import Optimizer
@@ -63,7 +62,7 @@ def _check_group(owner: type[Optimizer], kind: type[Optimizer], group: Any, plac
     if not isinstance(group.get("optimizer"), kind | None):
         raise TypeError(f"the optimizer of {place} is an optimizer, such as SGD(0.1), not {group['optimizer']!r:.80}")
     source = type(group["optimizer"]) if "optimizer" in group else owner
-    settings = inspect.signature(source).parameters
+    settings = find_arguments(source)
     unknown = [name for name in group if name not in _RESERVED and (name not in settings or name in _SHARED)]
     if unknown:
         known = [*_RESERVED, *(name for name in settings if name not in (*_RESERVED, *_SHARED))]
@@ -116,9 +115,10 @@ class GroupsSeen:
     contents: list[Contents]
 
     def __init__(self, groups: list[dict[str, Any]]) -> None:
-        self.contents = Contents.of_all([groups])
-        self._matches = [group["match"] for group in groups]
-        self._settings = [{name: x for name, x in group.items() if name not in _RATES} for group in groups]
+        own = [vars(group["optimizer"]) for group in groups if "optimizer" in group]
+        self.contents = [*Contents.of_all([groups]), *map(Contents, own)]
+        self._matches = [_note(group["match"]) for group in groups]
+        self._settings = [_note_settings(held) for held in (*groups, *own)]
 
     def is_current(self, groups: list[dict[str, Any]]) -> bool:
         """Return whether ``groups`` are those, and none has changed since."""
@@ -131,6 +131,18 @@ class GroupsSeen:
     def has_same_settings(self, other: GroupsSeen) -> bool:
         """Return whether only rates differ, which are read at each update."""
         return self._settings == other._settings
+
+
+def _note_settings(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a group, or of an optimizer, which make the members."""
+    return {name: _note(x) for name, x in held.items() if name not in (*_RATES, "step") and name[0] != "_"}
+
+
+def _note(value: Any) -> Any:
+    """Return what ``value`` can be compared with later: a list may change, and a module have an equality of its own."""
+    if isinstance(value, list | tuple):
+        return [_note(x) for x in value]
+    return id(value) if isinstance(value, Module) else value
 
 
 def _is_match(match: Any, name: str, parameter: Variable) -> bool:
@@ -158,7 +170,7 @@ def make_member(owner: Optimizer, places: tuple[int, ...]) -> Optimizer | None:
     if is_frozen:
         return None
     unlimited = {name: () if name == "groups" else None for name in _SHARED}
-    parameters = inspect.signature(type(source)).parameters
+    parameters = find_arguments(type(source))
     given: dict[str, Any] = (
         source.given() | settings | {name: value for name, value in unlimited.items() if name in parameters}
     )

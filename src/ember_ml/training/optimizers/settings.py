@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-__all__ = ["FROM_ZERO", "SHARE", "Ranges", "check_rate", "check_setting"]
+__all__ = ["FROM_ZERO", "SHARE", "Ranges", "check_rate", "check_setting", "find_arguments"]
 
 Ranges = Mapping[str, tuple[float, float]]
 """The least value of each of these settings, and the value that it is below."""
 FROM_ZERO = (0.0, math.inf)
 SHARE = (0.0, 1.0)
+
+
+def find_arguments(kind: type) -> list[str]:
+    """Return the names of the arguments of a class; ``**settings`` of it are those of the class above."""
+    names: dict[str, None] = {}
+    for base in kind.__mro__:
+        if "__init__" in vars(base):
+            known = list(inspect.signature(base.__init__).parameters.values())[1:]
+            names |= dict.fromkeys(x.name for x in known if x.kind is not x.VAR_KEYWORD)
+            if all(x.kind is not x.VAR_KEYWORD for x in known):
+                break
+    return list(names)
 
 
 def check_rate(rate: Any) -> Any:

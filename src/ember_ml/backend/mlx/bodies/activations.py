@@ -19,17 +19,54 @@ def relu(x: mx.array) -> mx.array:
     return mx.maximum(x, 0)
 
 
-def _sigmoid(x: mx.array) -> mx.array:
-    # below the limit the result is subnormal, and the infinite power would make the gradient NaN
+_GELU_SCALE, _GELU_CUBE = 2 * math.sqrt(2 / math.pi), 0.044715
+
+
+def _compute_sigmoids(x: mx.array) -> list[mx.array]:
+    """Return the sigmoids of ``x`` and of ``-x``."""
+    # below the limit the result is subnormal, and the power would be infinite
     limit = -708 if x.dtype == mx.float64 else -88
-    return (x >= limit) / (1 + exp_real(-mx.maximum(x, limit)))
+    power = exp_real(-mx.maximum(x, limit))
+    result = 1 / (1 + power)
+    return [(x >= limit) * result, power * result]
+
+
+_sigmoids: Any = mx.custom_function(_compute_sigmoids)
+
+
+@_sigmoids.vjp
+def _(x: mx.array, cotangents: Any, outputs: Any) -> mx.array:
+    # by products of the results, which are finite to any order, where the square of the power overflows
+    of_result, of_other = cotangents
+    result, other = outputs
+    return (of_result - of_other) * result * other
+
+
+def _sigmoid(x: mx.array) -> mx.array:
+    return _sigmoids(x)[0]
+
+
+def _compute_gelu(x: mx.array) -> list[mx.array]:
+    """Return GELU by its approximation, ``x * sigmoid(z)``, and the sigmoids of ``z`` and of ``-z``."""
+    near = mx.clip(x, -30, 30)  # beyond, the sigmoid is 0 or 1; and the cube would overflow
+    result, other = _compute_sigmoids(_GELU_SCALE * (near + _GELU_CUBE * (near * near * near)))
+    return [x * result, result, other]
+
+
+_gelus: Any = mx.custom_function(_compute_gelu)
+
+
+@_gelus.vjp
+def _(x: mx.array, cotangents: Any, outputs: Any) -> mx.array:
+    of_result, of_sigmoid, of_other = cotangents
+    _, sigmoid, other = outputs
+    near = mx.clip(x, -30, 30)
+    slope = _GELU_SCALE * (1 + 3 * _GELU_CUBE * (near * near))
+    return of_result * sigmoid + (of_result * near + (of_sigmoid - of_other)) * (slope * sigmoid * other)
 
 
 def _gelu(x: mx.array, approximate: bool) -> mx.array:
-    if not approximate:
-        return exact_gelu(x)
-    near = mx.clip(x, -30, 30)  # beyond, the sigmoid is 0 or 1; and the cube would overflow
-    return x * _sigmoid(2 * math.sqrt(2 / math.pi) * (near + 0.044715 * (near * near * near)))
+    return _gelus(x)[0] if approximate else exact_gelu(x)
 
 
 def _below_largest(x: mx.array, axis: tuple[int, ...]) -> mx.array:
