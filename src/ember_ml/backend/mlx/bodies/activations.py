@@ -13,6 +13,7 @@ from ember_ml.backend.common.axes import axes_of
 from ember_ml.backend.mlx.bodies.exponential import exp_real
 from ember_ml.backend.mlx.bodies.reductions import in_float32, total
 from ember_ml.backend.mlx.gelu import exact_gelu
+from ember_ml.backend.mlx.gradients import is_differentiating
 
 
 def relu(x: mx.array) -> mx.array:
@@ -22,13 +23,17 @@ def relu(x: mx.array) -> mx.array:
 _GELU_SCALE, _GELU_CUBE = 2 * math.sqrt(2 / math.pi), 0.044715
 
 
+def _compute_power(x: mx.array) -> tuple[mx.array, mx.array]:
+    """Return whether the sigmoid of ``x`` is a normal number, and ``exp(-x)``, which would be infinite elsewhere."""
+    limit = -708 if x.dtype == mx.float64 else -88
+    return x >= limit, exp_real(-mx.maximum(x, limit))
+
+
 def _compute_sigmoids(x: mx.array) -> list[mx.array]:
     """Return the sigmoids of ``x`` and of ``-x``."""
-    # below the limit the result is subnormal, and the power would be infinite
-    limit = -708 if x.dtype == mx.float64 else -88
-    power = exp_real(-mx.maximum(x, limit))
+    is_normal, power = _compute_power(x)
     result = 1 / (1 + power)
-    return [(x >= limit) * result, power * result]
+    return [is_normal * result, power * result]
 
 
 _sigmoids: Any = mx.custom_function(_compute_sigmoids)
@@ -43,13 +48,21 @@ def _(x: mx.array, cotangents: Any, outputs: Any) -> mx.array:
 
 
 def _sigmoid(x: mx.array) -> mx.array:
-    return _sigmoids(x)[0]
+    if is_differentiating():
+        return _sigmoids(x)[0]
+    is_normal, power = _compute_power(x)
+    return is_normal / (1 + power)
+
+
+def _steepen(x: mx.array) -> mx.array:
+    """Return what GELU's approximation takes the sigmoid of."""
+    near = mx.clip(x, -30, 30)  # beyond, the sigmoid is 0 or 1; and the cube would overflow
+    return _GELU_SCALE * (near + _GELU_CUBE * (near * near * near))
 
 
 def _compute_gelu(x: mx.array) -> list[mx.array]:
     """Return GELU by its approximation, ``x * sigmoid(z)``, and the sigmoids of ``z`` and of ``-z``."""
-    near = mx.clip(x, -30, 30)  # beyond, the sigmoid is 0 or 1; and the cube would overflow
-    result, other = _compute_sigmoids(_GELU_SCALE * (near + _GELU_CUBE * (near * near * near)))
+    result, other = _compute_sigmoids(_steepen(x))
     return [x * result, result, other]
 
 
@@ -66,7 +79,9 @@ def _(x: mx.array, cotangents: Any, outputs: Any) -> mx.array:
 
 
 def _gelu(x: mx.array, approximate: bool) -> mx.array:
-    return _gelus(x)[0] if approximate else exact_gelu(x)
+    if not approximate:
+        return exact_gelu(x)
+    return _gelus(x)[0] if is_differentiating() else x * _sigmoid(_steepen(x))
 
 
 def _below_largest(x: mx.array, axis: tuple[int, ...]) -> mx.array:
