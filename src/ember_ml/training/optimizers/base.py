@@ -422,9 +422,12 @@ class Optimizer(Holder):
             slots = f" and {', '.join(self.slots)}" if self.slots else ""
             given = f"{len(found)} of them" if isinstance(found, list | tuple) else f"{type(found).__name__}"
             raise ValueError(f"{type(self).__name__}.rule returns a list of the new parameter{slots}, not {given}")
+        first = found[0]
+        if first.shape == parameter.shape and first.dtype == parameter.dtype:
+            return list(found)
         for what, new, old in (
-            ("shape", tuple(found[0].shape), tuple(parameter.shape)),
-            ("dtype", active().dtype_of(found[0]), active().dtype_of(parameter)),
+            ("shape", tuple(first.shape), tuple(parameter.shape)),
+            ("dtype", active().dtype_of(first), active().dtype_of(parameter)),
         ):
             if new != old:
                 raise ValueError(f"{type(self).__name__}.rule gave a parameter of {what} {new} for one of {what} {old}")
